@@ -1,0 +1,1 @@
+"""Ottla, Kafka's sister in Python: the event-streaming system behind Kafka's own protocol."""

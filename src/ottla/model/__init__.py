@@ -1,0 +1,1 @@
+"""Ids, offsets and other value types that every layer shares. Imports nothing of the project."""
