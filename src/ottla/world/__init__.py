@@ -1,0 +1,1 @@
+"""What the pure code may ask of the world, as protocols. Nothing here touches it."""
