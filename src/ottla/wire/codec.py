@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from ottla.wire.compile_decoder import compile_decoder
 from ottla.wire.compile_encoder import compile_encoder
 from ottla.wire.declare import spec_of
-from ottla.wire.errors import MalformedBytes, Unencodable
+from ottla.wire.errors import MalformedBytes, Unencodable, WireError
 
 T = TypeVar("T")
 Readable = bytes | bytearray | memoryview
@@ -23,7 +23,7 @@ def decoder_of(cls: type[Any], version: int) -> Any:
     """Return the compiled reader of `cls` in `version`: `(buffer, position, end) -> (message, position)`."""
     decoder = _DECODERS.get((cls, version))
     if decoder is None:
-        _check_version(cls, version)
+        _check_version(cls, version, MalformedBytes)
         decoder = _DECODERS[cls, version] = compile_decoder(cls, version)
     return decoder
 
@@ -32,7 +32,7 @@ def encoder_of(cls: type[Any], version: int) -> Any:
     """Return the compiled writer of `cls` in `version`: `(message, add) -> None`."""
     encoder = _ENCODERS.get((cls, version))
     if encoder is None:
-        _check_version(cls, version)
+        _check_version(cls, version, Unencodable)
         encoder = _ENCODERS[cls, version] = compile_encoder(cls, version)
     return encoder
 
@@ -72,6 +72,6 @@ def encode(message: Any, version: int) -> bytes:
     return b"".join(encode_pieces(message, version))
 
 
-def _check_version(cls: type[Any], version: int) -> None:
+def _check_version(cls: type[Any], version: int, error: type[WireError]) -> None:
     if version not in spec_of(cls).versions:
-        raise Unencodable(f"{cls.__name__} has no version {version}: it has {spec_of(cls).versions}")
+        raise error(f"{cls.__name__} has no version {version}: it has {spec_of(cls).versions}")

@@ -167,19 +167,12 @@ def _skip_tagged_fields(frame: memoryview, position: int) -> int:
     if count > primitives.TAGGED_FIELDS_MAX:
         primitives.too_many_tags(count)
     for _ in range(count):
-        _tag, position = _read_uvarint(frame, position)
-        size, position = _read_uvarint(frame, position)
+        _tag, position = primitives.read_uvarint(frame, position)
+        size, position = primitives.read_uvarint(frame, position)
         if size > len(frame) - position:
             primitives.too_short("a tagged field", size, len(frame) - position)
         position += size
     return position
-
-
-def _read_uvarint(frame: memoryview, position: int) -> tuple[int, int]:
-    byte = frame[position]
-    if byte < 0x80:
-        return byte, position + 1
-    return primitives.read_rest_of_uvarint(frame, position + 1, byte)
 
 
 def peek_api_key(frame: Readable) -> tuple[int, int]:

@@ -43,6 +43,14 @@ def pack_long_run(kind: str, values: Sequence[int]) -> bytes:
     return Struct(f">{len(values)}{INTEGER_FORMAT[kind]}").pack(*values)
 
 
+def read_uvarint(buffer: Any, position: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most 31 bits. Return it and where it ends."""
+    byte = buffer[position]
+    if byte < 0x80:
+        return byte, position + 1
+    return read_rest_of_uvarint(buffer, position + 1, byte)
+
+
 def read_rest_of_uvarint(buffer: Any, position: int, value: int) -> tuple[int, int]:
     """Go on reading an unsigned varint whose first byte was above 127. Return it and where it ends."""
     value &= 0x7F
