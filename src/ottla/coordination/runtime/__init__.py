@@ -1,0 +1,1 @@
+"""What all coordinators share: shards, parked answers, timers, and which partition a key belongs to."""

@@ -1,0 +1,203 @@
+"""One shard of a coordinator: a partition of its internal topic, and the state that is the fold of it.
+
+*Decide, then replay*: a handler looks at the state and returns a `Decision`; the records are appended as one
+batch; only then `replay` changes the state, exactly as it does while loading. Answers are parked until the
+batch is committed. Readers are parked too, behind everything written before them, so that nobody ever learns
+of state that a crash could take back; that is why no second, committed copy of the state is needed.
+
+States: LOADING -> ACTIVE -> RESIGNED, or LOADING -> FAILED when a record cannot be read. Only ACTIVE serves.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import Any, Generic, Protocol, TypeVar
+
+from ottla.coordination.runtime.decision import CoordinatorRecord, Decision, ProducerIdentity
+from ottla.wire.error_code import ErrorCode
+
+R = TypeVar("R")
+
+
+class ShardStatus(Enum):
+    """Where a shard is in its life."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+    RESIGNED = "resigned"
+
+
+class LoggedBatch(Protocol):
+    """A batch as it is read back: its records, or the transaction marker that it is."""
+
+    base_offset: int
+    producer_id: int
+    producer_epoch: int
+    is_transactional: bool
+    committed: bool | None
+    """For a transaction marker: True commits, False aborts. None for a batch of records."""
+    records: Iterable[CoordinatorRecord]
+
+
+class State(Protocol):
+    """The state machine of a shard."""
+
+    def replay(self, record: CoordinatorRecord, producer: ProducerIdentity | None) -> None:
+        """Apply a record: the one way state changes, while serving and while loading alike."""
+
+    def replay_marker(self, producer: ProducerIdentity, committed: bool) -> None:
+        """Apply the end of a transaction that wrote to this shard."""
+
+    def activate(self, now_ms: int) -> None:
+        """Start timers: everything there was to load has been replayed."""
+
+    def deactivate(self) -> None:
+        """Answer whoever still waits, and stop timers: another node serves these keys from now on."""
+
+
+S = TypeVar("S", bound=State)
+
+
+class ShardLog(Protocol):
+    """The partition of the internal topic, as the shard sees it."""
+
+    def append(self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None) -> int:
+        """Append the records as one batch; return its last offset. Raises `CannotAppend`."""
+
+    def batches(self) -> Iterator[LoggedBatch]:
+        """Read everything up to the log end."""
+
+
+class CannotAppend(Exception):
+    """The log refused a batch; nothing was written."""
+
+    def __init__(self, error_code: ErrorCode) -> None:
+        super().__init__(error_code.name)
+        self.error_code = error_code
+
+
+# What a coordinator's client is told when the coordinator's own log refuses a write.
+_ERROR_FOR_CLIENTS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class Shard(Generic[S]):
+    """A partition's coordinator state together with its log and its parked answers."""
+
+    def __init__(self, partition: int, epoch: int, state: S, log: ShardLog) -> None:
+        self.partition = partition
+        self.epoch = epoch
+        self.status = ShardStatus.LOADING
+        self.state = state
+        self.written_offset = -1
+        self.committed_offset = -1
+        self._log = log
+        self._parked: deque[tuple[int, Callable[[], None], Callable[[ErrorCode], None]]] = deque()
+
+    def load(self) -> Iterator[int]:
+        """Replay the log batch by batch, yielding offsets. A driver may do other work between two steps."""
+        assert self.status is ShardStatus.LOADING
+        for batch in self._log.batches():
+            self._replay_batch(batch)
+            self.written_offset = self.committed_offset = batch.base_offset
+            yield batch.base_offset
+
+    def activate(self, now_ms: int) -> None:
+        """Serve from now on."""
+        assert self.status is ShardStatus.LOADING
+        self.status = ShardStatus.ACTIVE
+        self.state.activate(now_ms)
+
+    def fail(self) -> None:
+        """Give up loading: a record could not be read."""
+        self.status = ShardStatus.FAILED
+
+    def resign(self) -> None:
+        """Stop serving. Whoever waits is told to look for the new coordinator."""
+        was_active = self.status is ShardStatus.ACTIVE
+        self.status = ShardStatus.RESIGNED
+        while self._parked:
+            _, _, refuse = self._parked.popleft()
+            refuse(ErrorCode.NOT_COORDINATOR)
+        if was_active:
+            self.state.deactivate()
+
+    @property
+    def refusal(self) -> ErrorCode:
+        """What a client is told while the shard does not serve; NONE when it does."""
+        if self.status is ShardStatus.ACTIVE:
+            return ErrorCode.NONE
+        if self.status is ShardStatus.LOADING:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NOT_COORDINATOR
+
+    def write(
+        self,
+        decide: Callable[[S], Decision[R]],
+        answer: Callable[[R], None],
+        refuse: Callable[[ErrorCode], None],
+        producer: ProducerIdentity | None = None,
+    ) -> None:
+        """Decide, append, replay; answer when committed. `refuse` is called when nothing was written."""
+        assert self.status is ShardStatus.ACTIVE, "the runtime checks before it asks a shard"
+        decision = decide(self.state)
+        if decision.records:
+            try:
+                self.written_offset = self._log.append(decision.records, producer)
+            except CannotAppend as error:
+                refuse(_ERROR_FOR_CLIENTS.get(error.error_code, error.error_code))
+                return
+            for record in decision.records:
+                self.state.replay(record, producer)
+        if decision.then is not None:
+            decision.then()
+        if decision.reply is not None:
+            reply = decision.reply
+            self._when_committed(lambda: answer(reply), refuse)
+
+    def read(
+        self, query: Callable[[S], R], answer: Callable[[R], None], refuse: Callable[[ErrorCode], None]
+    ) -> None:
+        """Answer from the state as it is now, once everything in it is committed."""
+        result = query(self.state)
+        self._when_committed(lambda: answer(result), refuse)
+
+    def end_transaction(self, producer: ProducerIdentity, committed: bool, marker_offset: int) -> None:
+        """Take note of a transaction marker that was appended to this shard's partition."""
+        self.written_offset = max(self.written_offset, marker_offset)
+        self.state.replay_marker(producer, committed)
+
+    def commit_up_to(self, offset: int) -> None:
+        """Everything up to and including `offset` is committed: let the answers go."""
+        self.committed_offset = max(self.committed_offset, offset)
+        while self._parked and self._parked[0][0] <= self.committed_offset:
+            self._parked.popleft()[1]()
+
+    def _when_committed(self, action: Callable[[], None], refuse: Callable[[ErrorCode], None]) -> None:
+        if self.written_offset <= self.committed_offset:
+            action()
+        else:
+            self._parked.append((self.written_offset, action, refuse))
+
+    def _replay_batch(self, batch: LoggedBatch) -> None:
+        producer = None
+        if batch.is_transactional:
+            producer = ProducerIdentity(batch.producer_id, batch.producer_epoch)
+        if batch.committed is not None:
+            assert producer is not None, "a marker ends somebody's transaction"
+            self.state.replay_marker(producer, batch.committed)
+            return
+        for record in batch.records:
+            self.state.replay(record, producer)
+
+
+AnyShard = Shard[Any]

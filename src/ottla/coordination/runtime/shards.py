@@ -1,0 +1,60 @@
+"""All shards of one coordinator on this node: which there are, and which one serves a key."""
+
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from ottla.coordination.runtime.key_partition import partition_of_key
+from ottla.coordination.runtime.shard import Shard, ShardLog, State
+from ottla.wire.error_code import ErrorCode
+
+S = TypeVar("S", bound=State)
+
+
+class Shards(Generic[S]):
+    """The shards this node leads. Elections may be told out of order: the newer epoch wins."""
+
+    def __init__(self, new_state: Callable[[int], S]) -> None:
+        self._new_state = new_state
+        self._shards: dict[int, Shard[S]] = {}
+        self.partition_count: int | None = None
+        """How many partitions the internal topic really has; None until it exists."""
+
+    def elect(self, partition: int, epoch: int, log: ShardLog) -> Shard[S] | None:
+        """Start a shard for a partition this node leads now. None when a newer one is there already."""
+        current = self._shards.get(partition)
+        if current is not None:
+            if current.epoch >= epoch:
+                return None
+            current.resign()
+        shard = Shard(partition, epoch, self._new_state(partition), log)
+        self._shards[partition] = shard
+        return shard
+
+    def resign(self, partition: int, epoch: int) -> None:
+        """Drop a shard, unless it was elected in a newer epoch than the one that ends."""
+        current = self._shards.get(partition)
+        if current is not None and current.epoch <= epoch:
+            del self._shards[partition]
+            current.resign()
+
+    def partition_of(self, key: str) -> int | None:
+        """Return the partition that holds `key`, or None while the internal topic does not exist."""
+        return None if self.partition_count is None else partition_of_key(key, self.partition_count)
+
+    def find(self, key: str) -> Shard[S] | ErrorCode:
+        """Return the shard that serves `key`, or what to tell the client instead."""
+        partition = self.partition_of(key)
+        if partition is None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        shard = self._shards.get(partition)
+        if shard is None:
+            return ErrorCode.NOT_COORDINATOR
+        return shard if shard.refusal is ErrorCode.NONE else shard.refusal
+
+    def get(self, partition: int) -> Shard[S] | None:
+        """Return the shard of a partition, whatever its status."""
+        return self._shards.get(partition)
+
+    def __iter__(self) -> Iterator[Shard[S]]:
+        for partition in sorted(self._shards):
+            yield self._shards[partition]
