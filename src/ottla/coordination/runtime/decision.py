@@ -27,6 +27,9 @@ class Decision(Generic[R]):
     records: tuple[CoordinatorRecord, ...] = ()
     reply: R | None = None
     then: Callable[[], None] | None = None
+    replayed: bool = True
+    """False where the state in memory is ahead of its record: a classic group keeps open joins, the record
+    only its last settled generation."""
 
 
 @dataclass(frozen=True, slots=True)

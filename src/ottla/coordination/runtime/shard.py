@@ -156,8 +156,9 @@ class Shard(Generic[S]):
             except CannotAppend as error:
                 refuse(_ERROR_FOR_CLIENTS.get(error.error_code, error.error_code))
                 return
-            for record in decision.records:
-                self.state.replay(record, producer)
+            if decision.replayed:
+                for record in decision.records:
+                    self.state.replay(record, producer)
         if decision.then is not None:
             decision.then()
         if decision.reply is not None:
