@@ -1,0 +1,52 @@
+"""ApiVersions: what this node speaks, and the features of the cluster."""
+
+import re
+
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import advertised_apis, handles
+from ottla.wire.apis import ApiKey, api_of
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+_SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_FEATURES_WITH_LEVEL_0_FROM = 4
+
+
+@handles(ApiVersionsRequest)
+def api_versions(ask: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    """List the APIs and features. Clients send it before anything else, so it needs nothing but the image."""
+    if context.version >= 3 and not _is_valid_software(ask):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
+    features = context.broker.features()
+    # Clients before v4 refuse an answer that has a feature whose lowest level is 0.
+    supported = tuple(
+        feature
+        for feature in features.supported
+        if context.version >= _FEATURES_WITH_LEVEL_0_FROM or feature.min_version > 0
+    )
+    return ApiVersionsResponse(
+        api_keys=advertised_versions(),
+        supported_features=supported,
+        finalized_features_epoch=features.finalized_epoch,
+        finalized_features=features.finalized,
+    )
+
+
+def advertised_versions() -> tuple[ApiVersion, ...]:
+    """Return the versions of every advertised API."""
+    return tuple(_advertised(key) for key in advertised_apis())
+
+
+def _advertised(key: ApiKey) -> ApiVersion:
+    versions = api_of(key).stable_versions
+    # librdkafka takes a broker without Produce v0 for one without Produce. Kafka therefore shows 0 as well,
+    # and refuses what lies below the real minimum.
+    first = 0 if key is ApiKey.PRODUCE else versions.first
+    return ApiVersion(api_key=key, min_version=first, max_version=versions.last)
+
+
+def _is_valid_software(ask: ApiVersionsRequest) -> bool:
+    return bool(
+        _SOFTWARE_NAME.fullmatch(ask.client_software_name)
+        and _SOFTWARE_NAME.fullmatch(ask.client_software_version)
+    )

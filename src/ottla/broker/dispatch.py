@@ -1,0 +1,209 @@
+"""From the bytes of a request to the bytes of its answer.
+
+A `Session` serves one connection. The connection gives it a frame and gets back the pieces of the answer, or
+`PENDING` when the handler deferred: then the session calls the connection back. The connection keeps the
+order, so nothing here has to.
+
+This is the hottest code of the node, so the header is read by one `unpack_from`, and what is known of an API
+and version is looked up once in a `Route`. Bytes that are not a request raise `MalformedBytes`, and the
+connection is closed: only ApiVersions is answered in a version that does not exist (in version 0, with
+error 35).
+"""
+
+import struct
+from collections.abc import Callable
+from struct import Struct
+from time import perf_counter_ns
+from typing import Any, Final
+
+from ottla.broker.context import RequestContext
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import NO_REPLY, EncodedResponse, Handler, find_handler
+from ottla.wire.apis import Api, ApiKey, api_of
+from ottla.wire.codec import decoder_of, encoder_of
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.errors import MalformedBytes, Unencodable
+from ottla.wire.framing import UnsupportedRequest, decode_request_head
+from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+_REQUEST_START = Struct(">hhih")
+_SIZE_AND_ID = Struct(">ii")
+_BAD_BYTES = (struct.error, IndexError, UnicodeDecodeError)
+_BAD_VALUES = (struct.error, TypeError, AttributeError, UnicodeEncodeError, ValueError)
+
+PENDING: Final = None
+"""The answer comes later, by the session's call of `Reply.answer`."""
+
+Pieces = list[Any]
+"""An answer: bytes, and ranges of files."""
+
+
+class Route:
+    """What is known of one version of an API, and plain counters of what came."""
+
+    __slots__ = (
+        "api",
+        "decode",
+        "encode",
+        "handler",
+        "is_flexible",
+        "latency_buckets",
+        "received_bytes",
+        "requests",
+        "response_tail",
+        "sent_bytes",
+        "total_ns",
+        "version",
+    )
+
+    def __init__(self, api: Api, version: int, handler: Handler) -> None:
+        self.api = api
+        self.version = version
+        self.handler = handler
+        self.is_flexible = version in api.flexible
+        self.decode: Callable[[memoryview, int, int], tuple[Any, int]] = decoder_of(api.request, version)
+        self.encode: Callable[[Any, Callable[[Any], None]], None] = encoder_of(api.response, version)
+        self.response_tail = b"\0" * api.response_header_version(version)
+        self.requests = 0
+        self.received_bytes = 0
+        self.sent_bytes = 0
+        self.total_ns = 0
+        # Bucket k counts answers that took below 2^k microseconds, and not below 2^(k-1).
+        self.latency_buckets = [0] * 32
+
+    def encode_answer(self, correlation_id: int, response: Any) -> Pieces:
+        """Write the frame of an answer. Pieces that are not bytes stay what they are."""
+        pieces: Pieces = [b""]
+        try:
+            if type(response) is EncodedResponse:
+                pieces.append(response.body)
+            else:
+                self.encode(response, pieces.append)
+        except Unencodable:
+            raise
+        except _BAD_VALUES as error:
+            raise Unencodable(f"{self.api.key.name} v{self.version}: {error}") from error
+        size = 4 + len(self.response_tail) + sum(map(len, pieces))
+        pieces[0] = _SIZE_AND_ID.pack(size, correlation_id) + self.response_tail
+        self.sent_bytes += size + 4
+        return pieces
+
+    def count(self, started_ns: int) -> None:
+        """Count an answered request."""
+        took_ns = perf_counter_ns() - started_ns
+        self.total_ns += took_ns
+        self.latency_buckets[min((took_ns // 1000).bit_length(), 31)] += 1
+
+
+class Routes:
+    """All routes that were asked for so far, by API key and version."""
+
+    def __init__(self) -> None:
+        self._routes: dict[int, Route] = {}
+
+    def __iter__(self) -> Any:
+        return iter(self._routes.values())
+
+    def find(self, api_key: int, version: int) -> Route:
+        """Return the route. Raises `UnsupportedRequest` for what this node does not serve."""
+        route = self._routes.get(api_key << 16 | version)
+        return self._make(api_key, version) if route is None else route
+
+    def _make(self, api_key: int, version: int) -> Route:
+        try:
+            api = api_of(api_key)
+        except ValueError:
+            raise UnsupportedRequest(api_key, version, 0) from None
+        if version not in api.stable_versions or (handler := find_handler(api.key)) is None:
+            raise UnsupportedRequest(api_key, version, 0)
+        route = self._routes[api_key << 16 | version] = Route(api, version, handler)
+        return route
+
+
+class Session:
+    """One connection's conversation: requests in, answers out, in order."""
+
+    __slots__ = ("_answer_later", "_client_id_bytes", "_fail", "_routes", "context")
+
+    def __init__(
+        self,
+        context: RequestContext,
+        routes: Routes,
+        answer_later: Callable[[Pieces], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        """`answer_later` takes an answer that was pending ([] for none); `fail` closes the connection."""
+        self.context = context
+        self._routes = routes
+        self._answer_later = answer_later
+        self._fail = fail
+        self._client_id_bytes = b""
+
+    def receive(self, frame: memoryview) -> Pieces | None:
+        """Serve one request. Return its answer, [] if none is due, or `PENDING`."""
+        started_ns = perf_counter_ns()
+        try:
+            api_key, version, correlation_id, client_id_size = _REQUEST_START.unpack_from(frame)
+            try:
+                route = self._routes.find(api_key, version)
+            except UnsupportedRequest:
+                return _answer_unknown_version(api_key, version, correlation_id)
+            context = self.context
+            position = 10
+            if client_id_size >= 0:
+                position += client_id_size
+                if position > len(frame):
+                    raise MalformedBytes(f"a client id of {client_id_size} bytes is cut short")
+                client_id = frame[10:position]
+                if client_id != self._client_id_bytes:
+                    context.client_id = str(client_id, "utf-8")
+                    self._client_id_bytes = bytes(client_id)
+            else:
+                context.client_id, self._client_id_bytes = None, b""
+            if route.is_flexible:
+                if frame[position] == 0:
+                    position += 1
+                else:
+                    position = decode_request_head(frame).body_position
+            ask, _ = route.decode(frame, position, len(frame))
+        except _BAD_BYTES as error:
+            raise MalformedBytes(f"request: {error}") from error
+        context.version = version
+        context.correlation_id = correlation_id
+        route.requests += 1
+        route.received_bytes += len(frame) + 4
+        response = route.handler(ask, context)
+        if type(response) is Deferred:
+            if not response.is_done:
+                self._park(route, correlation_id, started_ns, response)
+                return PENDING
+            response = response.value()
+        route.count(started_ns)
+        return [] if response is NO_REPLY else route.encode_answer(correlation_id, response)
+
+    def _park(self, route: Route, correlation_id: int, started_ns: int, response: Deferred[Any]) -> None:
+        def answer(value: Any) -> None:
+            route.count(started_ns)
+            try:
+                pieces = [] if value is NO_REPLY else route.encode_answer(correlation_id, value)
+            except Unencodable as error:
+                self._fail(error)
+            else:
+                self._answer_later(pieces)
+
+        response.when_done(answer, self._fail)
+
+
+def _answer_unknown_version(api_key: int, version: int, correlation_id: int) -> Pieces:
+    """A client that asks for versions in a version we do not know learns which we do. All else is closed."""
+    if api_key != ApiKey.API_VERSIONS:
+        raise UnsupportedRequest(api_key, version, correlation_id)
+    api = api_of(api_key)
+    known = ApiVersion(
+        api_key=api_key, min_version=api.stable_versions.first, max_version=api.stable_versions.last
+    )
+    answer = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(known,))
+    pieces: Pieces = [b""]
+    encoder_of(ApiVersionsResponse, 0)(answer, pieces.append)
+    pieces[0] = _SIZE_AND_ID.pack(4 + sum(map(len, pieces)), correlation_id)
+    return pieces

@@ -1,0 +1,85 @@
+"""The table of handlers: one file in `ottla.broker.apis` for each API, named after it.
+
+    @handles(ListOffsetsRequest)
+    def list_offsets(ask: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+
+A handler returns the answer, a `Deferred` of it, `NO_REPLY`, or an answer that is encoded already. It runs
+on the event loop and must not block. Record batches in `ask` lie in the connection's receive buffer: they are
+valid until the handler returns, so one that defers before it has used them copies them first.
+
+The presence of a file is what advertises an API, so what is served and what is advertised cannot differ.
+Files are imported when the first request comes: a node that starts does not wait for eighty modules.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from ottla.broker import apis
+from ottla.wire.apis import ApiKey
+from ottla.wire.declare import spec_of
+
+if TYPE_CHECKING:
+    from ottla.broker.context import RequestContext
+
+F = TypeVar("F", bound=Callable[..., Any])
+Handler = Callable[[Any, "RequestContext"], Any]
+
+HIDDEN: Final = frozenset((ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY))
+"""Served but not advertised: Kafka shows these only when a telemetry receiver is plugged in."""
+
+
+class NoReply:
+    """The type of `NO_REPLY`."""
+
+
+NO_REPLY: Final = NoReply()
+"""What a handler returns when the client expects no answer at all (Produce with acks 0)."""
+
+
+class EncodedResponse(NamedTuple):
+    """The body of an answer, encoded already for the version that was asked in."""
+
+    body: bytes
+
+
+class CloseConnection(Exception):
+    """Raised by a handler: close the connection without an answer, which is how some errors are told."""
+
+
+_handlers: dict[ApiKey, Handler] = {}
+
+
+def handles(request: type[Any]) -> Callable[[F], F]:
+    """Register the function that answers requests of this type."""
+    key = spec_of(request).api_key
+    assert key is not None, "only requests have handlers"
+
+    def register(handler: F) -> F:
+        _handlers[ApiKey(key)] = handler
+        return handler
+
+    return register
+
+
+@cache
+def served_apis() -> frozenset[ApiKey]:
+    """Return the APIs that have a handler, without importing any."""
+    return frozenset(ApiKey[module.name.upper()] for module in iter_modules(apis.__path__))
+
+
+@cache
+def advertised_apis() -> tuple[ApiKey, ...]:
+    """Return the APIs that ApiVersions lists, in ascending order."""
+    return tuple(sorted(served_apis() - HIDDEN))
+
+
+def find_handler(key: ApiKey) -> Handler | None:
+    """Return the handler of an API, imported now if need be; None for one that is not served."""
+    if key not in served_apis():
+        return None
+    if key not in _handlers:
+        import_module(f"{apis.__name__}.{key.name.lower()}")
+    return _handlers[key]
