@@ -1,0 +1,205 @@
+"""A cluster as seen by one client: connections by node, metadata, coordinators.
+
+It finds the cluster through any of the bootstrap addresses, keeps one connection to each broker it talks to,
+and goes back to the bootstrap addresses when every broker it knows is gone.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, TypeVar
+
+from ottla.client.backoff import backoff_s
+from ottla.client.connection import Address, Authenticate, BrokerConnection, open_connection
+from ottla.client.errors import BrokerError, ClientError, ConnectionLost, NoBrokerReached
+from ottla.client.topology import PartitionView, Topology
+from ottla.model.ids import TopicPartition
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+T = TypeVar("T")
+GROUP = 0
+TRANSACTION = 1
+
+
+class Cluster:
+    """The way to a cluster. Open it with `start`, close it with `close`."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        client_id: str = "ottla",
+        request_timeout_s: float = 30.0,
+        retry_timeout_s: float = 60.0,
+        tls: ssl.SSLContext | None = None,
+        authenticate: Authenticate | None = None,
+        allow_auto_topic_creation: bool = False,
+    ) -> None:
+        self.topology = Topology()
+        self._bootstrap = tuple(bootstrap)
+        self._client_id = client_id
+        self._request_timeout_s = request_timeout_s
+        self._retry_timeout_s = retry_timeout_s
+        self._tls = tls
+        self._authenticate = authenticate
+        self._allow_auto_topic_creation = allow_auto_topic_creation
+        self._connections: dict[int, BrokerConnection] = {}
+        self._opening: dict[int, asyncio.Lock] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
+
+    async def start(self) -> None:
+        """Find the cluster. Raises NoBrokerReached when no bootstrap address answers."""
+        await self._refresh_from_bootstrap(())
+
+    async def close(self) -> None:
+        """Close all connections."""
+        connections, self._connections = list(self._connections.values()), {}
+        for connection in connections:
+            await connection.close()
+
+    async def connection(self, node_id: int) -> BrokerConnection:
+        """Return the connection to a broker, opening it if need be."""
+        connection = self._connections.get(node_id)
+        if connection is not None and connection.is_open:
+            return connection
+        async with self._opening.setdefault(node_id, asyncio.Lock()):
+            connection = self._connections.get(node_id)
+            if connection is not None and connection.is_open:
+                return connection
+            address = self.topology.brokers.get(node_id)
+            if address is None:
+                raise ConnectionLost(f"broker {node_id} is not part of the cluster any more")
+            self._connections[node_id] = connection = await self._open(address)
+            return connection
+
+    async def any_connection(self) -> BrokerConnection:
+        """Return a connection to whichever broker is least busy, or any that can be reached."""
+        open_ones = [connection for connection in self._connections.values() if connection.is_open]
+        if open_ones:
+            return min(open_ones, key=lambda connection: connection.in_flight)
+        for node_id in list(self.topology.brokers):
+            try:
+                return await self.connection(node_id)
+            except ConnectionLost:
+                continue
+        await self._refresh_from_bootstrap(())
+        return await self.connection(next(iter(self.topology.brokers)))
+
+    async def ask_any(self, request: Any, version: int | None = None) -> Any:
+        """Ask whichever broker there is, trying others when one goes away."""
+
+        async def once() -> Any:
+            return await (await self.any_connection()).ask(request, version)
+
+        return await self.retry(once)
+
+    async def ask_node(self, node_id: int, request: Any, version: int | None = None) -> Any:
+        """Ask one broker."""
+        return await (await self.connection(node_id)).ask(request, version)
+
+    async def refresh(self, topics: Collection[str] | None = ()) -> Topology:
+        """Learn anew about some topics, or about all of them when `topics` is None."""
+
+        async def once() -> Topology:
+            return await self._refresh_over(await self.any_connection(), topics)
+
+        return await self.retry(once)
+
+    async def leader(self, where: TopicPartition) -> PartitionView:
+        """Return the leader of a partition, asking until there is one."""
+
+        async def once() -> PartitionView:
+            view = self.topology.leader_of(where)
+            if view is None:
+                await self.refresh([where.topic])
+                view = self.topology.leader_of(where)
+            if view is None:
+                topic = self.topology.topics.get(where.topic)
+                code = ErrorCode.LEADER_NOT_AVAILABLE
+                if topic is None or where.partition not in topic.partitions:
+                    code = (topic.error_code if topic else None) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                raise BrokerError(code, f"nobody leads {where}")
+            return view
+
+        return await self.retry(once)
+
+    async def coordinator(self, key_type: int, key: str) -> int:
+        """Return the node that coordinates a group or a transactional id, asking until there is one."""
+
+        async def once() -> int:
+            node_id = self._coordinators.get((key_type, key))
+            if node_id is None:
+                node_id = await self._find_coordinator(key_type, key)
+                self._coordinators[key_type, key] = node_id
+            return node_id
+
+        return await self.retry(once)
+
+    def forget_coordinator(self, key_type: int, key: str) -> None:
+        """Look for the coordinator again next time: the one we had says it is not, or is gone."""
+        self._coordinators.pop((key_type, key), None)
+
+    async def retry(self, once: Callable[[], Awaitable[T]]) -> T:
+        """Try until it works, an error is final, or the time to retry is over."""
+        give_up = asyncio.get_running_loop().time() + self._retry_timeout_s
+        for wait_s in backoff_s():
+            try:
+                return await once()
+            except ClientError as error:
+                if not error.retriable or asyncio.get_running_loop().time() + wait_s > give_up:
+                    raise
+            await asyncio.sleep(wait_s)
+        raise AssertionError("waits never end")
+
+    async def _find_coordinator(self, key_type: int, key: str) -> int:
+        connection = await self.any_connection()
+        version = connection.version_for(FindCoordinatorRequest)
+        if version >= 4:
+            ask = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
+            found = (await connection.ask(ask, version)).coordinators[0]
+        else:
+            found = await connection.ask(FindCoordinatorRequest(key=key, key_type=key_type), version)
+        if found.error_code is not ErrorCode.NONE:
+            raise BrokerError(found.error_code, f"no coordinator for {key!r}", found.error_message)
+        node_id: int = found.node_id
+        if node_id not in self.topology.brokers:
+            await self._refresh_over(connection, ())
+        return node_id
+
+    async def _refresh_from_bootstrap(self, topics: Collection[str] | None) -> None:
+        reasons = []
+        for address in self._bootstrap:
+            try:
+                connection = await self._open(address)
+            except ConnectionLost as error:
+                reasons.append(str(error))
+                continue
+            try:
+                await self._refresh_over(connection, topics)
+            finally:
+                await connection.close()
+            if self.topology.brokers:
+                return
+        addresses = ", ".join(map(str, self._bootstrap))
+        raise NoBrokerReached(
+            f"no broker answers at {addresses}; is it running, is the address right? ({'; '.join(reasons)})"
+        )
+
+    async def _refresh_over(self, connection: BrokerConnection, topics: Collection[str] | None) -> Topology:
+        wanted = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in sorted(topics))
+        version = connection.version_for(MetadataRequest)
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=self._allow_auto_topic_creation)
+        answer = await connection.ask(request, version)
+        self.topology = self.topology.merge(answer, everything=topics is None)
+        return self.topology
+
+    async def _open(self, address: Address) -> BrokerConnection:
+        return await open_connection(
+            address,
+            client_id=self._client_id,
+            timeout_s=self._request_timeout_s,
+            tls=self._tls,
+            authenticate=self._authenticate,
+        )

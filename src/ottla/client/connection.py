@@ -1,0 +1,225 @@
+"""One connection to one broker: requests out, answers back in order.
+
+The versions both sides know are settled by ApiVersions before the first request. Requests may be pipelined; a
+broker answers in the order it was asked, so the correlation id only checks that nothing was lost between.
+A connection that breaks or falls silent fails every request still waiting on it and is never used again.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, Self
+
+from ottla.client.errors import ClientError, ConnectionLost, RequestTimedOut, UnsupportedByBroker
+from ottla.wire.apis import Api, ApiKey, api_of
+from ottla.wire.declare import spec_of
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.errors import MalformedBytes
+from ottla.wire.framing import FRAME_BYTES_MAX, decode_response, encode_request, frame_end
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.versions import Versions
+
+SOFTWARE_NAME = "ottla"
+SOFTWARE_VERSION = "0.1.0"
+_READ_BYTES = 1 << 16
+
+Authenticate = Callable[["BrokerConnection"], Awaitable[None]]
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class _Waiting(NamedTuple):
+    correlation_id: int
+    api: Api
+    version: int
+    answer: asyncio.Future[Any]
+
+
+class BrokerConnection:
+    """An open connection. Make one with `open_connection`."""
+
+    def __init__(self, address: Address, client_id: str | None, timeout_s: float) -> None:
+        self.address = address
+        self.versions: dict[int, Versions] = {}
+        self.finalized_features: dict[str, int] = {}
+        self._client_id = client_id
+        self._timeout_s = timeout_s
+        self._reader: asyncio.StreamReader
+        self._writer: asyncio.StreamWriter
+        self._receiving: asyncio.Task[None] | None = None
+        self._waiting: deque[_Waiting] = deque()
+        self._correlation_id = 0
+        self._lost: ClientError | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether another request may be sent."""
+        return self._lost is None
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their answer."""
+        return len(self._waiting)
+
+    def version_for(self, request: type[Any], at_most: int | None = None) -> int:
+        """Return the newest version of a request that both sides know."""
+        spec = spec_of(request)
+        assert spec.api_key is not None, "only requests have an API key"
+        theirs = self.versions.get(spec.api_key)
+        newest = spec.versions.last - int(spec.latest_version_unstable)
+        if theirs is not None:
+            version = min(newest, theirs.last, newest if at_most is None else at_most)
+            if version >= max(spec.versions.first, theirs.first):
+                return version
+        raise UnsupportedByBroker(
+            f"the broker at {self.address} does not serve {ApiKey(spec.api_key).name} "
+            f"in a version this client knows ({spec.versions}): upgrade the older of the two"
+        )
+
+    async def ask(self, request: Any, version: int | None = None, timeout_s: float | None = None) -> Any:
+        """Send a request and wait for the answer."""
+        answer = self.send(request, version)
+        try:
+            async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):
+                return await answer
+        except TimeoutError:
+            error = RequestTimedOut(
+                f"{type(request).__name__} got no answer from {self.address} in time: it may be overloaded"
+            )
+            self._lose(error)
+            raise error from None
+
+    def send(self, request: Any, version: int | None = None) -> asyncio.Future[Any]:
+        """Send a request; the future gets the answer. Requests leave in the order of these calls."""
+        api, version, correlation_id = self._write(request, version)
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(correlation_id, api, version, answer))
+        return answer
+
+    def send_unanswered(self, request: Any, version: int | None = None) -> None:
+        """Send a request that has no answer: Produce with acks=0."""
+        self._write(request, version)
+
+    async def drain(self) -> None:
+        """Wait until the socket takes more bytes."""
+        await self._writer.drain()
+
+    async def close(self) -> None:
+        """Close. Whoever still waits is told."""
+        self._lose(ConnectionLost(f"the connection to {self.address} was closed"))
+        if self._receiving is not None:
+            self._receiving.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._receiving
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+    async def _open(self, tls: ssl.SSLContext | None, authenticate: Authenticate | None) -> Self:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                self._reader, self._writer = await asyncio.open_connection(*self.address, ssl=tls)
+        except (OSError, TimeoutError) as error:
+            reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
+            raise ConnectionLost(f"cannot connect to {self.address}: {reason}") from error
+        self._receiving = asyncio.create_task(self._receive())
+        try:
+            await self._learn_versions()
+            if authenticate is not None:
+                await authenticate(self)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def _learn_versions(self) -> None:
+        request = ApiVersionsRequest(
+            client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
+        )
+        newest = api_of(ApiKey.API_VERSIONS).versions.last
+        answer = await self.ask(request, newest)
+        if answer.error_code is ErrorCode.UNSUPPORTED_VERSION:
+            # An older broker answers in version 0 and says which versions it has: the oldest is always one.
+            answer = await self.ask(ApiVersionsRequest(), 0)
+        self.versions = {key.api_key: Versions(key.min_version, key.max_version) for key in answer.api_keys}
+        self.finalized_features = {item.name: item.max_version_level for item in answer.finalized_features}
+
+    def _write(self, request: Any, version: int | None) -> tuple[Api, int, int]:
+        if self._lost is not None:
+            raise self._lost
+        if version is None:
+            version = self.version_for(type(request))
+        key = spec_of(type(request)).api_key
+        assert key is not None, "only requests have an API key"
+        api = api_of(key)
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        self._writer.write(encode_request(request, api, version, self._correlation_id, self._client_id))
+        return api, version, self._correlation_id
+
+    async def _receive(self) -> None:
+        pending = bytearray()
+        try:
+            while data := await self._reader.read(_READ_BYTES):
+                pending += data
+                start = 0
+                while (stop := frame_end(pending, start, FRAME_BYTES_MAX)) is not None and stop <= len(
+                    pending
+                ):
+                    self._answer(bytes(memoryview(pending)[start + 4 : stop]))
+                    start = stop
+                del pending[:start]
+            self._lose(ConnectionLost(f"the broker at {self.address} closed the connection"))
+        except (OSError, MalformedBytes) as error:
+            self._lose(ConnectionLost(f"the connection to {self.address} broke: {error}"))
+
+    def _answer(self, frame: bytes) -> None:
+        if not self._waiting:
+            raise MalformedBytes("an answer came that nobody asked for")
+        waiting = self._waiting.popleft()
+        correlation_id, response = self._decode(waiting, frame)
+        if correlation_id != waiting.correlation_id:
+            raise MalformedBytes(f"answer {correlation_id} came where {waiting.correlation_id} was due")
+        if not waiting.answer.done():
+            waiting.answer.set_result(response)
+
+    def _decode(self, waiting: _Waiting, frame: bytes) -> tuple[int, Any]:
+        if waiting.api.response is ApiVersionsResponse and _says_unsupported(frame):
+            return decode_response(waiting.api, 0, frame)
+        return decode_response(waiting.api, waiting.version, frame)
+
+    def _lose(self, error: ClientError) -> None:
+        if self._lost is not None:
+            return
+        self._lost = error
+        self._writer.close()
+        while self._waiting:
+            answer = self._waiting.popleft().answer
+            if not answer.done():
+                answer.set_exception(error)
+                # A caller that gave up must not make the loop complain that nobody looked at the error.
+                answer.exception()
+
+
+def _says_unsupported(frame: bytes) -> bool:
+    return int.from_bytes(frame[4:6], signed=True) == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def open_connection(
+    address: Address,
+    *,
+    client_id: str | None = "ottla",
+    timeout_s: float = 30.0,
+    tls: ssl.SSLContext | None = None,
+    authenticate: Authenticate | None = None,
+) -> BrokerConnection:
+    """Connect, settle versions, authenticate."""
+    return await BrokerConnection(address, client_id, timeout_s)._open(tls, authenticate)
