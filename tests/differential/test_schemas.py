@@ -1,0 +1,10 @@
+"""The table of schemas that our declarations are held against is what Apache Kafka's jars carry."""
+
+from tests.differential.kafka_schemas import read_schemas
+from tests.golden.schemas import load_schemas
+from tests.java.jars import LIBS, java_classpath
+
+
+def test_table_is_what_the_jars_carry() -> None:
+    java_classpath()
+    assert {schema.name: schema for schema in read_schemas(LIBS)} == load_schemas()
