@@ -1,0 +1,1 @@
+"""The metadata quorum: its log, its snapshots, and the controller that decides what is written."""

@@ -1,0 +1,1 @@
+"""What the controller decides, by subject. Deciding changes nothing: the records it returns do, by replay."""
