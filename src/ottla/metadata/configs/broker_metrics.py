@@ -1,0 +1,51 @@
+"""Broker configs of metrics and client telemetry."""
+
+from ottla.metadata.configs.declare import ConfigValues, integer, listing, long, string
+from ottla.metadata.configs.kinds import CLUSTER_WIDE, LOW, READ_ONLY
+from ottla.metadata.configs.rules import DistinctList, Range
+
+
+class BrokerMetricsConfigs(ConfigValues):
+    """Broker configs of metrics and client telemetry."""
+
+    kafka_metrics_polling_interval_secs = integer(
+        "kafka.metrics.polling.interval.secs",
+        10,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Poll period of legacy metric reporters.",
+    )
+    kafka_metrics_reporters = listing(
+        "kafka.metrics.reporters",
+        (),
+        DistinctList(),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Legacy metric reporter classes.",
+    )
+    metric_reporters = listing(
+        "metric.reporters",
+        ("org.apache.kafka.common.metrics.JmxReporter",),
+        DistinctList(),
+        importance=LOW,
+        update=CLUSTER_WIDE,
+        doc="Metric reporter classes.",
+    )
+    metrics_num_samples = integer(
+        "metrics.num.samples", 2, Range(1), importance=LOW, update=READ_ONLY, doc="Samples per metric."
+    )
+    metrics_recording_level = string(
+        "metrics.recording.level", "INFO", importance=LOW, update=READ_ONLY, doc="Detail of metrics."
+    )
+    metrics_sample_window_ms = long(
+        "metrics.sample.window.ms", 30_000, Range(1), importance=LOW, update=READ_ONLY, doc="Metric window."
+    )
+    telemetry_max_bytes = integer(
+        "telemetry.max.bytes",
+        1_048_576,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Largest client telemetry push.",
+    )

@@ -1,0 +1,122 @@
+"""Broker configs of quotas and replication throttles."""
+
+from ottla.metadata.configs.declare import ConfigValues, integer, java_class, long
+from ottla.metadata.configs.kinds import LOW, PER_BROKER, READ_ONLY
+from ottla.metadata.configs.rules import Range
+from ottla.metadata.configs.values import LONG_MAX
+
+
+class BrokerQuotaConfigs(ConfigValues):
+    """Broker configs of quotas and replication throttles."""
+
+    alter_log_dirs_replication_quota_window_num = integer(
+        "alter.log.dirs.replication.quota.window.num",
+        11,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Samples kept for the intra-broker move quota.",
+    )
+    alter_log_dirs_replication_quota_window_size_seconds = integer(
+        "alter.log.dirs.replication.quota.window.size.seconds",
+        1,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Length of one such sample.",
+    )
+    client_quota_callback_class = java_class(
+        "client.quota.callback.class", None, importance=LOW, update=READ_ONLY, doc="Plugin computing quotas."
+    )
+    controller_quota_window_num = integer(
+        "controller.quota.window.num",
+        11,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Samples for controller mutation quota.",
+    )
+    controller_quota_window_size_seconds = integer(
+        "controller.quota.window.size.seconds",
+        1,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Length of one sample.",
+    )
+    follower_replication_throttled_rate = long(
+        "follower.replication.throttled.rate",
+        LONG_MAX,
+        Range(0),
+        update=PER_BROKER,
+        doc="Bytes/s for throttled follower replicas.",
+    )
+    leader_replication_throttled_rate = long(
+        "leader.replication.throttled.rate",
+        LONG_MAX,
+        Range(0),
+        update=PER_BROKER,
+        doc="Bytes/s for throttled leader replicas.",
+    )
+    quota_window_num = integer(
+        "quota.window.num", 11, Range(1), importance=LOW, update=READ_ONLY, doc="Samples for client quotas."
+    )
+    quota_window_size_seconds = integer(
+        "quota.window.size.seconds",
+        1,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Length of one sample.",
+    )
+    remote_log_manager_copy_quota_window_num = integer(
+        "remote.log.manager.copy.quota.window.num",
+        11,
+        Range(1),
+        update=READ_ONLY,
+        doc="Tiered storage: log manager copy quota window num.",
+    )
+    remote_log_manager_copy_quota_window_size_seconds = integer(
+        "remote.log.manager.copy.quota.window.size.seconds",
+        1,
+        Range(1),
+        update=READ_ONLY,
+        doc="Tiered storage: log manager copy quota window size seconds.",
+    )
+    remote_log_manager_fetch_quota_window_num = integer(
+        "remote.log.manager.fetch.quota.window.num",
+        11,
+        Range(1),
+        update=READ_ONLY,
+        doc="Tiered storage: log manager fetch quota window num.",
+    )
+    remote_log_manager_fetch_quota_window_size_seconds = integer(
+        "remote.log.manager.fetch.quota.window.size.seconds",
+        1,
+        Range(1),
+        update=READ_ONLY,
+        doc="Tiered storage: log manager fetch quota window size seconds.",
+    )
+    replica_alter_log_dirs_io_max_bytes_per_second = long(
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        LONG_MAX,
+        Range(0),
+        update=PER_BROKER,
+        doc="Bytes/s for moves between directories.",
+    )
+    replication_quota_window_num = integer(
+        "replication.quota.window.num",
+        11,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Samples for replication throttle.",
+    )
+    replication_quota_window_size_seconds = integer(
+        "replication.quota.window.size.seconds",
+        1,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Length of one sample.",
+    )

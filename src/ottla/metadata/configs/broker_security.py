@@ -1,0 +1,67 @@
+"""Broker configs of authorization, principals and delegation tokens."""
+
+from ottla.metadata.configs.declare import ConfigValues, boolean, java_class, long, password, string
+from ottla.metadata.configs.kinds import HIGH, LOW, PER_BROKER, READ_ONLY
+from ottla.metadata.configs.rules import NonNull, Range
+
+
+class BrokerSecurityConfigs(ConfigValues):
+    """Broker configs of authorization, principals and delegation tokens."""
+
+    allow_everyone_if_no_acl_found = boolean(
+        "allow.everyone.if.no.acl.found",
+        False,
+        update=READ_ONLY,
+        doc="Result when no ACL matches the resource.",
+    )
+    authorizer_class_name = string(
+        "authorizer.class.name",
+        "",
+        NonNull(),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Empty = no ACL checks; StandardAuthorizer = ACLs from metadata log.",
+    )
+    delegation_token_expiry_check_interval_ms = long(
+        "delegation.token.expiry.check.interval.ms",
+        3_600_000,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="How often expired tokens are removed.",
+    )
+    delegation_token_expiry_time_ms = long(
+        "delegation.token.expiry.time.ms",
+        86_400_000,
+        Range(1),
+        update=READ_ONLY,
+        doc="Token lifetime until renewal.",
+    )
+    delegation_token_max_lifetime_ms = long(
+        "delegation.token.max.lifetime.ms",
+        604_800_000,
+        Range(1),
+        update=READ_ONLY,
+        doc="Absolute token lifetime.",
+    )
+    delegation_token_secret_key = password(
+        "delegation.token.secret.key",
+        update=READ_ONLY,
+        doc="Key for token HMACs; must be equal on all nodes.",
+    )
+    principal_builder_class = java_class(
+        "principal.builder.class",
+        "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        update=PER_BROKER,
+        doc="Plugin building principals.",
+    )
+    security_providers = string(
+        "security.providers", None, importance=LOW, update=READ_ONLY, doc="Extra JVM security providers."
+    )
+    super_users = string(
+        "super.users",
+        "",
+        importance=HIGH,
+        update=READ_ONLY,
+        doc="Principals that bypass ACLs, separated by semicolons.",
+    )

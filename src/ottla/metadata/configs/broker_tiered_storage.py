@@ -1,0 +1,214 @@
+"""Broker configs of tiered storage (KIP-405)."""
+
+from ottla.metadata.configs.declare import ConfigValues, boolean, double, integer, long, string
+from ottla.metadata.configs.kinds import CLUSTER_WIDE, LOW, READ_ONLY
+from ottla.metadata.configs.rules import NonEmpty, Range
+from ottla.metadata.configs.values import LONG_MAX
+
+
+class BrokerTieredStorageConfigs(ConfigValues):
+    """Broker configs of tiered storage (KIP-405)."""
+
+    follower_fetch_last_tiered_offset_enable = boolean(
+        "follower.fetch.last.tiered.offset.enable",
+        False,
+        update=CLUSTER_WIDE,
+        doc="New follower starts at last tiered offset.",
+    )
+    log_local_retention_bytes = long(
+        "log.local.retention.bytes",
+        -2,
+        Range(-2),
+        update=CLUSTER_WIDE,
+        doc="Local part of retention when tiered.",
+    )
+    log_local_retention_ms = long(
+        "log.local.retention.ms",
+        -2,
+        Range(-2),
+        update=CLUSTER_WIDE,
+        doc="Local part of retention when tiered.",
+    )
+    remote_fetch_max_wait_ms = integer(
+        "remote.fetch.max.wait.ms",
+        500,
+        Range(1),
+        update=CLUSTER_WIDE,
+        doc="Tiered storage: fetch max wait ms.",
+    )
+    remote_list_offsets_request_timeout_ms = long(
+        "remote.list.offsets.request.timeout.ms",
+        30_000,
+        Range(1),
+        update=CLUSTER_WIDE,
+        doc="Tiered storage: list offsets request timeout ms.",
+    )
+    remote_log_index_file_cache_total_size_bytes = long(
+        "remote.log.index.file.cache.total.size.bytes",
+        1_073_741_824,
+        Range(1),
+        importance=LOW,
+        update=CLUSTER_WIDE,
+        doc="Tiered storage: log index file cache total size bytes.",
+    )
+    remote_log_index_file_cache_ttl_ms = long(
+        "remote.log.index.file.cache.ttl.ms",
+        900_000,
+        Range(-1),
+        importance=LOW,
+        update=READ_ONLY,
+        internal=True,
+        doc="Tiered storage: log index file cache ttl ms.",
+    )
+    remote_log_manager_copier_thread_pool_size = integer(
+        "remote.log.manager.copier.thread.pool.size",
+        10,
+        Range(1),
+        update=CLUSTER_WIDE,
+        doc="Tiered storage: log manager copier thread pool size.",
+    )
+    remote_log_manager_copy_max_bytes_per_second = long(
+        "remote.log.manager.copy.max.bytes.per.second",
+        LONG_MAX,
+        Range(1),
+        update=CLUSTER_WIDE,
+        doc="Tiered storage: log manager copy max bytes per second.",
+    )
+    remote_log_manager_expiration_thread_pool_size = integer(
+        "remote.log.manager.expiration.thread.pool.size",
+        10,
+        Range(1),
+        update=CLUSTER_WIDE,
+        doc="Tiered storage: log manager expiration thread pool size.",
+    )
+    remote_log_manager_fetch_max_bytes_per_second = long(
+        "remote.log.manager.fetch.max.bytes.per.second",
+        LONG_MAX,
+        Range(1),
+        update=CLUSTER_WIDE,
+        doc="Tiered storage: log manager fetch max bytes per second.",
+    )
+    remote_log_manager_follower_thread_pool_size = integer(
+        "remote.log.manager.follower.thread.pool.size",
+        2,
+        Range(1),
+        update=CLUSTER_WIDE,
+        doc="Tiered storage: log manager follower thread pool size.",
+    )
+    remote_log_manager_task_interval_ms = long(
+        "remote.log.manager.task.interval.ms",
+        30_000,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Tiered storage: log manager task interval ms.",
+    )
+    remote_log_manager_task_retry_backoff_max_ms = long(
+        "remote.log.manager.task.retry.backoff.max.ms",
+        30_000,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        internal=True,
+        doc="Tiered storage: log manager task retry backoff max ms.",
+    )
+    remote_log_manager_task_retry_backoff_ms = long(
+        "remote.log.manager.task.retry.backoff.ms",
+        500,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        internal=True,
+        doc="Tiered storage: log manager task retry backoff ms.",
+    )
+    remote_log_manager_task_retry_jitter = double(
+        "remote.log.manager.task.retry.jitter",
+        0.2,
+        Range(0, 0.5),
+        importance=LOW,
+        update=READ_ONLY,
+        internal=True,
+        doc="Tiered storage: log manager task retry jitter.",
+    )
+    remote_log_manager_thread_pool_size = integer(
+        "remote.log.manager.thread.pool.size",
+        2,
+        Range(1),
+        update=READ_ONLY,
+        doc="Tiered storage: log manager thread pool size.",
+    )
+    remote_log_metadata_custom_metadata_max_bytes = integer(
+        "remote.log.metadata.custom.metadata.max.bytes",
+        128,
+        Range(0),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Tiered storage: log metadata custom metadata max bytes.",
+    )
+    remote_log_metadata_manager_class_name = string(
+        "remote.log.metadata.manager.class.name",
+        "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
+        NonEmpty(),
+        update=READ_ONLY,
+        doc="Tiered storage: log metadata manager class name.",
+    )
+    remote_log_metadata_manager_class_path = string(
+        "remote.log.metadata.manager.class.path",
+        None,
+        update=READ_ONLY,
+        doc="Tiered storage: log metadata manager class path.",
+    )
+    remote_log_metadata_manager_impl_prefix = string(
+        "remote.log.metadata.manager.impl.prefix",
+        "rlmm.config.",
+        NonEmpty(),
+        update=READ_ONLY,
+        doc="Tiered storage: log metadata manager impl prefix.",
+    )
+    remote_log_metadata_manager_listener_name = string(
+        "remote.log.metadata.manager.listener.name",
+        None,
+        NonEmpty(),
+        update=READ_ONLY,
+        doc="Tiered storage: log metadata manager listener name.",
+    )
+    remote_log_reader_max_pending_tasks = integer(
+        "remote.log.reader.max.pending.tasks",
+        100,
+        Range(1),
+        update=READ_ONLY,
+        doc="Tiered storage: log reader max pending tasks.",
+    )
+    remote_log_reader_threads = integer(
+        "remote.log.reader.threads",
+        10,
+        Range(1),
+        update=CLUSTER_WIDE,
+        doc="Tiered storage: log reader threads.",
+    )
+    remote_log_storage_manager_class_name = string(
+        "remote.log.storage.manager.class.name",
+        None,
+        NonEmpty(),
+        update=READ_ONLY,
+        doc="Tiered storage: log storage manager class name.",
+    )
+    remote_log_storage_manager_class_path = string(
+        "remote.log.storage.manager.class.path",
+        None,
+        update=READ_ONLY,
+        doc="Tiered storage: log storage manager class path.",
+    )
+    remote_log_storage_manager_impl_prefix = string(
+        "remote.log.storage.manager.impl.prefix",
+        "rsm.config.",
+        NonEmpty(),
+        update=READ_ONLY,
+        doc="Tiered storage: log storage manager impl prefix.",
+    )
+    remote_log_storage_system_enable = boolean(
+        "remote.log.storage.system.enable",
+        False,
+        update=READ_ONLY,
+        doc="Tiered storage: log storage system enable.",
+    )

@@ -1,0 +1,112 @@
+"""The configs a node starts with: a properties file as Kafka's server takes it, and settings on top.
+
+Nothing is read here: the caller has the file's bytes. Every problem is found before anything is raised, so
+that a user mends a file once. An unknown key is only a warning, with the known key it resembles most: Kafka
+accepts such keys too, and plugins have keys of their own.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from ottla.metadata.configs.errors import InvalidConfig, UnusableConfigs
+from ottla.metadata.configs.layers import NOTHING, BrokerLayers, node_config
+from ottla.metadata.configs.node import NodeConfig
+from ottla.model.properties import MalformedProperties, iter_properties
+
+STARTING_VALUES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "node.id": "0",
+        "process.roles": "broker,controller",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": (
+            "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+        ),
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+    }
+)
+"""Deviation: what Kafka's server refuses to start without, Ottla assumes; and it binds to loopback only."""
+
+ALONE_VALUES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+    }
+)
+"""What a node assumes that knows of no other controller: three replicas of anything could not be placed."""
+
+_PLUGIN_PREFIXES: Final = (
+    "listener.name.",
+    "config.providers.",
+    "metrics.jmx.",
+    "rlmm.config.",
+    "rsm.config.",
+)
+
+
+class LoadedConfig(NamedTuple):
+    """A node's configs as values and as the texts they came from, and what to tell the user about them."""
+
+    config: NodeConfig
+    layers: BrokerLayers
+    warnings: tuple[str, ...]
+
+
+class _Setting(NamedTuple):
+    where: str
+    text: str
+
+
+def load_node_config(
+    properties: bytes = b"", overrides: Mapping[str, str] = NOTHING, *, origin: str = "server.properties"
+) -> LoadedConfig:
+    """Put together what a node starts with. Raises UnusableConfigs, which lists every problem.
+
+    `origin` is the name of the file in messages; `overrides` are settings of the command line.
+    """
+    given = _given_settings(properties, overrides, origin)
+    problems = tuple(_find_problems(given))
+    if problems:
+        raise UnusableConfigs(problems)
+    assumed = dict(STARTING_VALUES)
+    if not ({"controller.quorum.voters", "controller.quorum.bootstrap.servers"} & given.keys()):
+        assumed.update(ALONE_VALUES)
+    layers = BrokerLayers({**assumed, **{name: setting.text for name, setting in given.items()}})
+    return LoadedConfig(node_config(layers), layers, tuple(_find_warnings(given)))
+
+
+def _given_settings(properties: bytes, overrides: Mapping[str, str], origin: str) -> dict[str, _Setting]:
+    given: dict[str, _Setting] = {}
+    try:
+        for line, name, text in iter_properties(properties):
+            given[name] = _Setting(f"{origin}:{line}", text)
+    except MalformedProperties as error:
+        raise UnusableConfigs((f"{origin}:{error.line}: {error.reason}",)) from None
+    for name, text in overrides.items():
+        given[name] = _Setting("command line", text)
+    return given
+
+
+def _find_problems(given: Mapping[str, _Setting]) -> Iterator[str]:
+    for name, (where, text) in given.items():
+        key = NodeConfig.keys.get(name)
+        if key is None:
+            continue
+        try:
+            key.parse(text)
+        except InvalidConfig as error:
+            allowed = f" (allowed: {key.rule})" if key.rule is not None and str(key.rule) else ""
+            yield f"{where}: {error}{allowed}"
+
+
+def _find_warnings(given: Mapping[str, _Setting]) -> Iterator[str]:
+    for name, (where, _) in given.items():
+        if name in NodeConfig.keys or name.startswith(_PLUGIN_PREFIXES):
+            continue
+        nearest = difflib.get_close_matches(name, NodeConfig.keys, n=1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        yield f"{where}: unknown configuration {name}{hint}"
