@@ -55,7 +55,7 @@ class MetadataDelta:
         self.topics = TopicChanges(base.topics)
         self.configs = Changes(base.configs)
         self.quotas = Changes(base.quotas)
-        self.producer_ids = base.producer_ids
+        self.next_producer_id = base.next_producer_id
         self.acls = Changes(base.acls)
         self.scram = Changes(base.scram)
         self.tokens = Changes(base.tokens)
@@ -65,7 +65,7 @@ class MetadataDelta:
         return (
             any((self.features, self.brokers, self.controllers, self.topics, self.configs, self.quotas))
             or any((self.acls, self.scram, self.tokens))
-            or self.producer_ids is not self.base.producer_ids
+            or self.next_producer_id != self.base.next_producer_id
         )
 
     def replay(self, record: Any) -> None:
@@ -85,7 +85,7 @@ class MetadataDelta:
             topics=self.topics.apply(),
             configs=self.configs.apply(),
             quotas=self.quotas.apply(),
-            producer_ids=self.producer_ids,
+            next_producer_id=self.next_producer_id,
             acls=self.acls.apply(),
             scram=self.scram.apply(),
             tokens=self.tokens.apply(),
@@ -202,7 +202,7 @@ def _replay_client_quota(delta: MetadataDelta, record: ClientQuotaRecord) -> Non
 
 
 def _replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> None:
-    delta.producer_ids = record
+    delta.next_producer_id = record.next_producer_id
 
 
 def _replay_access_control_entry(delta: MetadataDelta, record: AccessControlEntryRecord) -> None:

@@ -21,7 +21,6 @@ from ottla.wire.metadata_records.access_control import AccessControlEntryRecord
 from ottla.wire.metadata_records.brokers import RegisterBrokerRecord
 from ottla.wire.metadata_records.controllers import RegisterControllerRecord
 from ottla.wire.metadata_records.delegation_tokens import DelegationTokenRecord
-from ottla.wire.metadata_records.producer_ids import ProducerIdsRecord
 from ottla.wire.metadata_records.scram import UserScramCredentialRecord
 
 
@@ -71,7 +70,8 @@ class MetadataImage(NamedTuple):
     topics: Topics
     configs: Mapping[ConfigResource, Mapping[str, str]]
     quotas: Mapping[QuotaEntity, Mapping[str, float]]
-    producer_ids: ProducerIdsRecord
+    next_producer_id: int
+    """The first producer id that no broker was given; -1 before any was."""
     acls: Mapping[Uuid, AccessControlEntryRecord]
     scram: Mapping[ScramKey, UserScramCredentialRecord]
     tokens: Mapping[str, DelegationTokenRecord]
@@ -114,7 +114,7 @@ EMPTY_IMAGE: Final = MetadataImage(
     topics=EMPTY_TOPICS,
     configs={},
     quotas={},
-    producer_ids=ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=0),
+    next_producer_id=-1,
     acls={},
     scram={},
     tokens={},

@@ -1,0 +1,106 @@
+"""Features: what the nodes of a cluster have agreed to use, so that none meets what it does not know.
+
+Each node supports a range of levels of a feature. The cluster finalizes one level of each, by records in the
+metadata log. The most telling is `metadata.version`: it says which records may be written, and in which
+version. `kraft.version` is agreed on by control records of the quorum instead.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+METADATA_VERSION: Final = "metadata.version"
+KRAFT_VERSION: Final = "kraft.version"
+TRANSACTION_VERSION: Final = "transaction.version"
+GROUP_VERSION: Final = "group.version"
+ELR_VERSION: Final = "eligible.leader.replicas.version"
+SHARE_VERSION: Final = "share.version"
+STREAMS_VERSION: Final = "streams.version"
+
+
+class LevelRange(NamedTuple):
+    """The levels of a feature that a node supports, both ends included."""
+
+    min: int
+    max: int
+
+    def __contains__(self, level: object) -> bool:
+        return isinstance(level, int) and self.min <= level <= self.max
+
+
+UNSUPPORTED: Final = LevelRange(0, 0)
+"""What a node supports of a feature it does not know."""
+
+SUPPORTED: Final[Mapping[str, LevelRange]] = {
+    GROUP_VERSION: LevelRange(0, 1),
+    KRAFT_VERSION: LevelRange(0, 1),
+    METADATA_VERSION: LevelRange(7, 30),
+    SHARE_VERSION: LevelRange(0, 1),
+    STREAMS_VERSION: LevelRange(0, 1),
+    TRANSACTION_VERSION: LevelRange(0, 2),
+    ELR_VERSION: LevelRange(0, 1),
+}
+"""What this node supports: the same as Apache Kafka 4.3."""
+
+METADATA_VERSION_NAMES: Final[Mapping[int, str]] = {
+    7: "3.3-IV3", 8: "3.4-IV0", 9: "3.5-IV0", 10: "3.5-IV1", 11: "3.5-IV2", 12: "3.6-IV0", 13: "3.6-IV1",
+    14: "3.6-IV2", 15: "3.7-IV0", 16: "3.7-IV1", 17: "3.7-IV2", 18: "3.7-IV3", 19: "3.7-IV4", 20: "3.8-IV0",
+    21: "3.9-IV0", 22: "4.0-IV0", 23: "4.0-IV1", 24: "4.0-IV2", 25: "4.0-IV3", 26: "4.1-IV0", 27: "4.1-IV1",
+    28: "4.2-IV0", 29: "4.2-IV1", 30: "4.3-IV0",
+}  # fmt: skip
+
+LATEST_METADATA_VERSION: Final = 30
+
+# Levels of metadata.version from which on something may be written.
+SCRAM_FROM: Final = 11
+TRANSACTIONS_FROM: Final = 13
+DELEGATION_TOKENS_FROM: Final = 14
+CONTROLLER_REGISTRATION_FROM: Final = 15
+DIRECTORIES_FROM: Final = 17
+ELR_FROM: Final = 23
+CORDONED_FROM: Final = 30
+
+# Levels that brought records, or fields of records, which the level before them cannot read.
+_CHANGED_METADATA: Final = frozenset((7, 8, 11, 13, 14, 15, 17, 23, 30))
+
+# From which metadata.version on a freshly formatted cluster gets which level.
+_DEFAULT_LEVELS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
+    ELR_VERSION: ((26, 1),),
+    GROUP_VERSION: ((22, 1),),
+    SHARE_VERSION: ((28, 1),),
+    STREAMS_VERSION: ((29, 1),),
+    TRANSACTION_VERSION: ((24, 2),),
+}
+
+_NEEDED_METADATA_VERSION: Final[Mapping[tuple[str, int], int]] = {(ELR_VERSION, 1): ELR_FROM}
+
+
+def default_levels(metadata_version: int = LATEST_METADATA_VERSION) -> dict[str, int]:
+    """Return the levels a fresh cluster starts with, metadata.version first and the others by name."""
+    levels = {METADATA_VERSION: metadata_version}
+    for name in sorted(_DEFAULT_LEVELS):
+        reached = [level for since, level in _DEFAULT_LEVELS[name] if since <= metadata_version]
+        if reached:
+            levels[name] = reached[-1]
+    return levels
+
+
+def metadata_version_of(features: Mapping[str, int]) -> int:
+    """Return the finalized metadata.version. Before there is one, the oldest that we read is assumed."""
+    return features.get(METADATA_VERSION, SUPPORTED[METADATA_VERSION].min)
+
+
+def is_elr_enabled(features: Mapping[str, int]) -> bool:
+    """Say whether eligible leader replicas are kept (KIP-966)."""
+    return features.get(ELR_VERSION, 0) >= 1
+
+
+def loses_metadata(old: int, new: int) -> bool:
+    """Say whether going down from metadata.version `old` to `new` would lose what only `old` can express."""
+    return any(level in _CHANGED_METADATA for level in range(new + 1, old + 1))
+
+
+def find_unmet_need(name: str, level: int, levels: Mapping[str, int]) -> tuple[str, int] | None:
+    """Return a feature and the level of it that `level` of feature `name` needs but `levels` lack."""
+    least = SUPPORTED[METADATA_VERSION].min if level >= 1 else 0
+    needed = max(least, _NEEDED_METADATA_VERSION.get((name, level), 0))
+    return (METADATA_VERSION, needed) if levels.get(METADATA_VERSION, 0) < needed else None
