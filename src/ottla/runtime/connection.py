@@ -1,0 +1,295 @@
+"""One client's connection: a non-blocking socket on the event loop, requests in, answers out, in order.
+
+    readable -> receive -> next frame -> session.receive -> answer -> outbox -> socket
+
+Back-pressure goes both ways. While an answer is pending (a parked fetch, a group commit) or not yet sent (a
+peer that does not read), no further request of the connection is parsed, and nothing more is received than
+lies in its buffer. The reader is taken off the loop only when bytes arrive while the connection may not
+read: most clients wait for the answer, so most parked requests cost no system call.
+
+Not done here: reading and writing the protocol (the session does), deciding who may connect and which
+connection is too old (the listener does).
+"""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Sequence
+from socket import MSG_DONTWAIT, MSG_PEEK, socket
+from typing import Protocol
+
+from ottla.runtime.outbox import Flushed, Outbox, Piece
+from ottla.runtime.receive_buffer import ReceiveBuffer, SharedBuffer
+
+
+class Session(Protocol):
+    """Who serves the requests of a connection."""
+
+    def receive(self, frame: memoryview) -> Sequence[Piece] | None:
+        """Serve a request. Return the answer, nothing if none is due, or None: `answer_later` follows."""
+
+
+class Owner(Protocol):
+    """Who accepted the connection and keeps count of it."""
+
+    shared_buffer: SharedBuffer
+    frame_bytes_max: int
+    tick: int
+    """Coarse time in seconds: reading a clock for each request would cost more than it tells."""
+
+    def connection_closed(self, connection: "Connection", reason: Exception | None) -> None:
+        """Take note: it is closed, by the peer (None) or because of an error."""
+
+    def run_in_thread(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        """Do blocking work elsewhere, then call back on the loop."""
+
+
+class Connection:
+    """A connected client."""
+
+    __slots__ = (
+        "_buffer",
+        "_is_flushing",
+        "_is_pending",
+        "_is_reading",
+        "_is_resuming",
+        "_is_writing",
+        "_loop",
+        "_outbox",
+        "_owner",
+        "_receive",
+        "_socket",
+        "_unmute",
+        "active_tick",
+        "frame_tick",
+        "is_closed",
+        "listener_name",
+        "local",
+        "peer_host",
+    )
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        sock: socket,
+        owner: Owner,
+        listener_name: str,
+        make_session: Callable[["Connection"], Session],
+    ) -> None:
+        sock.setblocking(False)
+        self._loop = loop
+        self._socket = sock
+        self._owner = owner
+        self.listener_name = listener_name
+        self.local: tuple[str, int] = sock.getsockname()[:2]
+        self.peer_host: str = sock.getpeername()[0]
+        self._buffer = ReceiveBuffer(owner.shared_buffer, owner.frame_bytes_max)
+        self._outbox = Outbox(sock)
+        self._is_pending = False
+        self._is_flushing = False
+        self._is_resuming = False
+        self._is_writing = False
+        self._unmute: TimerHandle | None = None
+        self.active_tick = owner.tick
+        # When the frame that is not yet complete began to arrive; 0 while there is none.
+        self.frame_tick = 0
+        self.is_closed = False
+        self._receive = make_session(self).receive
+        self._is_reading = True
+        loop.add_reader(sock.fileno(), self._on_readable)
+
+    # What the session calls
+
+    def answer_later(self, pieces: Sequence[Piece]) -> None:
+        """Send an answer that was pending, then go on with what has arrived meanwhile."""
+        if self.is_closed:
+            return
+        assert self._is_pending, "only a pending request can be answered later"
+        self._is_pending = False
+        self._outbox.add(pieces)
+        self._flush()
+        self._maybe_resume()
+
+    def fail(self, error: Exception) -> None:
+        """Close because of an error."""
+        self.close(error)
+
+    def mute(self, milliseconds: int) -> None:
+        """Read no further request for a while: how a client that is over its quota is slowed down."""
+        if self.is_closed or milliseconds <= 0:
+            return
+        if self._unmute is not None:
+            self._unmute.cancel()
+        self._unmute = self._loop.call_later(milliseconds / 1000, self._on_unmute)
+
+    # What the owner calls
+
+    def close(self, reason: Exception | None = None) -> None:
+        """Close now. Whatever was not sent is lost."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if self._unmute is not None:
+            self._unmute.cancel()
+        descriptor = self._socket.fileno()
+        self._loop.remove_reader(descriptor)
+        if self._is_writing:
+            self._loop.remove_writer(descriptor)
+        self._socket.close()
+        self._owner.connection_closed(self, reason)
+
+    @property
+    def is_idle(self) -> bool:
+        """Say whether nothing is under way: no request, no answer, no part of a frame."""
+        return not self._is_pending and not self._outbox and not self._buffer.pending_bytes
+
+    @property
+    def is_waiting_for_frame(self) -> bool:
+        """Say whether a frame has begun, and nothing but the peer keeps it from ending."""
+        return not self._is_pending and not self._outbox and self._unmute is None and self.frame_tick != 0
+
+    @property
+    def is_sending(self) -> bool:
+        """Say whether an answer waits for the peer to read."""
+        return bool(self._outbox)
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes have arrived and are not yet served."""
+        return self._buffer.pending_bytes
+
+    @property
+    def own_bytes(self) -> int:
+        """How much memory the connection holds for what it received."""
+        return self._buffer.own_bytes
+
+    # The loop's events
+
+    def _on_readable(self) -> None:
+        if self._is_pending or self._outbox or self._unmute is not None:
+            self._stop_reading()
+            return
+        try:
+            if not self._buffer.receive(self._socket):
+                self.close()
+                return
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.close(error)
+            return
+        self.active_tick = self._owner.tick
+        self._serve()
+
+    def _serve(self) -> None:
+        """Serve all requests that are complete, until one has to wait. One flush sends all their answers."""
+        buffer, receive, outbox = self._buffer, self._receive, self._outbox
+        is_first_part = False
+        try:
+            while (frame := buffer.next_frame()) is not None:
+                is_first_part = True
+                answer = receive(frame)
+                if answer is None:
+                    self._is_pending = True
+                    break
+                outbox.add(answer)
+                if self._unmute is not None:
+                    break
+        except Exception as error:
+            # Bytes that are no request, a refusal, or a bug of ours: in each case the next bytes mean
+            # nothing.
+            self._flush_quietly()
+            self.close(error)
+            return
+        buffer.keep_rest()
+        if outbox:
+            self._flush()
+            self._maybe_resume()
+        if not buffer.pending_bytes:
+            self.frame_tick = 0
+        elif is_first_part or not self.frame_tick:
+            self.frame_tick = self._owner.tick
+
+    def _on_writable(self) -> None:
+        self._flush()
+        self._maybe_resume()
+
+    def _on_unmute(self) -> None:
+        self._unmute = None
+        self._maybe_resume()
+
+    def _resume(self) -> None:
+        self._is_resuming = False
+        if self.is_closed or self._is_pending or self._outbox or self._unmute is not None:
+            return
+        self._serve()
+
+    # Sending
+
+    def _flush(self) -> None:
+        if self._is_flushing:
+            return
+        try:
+            flushed = self._outbox.flush()
+        except (OSError, EOFError) as error:
+            self.close(error)
+            return
+        self.active_tick = self._owner.tick
+        if flushed is Flushed.SOCKET_FULL:
+            if not self._is_writing:
+                self._is_writing = True
+                self._loop.add_writer(self._socket.fileno(), self._on_writable)
+            return
+        if self._is_writing:
+            self._is_writing = False
+            self._loop.remove_writer(self._socket.fileno())
+        if flushed is Flushed.COLD:
+            self._is_flushing = True
+            self._owner.run_in_thread(self._outbox.cold_range().warm, self._on_warm)
+
+    def _on_warm(self, error: Exception | None) -> None:
+        self._is_flushing = False
+        if self.is_closed:
+            return
+        if error is not None:
+            self.close(error)
+            return
+        self._flush()
+        self._maybe_resume()
+
+    def _flush_quietly(self) -> None:
+        """Answers to the requests before a bad one are still due."""
+        try:
+            self._outbox.flush()
+        except (OSError, EOFError):
+            return
+
+    # Flow control
+
+    def _stop_reading(self) -> None:
+        """Bytes came while none are wanted: leave them in the kernel, unless it is the peer's farewell."""
+        try:
+            if not self._socket.recv(1, MSG_PEEK | MSG_DONTWAIT):
+                self.close()
+                return
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.close(error)
+            return
+        if self._is_reading:
+            self._is_reading = False
+            self._loop.remove_reader(self._socket.fileno())
+
+    def _maybe_resume(self) -> None:
+        if self.is_closed or self._is_pending or self._outbox or self._unmute is not None:
+            return
+        if not self._is_reading:
+            self._is_reading = True
+            if self.frame_tick:
+                # The peer could not send the rest while we did not read: its time begins again.
+                self.frame_tick = self._owner.tick
+            self._loop.add_reader(self._socket.fileno(), self._on_readable)
+        if not self._is_resuming and self._buffer.has_frame():
+            # In a turn of its own: a chain of connections that wake each other must not become a deep
+            # recursion.
+            self._is_resuming = True
+            self._loop.call_soon(self._resume)

@@ -1,0 +1,228 @@
+"""Listening sockets, the connections they accept, and the limits on both.
+
+Who may connect: at most so many at once, in all and from one address. Who must go: a connection that was
+silent for too long, and one that began a frame and does not finish it. A sweep once a second looks at all of
+them, so that no connection needs a timer of its own.
+"""
+
+import errno
+import logging
+import socket
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+from ottla.runtime.connection import Connection, Session
+from ottla.runtime.log_lines import RepeatedLines
+from ottla.runtime.receive_buffer import SharedBuffer
+from ottla.wire.errors import MalformedBytes
+from ottla.world.clock import Clock
+
+ACCEPTS_AT_ONCE: Final = 64
+SWEEP_SECONDS: Final = 1.0
+COLD_READ_THREADS: Final = 4
+FRAME_BYTES_PER_SECOND_MIN: Final = 64 * 1024
+_OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Bounds on connections, with Kafka's names and defaults where Kafka has them."""
+
+    connections_max: int = 0x7FFFFFFF
+    connections_per_ip_max: int = 0x7FFFFFFF
+    connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
+    idle_ms_max: int = 600_000
+    frame_bytes_max: int = 104_857_600
+    # Deviation: Kafka lets a peer take as long as it likes for a frame. Here it has this long, and more time
+    # only while it sends at a decent rate.
+    frame_ms_max: int = 30_000
+    backlog: int = 50
+
+
+class Listeners:
+    """All listening sockets and connections of a node, on one event loop."""
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        clock: Clock,
+        limits: ConnectionLimits,
+        make_session: Callable[[Connection], Session],
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._limits = limits
+        self._make_session = make_session
+        self._sockets: dict[str, socket.socket] = {}
+        self._per_ip: dict[str, int] = {}
+        self._lines = RepeatedLines(logging.getLogger("ottla.listener"), clock.monotonic_ms)
+        self._threads: ThreadPoolExecutor | None = None
+        self._started_ms = clock.monotonic_ms()
+        self._sweep_timer: TimerHandle | None = None
+        # A dict for its order: what is done to all connections is done in the order they came.
+        self.connections: dict[Connection, None] = {}
+        self.shared_buffer = SharedBuffer()
+        self.frame_bytes_max = limits.frame_bytes_max
+        self.tick = 1
+        self.accepted = 0
+        self.refused = 0
+
+    def listen(self, name: str, host: str, port: int) -> tuple[str, int]:
+        """Open a listening socket and return its address. Clients are served once `start` was called."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                # An address of one family means that family, so that `::` beside `0.0.0.0` does not clash.
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listening.bind((host, port))
+            listening.setblocking(False)
+        except OSError:
+            listening.close()
+            raise
+        self._sockets[name] = listening
+        address: tuple[str, int] = listening.getsockname()[:2]
+        return address
+
+    def start(self) -> None:
+        """Accept clients."""
+        for name, listening in self._sockets.items():
+            listening.listen(self._limits.backlog)
+            self._loop.add_reader(listening.fileno(), self._accept, name, listening)
+        self._sweep_timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def stop_accepting(self) -> None:
+        """Close the listening sockets. Connections stay."""
+        for listening in self._sockets.values():
+            self._loop.remove_reader(listening.fileno())
+            listening.close()
+        self._sockets.clear()
+
+    def close(self) -> None:
+        """Close everything now."""
+        self.stop_accepting()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+        for connection in list(self.connections):
+            connection.close()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # What connections ask of their owner
+
+    def connection_closed(self, connection: Connection, reason: Exception | None) -> None:
+        """Forget a connection, and tell why it ended if that is our business."""
+        self.connections.pop(connection, None)
+        remaining = self._per_ip.get(connection.peer_host, 1) - 1
+        if remaining:
+            self._per_ip[connection.peer_host] = remaining
+        else:
+            self._per_ip.pop(connection.peer_host, None)
+        if reason is None or isinstance(reason, ConnectionError):
+            return
+        if isinstance(reason, MalformedBytes):
+            self._lines.warn(
+                "closed a connection that sent no valid request", f"{connection.peer_host}: {reason}"
+            )
+        elif isinstance(reason, ConnectionEnded):
+            self._lines.warn("closed a connection", f"{connection.peer_host}: {reason}")
+        else:
+            logging.getLogger("ottla.listener").error(
+                "closed the connection of %s", connection.peer_host, exc_info=reason
+            )
+
+    def run_in_thread(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        """Do blocking work in a thread, then call back on the loop."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(COLD_READ_THREADS, thread_name_prefix="cold-read")
+
+        def run() -> None:
+            error: Exception | None = None
+            try:
+                work()
+            except Exception as raised:
+                error = raised
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(done, error)
+
+        self._threads.submit(run)
+
+    # Accepting
+
+    def _accept(self, name: str, listening: socket.socket) -> None:
+        for _ in range(ACCEPTS_AT_ONCE):
+            try:
+                client, address = listening.accept()
+            except (BlockingIOError, ConnectionAbortedError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno not in _OUT_OF_DESCRIPTORS:
+                    raise
+                # The backlog keeps who waits. Without a pause this would be asked again at once, and again.
+                self._lines.warn("cannot accept a connection", str(error))
+                self._loop.remove_reader(listening.fileno())
+                self._loop.call_later(1.0, self._accept_again, name, listening)
+                return
+            self._admit(name, client, address[0])
+
+    def _accept_again(self, name: str, listening: socket.socket) -> None:
+        if self._sockets.get(name) is listening:
+            self._loop.add_reader(listening.fileno(), self._accept, name, listening)
+
+    def _admit(self, name: str, client: socket.socket, peer_host: str) -> None:
+        from_here = self._per_ip.get(peer_host, 0)
+        allowed = self._limits.connections_per_ip_overrides.get(
+            peer_host, self._limits.connections_per_ip_max
+        )
+        if len(self.connections) >= self._limits.connections_max or from_here >= allowed:
+            self.refused += 1
+            self._lines.warn(
+                "refused a connection", f"{peer_host} has {from_here}, of {len(self.connections)} in all"
+            )
+            client.close()
+            return
+        try:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = Connection(self._loop, client, self, name, self._make_session)
+        except OSError:
+            # The peer was gone before it was looked at.
+            client.close()
+            return
+        self.accepted += 1
+        self._per_ip[peer_host] = from_here + 1
+        self.connections[connection] = None
+
+    # The sweep
+
+    def _sweep(self) -> None:
+        self._sweep_timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        self.tick = 1 + (self._clock.monotonic_ms() - self._started_ms) // 1000
+        for connection in list(self.connections):
+            if (reason := self._find_overdue(connection)) is not None:
+                connection.close(reason)
+
+    def _find_overdue(self, connection: Connection) -> "ConnectionEnded | None":
+        limits = self._limits
+        if connection.is_idle:
+            silent_ms = (self.tick - connection.active_tick) * 1000
+            if silent_ms > limits.idle_ms_max:
+                # This is how connections end in the best of worlds: not worth a warning.
+                connection.close()
+        elif connection.is_waiting_for_frame:
+            frame_ms = (self.tick - connection.frame_tick) * 1000
+            allowed_ms = limits.frame_ms_max + connection.pending_bytes * 1000 // FRAME_BYTES_PER_SECOND_MIN
+            if frame_ms > allowed_ms:
+                return ConnectionEnded(
+                    f"{connection.pending_bytes} bytes of a frame came in {frame_ms // 1000} s, not all of it"
+                )
+        elif (self.tick - connection.active_tick) * 1000 > limits.idle_ms_max and connection.is_sending:
+            return ConnectionEnded("its answers were not read for too long")
+        return None
+
+
+class ConnectionEnded(Exception):
+    """A limit ended the connection."""

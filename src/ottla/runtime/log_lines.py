@@ -1,0 +1,73 @@
+"""Log lines for people or for programs, on stderr; and fewer of them when something repeats."""
+
+import json
+import logging
+import sys
+from collections.abc import Callable
+from typing import Final
+
+LINES_MAX: Final = 5
+"""How many lines of one kind are written in an interval."""
+INTERVAL_MS: Final = 10_000
+
+_FOR_PEOPLE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object on each line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write time, level, logger, message and, if there is one, the traceback."""
+        line: dict[str, object] = {
+            "time_ms": int(record.created * 1000),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def set_up_logging(as_json: bool, level: int = logging.INFO) -> None:
+    """Send the log of the whole process to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if as_json else logging.Formatter(_FOR_PEOPLE))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+
+
+class RepeatedLines:
+    """A logger for what a stranger can cause: after a few lines of a kind, only their number is told.
+
+    A peer that sends garbage in a loop must not be able to fill the disk with our log.
+    """
+
+    def __init__(self, logger: logging.Logger, monotonic_ms: Callable[[], int]) -> None:
+        self._logger = logger
+        self._monotonic_ms = monotonic_ms
+        self._kinds: dict[str, _Kind] = {}
+
+    def warn(self, kind: str, message: str) -> None:
+        """Write a line, or count it as one of many. `kind` comes from the program, never from a peer."""
+        now_ms = self._monotonic_ms()
+        seen = self._kinds.setdefault(kind, _Kind(now_ms))
+        if now_ms - seen.since_ms >= INTERVAL_MS:
+            if seen.suppressed:
+                self._logger.warning("%s: %d more like this were not written", kind, seen.suppressed)
+            seen.since_ms, seen.written, seen.suppressed = now_ms, 0, 0
+        if seen.written < LINES_MAX:
+            seen.written += 1
+            self._logger.warning("%s: %s", kind, message)
+        else:
+            seen.suppressed += 1
+
+
+class _Kind:
+    __slots__ = ("since_ms", "suppressed", "written")
+
+    def __init__(self, now_ms: int) -> None:
+        self.since_ms = now_ms
+        self.written = 0
+        self.suppressed = 0

@@ -1,0 +1,256 @@
+"""A connection keeps order, applies back-pressure both ways and survives what peers do."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from struct import pack
+
+import pytest
+
+from ottla.runtime import file_range
+from ottla.runtime.connection import Connection
+from ottla.runtime.file_range import FileRange
+from ottla.runtime.outbox import Piece
+from ottla.runtime.receive_buffer import SharedBuffer
+from ottla.wire.errors import MalformedBytes
+
+
+def frame(content: bytes) -> bytes:
+    return pack(">i", len(content)) + content
+
+
+class OpenFile:
+    """A file as the real disk hands it out."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY)
+
+    def descriptor(self) -> int:
+        return self._descriptor
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+
+class Wire:
+    """A connection on a loop of its own, its peer's end of the wire, and its owner's diary."""
+
+    def __init__(self, serve: Callable[[bytes], Sequence[Piece] | None]) -> None:
+        self.loop = asyncio.new_event_loop()
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            self.peer = socket.create_connection(listening.getsockname())
+            ours, _ = listening.accept()
+        self.peer.settimeout(10)
+        self.shared_buffer = SharedBuffer()
+        self.frame_bytes_max = 1_000_000
+        self.tick = 1
+        self.closed: list[Exception | None] = []
+        self.cold_reads = 0
+        self.served: list[bytes] = []
+        self._serve = serve
+        self.connection = Connection(self.loop, ours, self, "PLAINTEXT", lambda _: self)
+
+    def receive(self, request: memoryview) -> Sequence[Piece] | None:
+        self.served.append(bytes(request))
+        return self._serve(bytes(request))
+
+    def connection_closed(self, connection: Connection, reason: Exception | None) -> None:
+        self.closed.append(reason)
+
+    def run_in_thread(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        self.cold_reads += 1
+        work()
+        self.loop.call_soon(done, None)
+
+    def turn(self, count: int = 5) -> None:
+        """Let the loop handle what is there."""
+        for _ in range(count):
+            self.loop.call_soon(self.loop.stop)
+            self.loop.run_forever()
+
+    def read(self, size: int) -> bytes:
+        """Read as the peer, giving the connection turns meanwhile."""
+        self.peer.setblocking(False)
+        content = b""
+        while len(content) < size:
+            self.turn(1)
+            try:
+                received = self.peer.recv(size - len(content))
+            except BlockingIOError:
+                continue
+            assert received, f"closed after {len(content)} of {size} bytes"
+            content += received
+        return content
+
+    def end(self) -> None:
+        self.connection.close()
+        self.peer.close()
+        self.loop.close()
+
+
+@pytest.fixture
+def make_wire() -> Iterator[Callable[[Callable[[bytes], Sequence[Piece] | None]], Wire]]:
+    wires: list[Wire] = []
+
+    def make(serve: Callable[[bytes], Sequence[Piece] | None]) -> Wire:
+        wires.append(Wire(serve))
+        return wires[-1]
+
+    yield make
+    for wire in wires:
+        wire.end()
+
+
+MakeWire = Callable[[Callable[[bytes], Sequence[Piece] | None]], Wire]
+
+
+def test_pipelined_requests_are_answered_in_order(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda request: [b"<", request, b">"])
+    wire.peer.sendall(b"".join(frame(b"%d" % number) for number in range(9)))
+    assert wire.read(27) == b"<0><1><2><3><4><5><6><7><8>"
+
+
+def test_no_request_is_served_while_an_answer_is_pending(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda request: None if request == b"park" else [request])
+    wire.peer.sendall(frame(b"one") + frame(b"park") + frame(b"two"))
+    wire.turn()
+    wire.peer.sendall(frame(b"three"))
+    wire.turn()
+    assert wire.served == [b"one", b"park"]
+    assert wire.read(3) == b"one"
+
+    wire.connection.answer_later([b"parked"])
+
+    assert wire.read(14) == b"parkedtwothree"
+
+
+def test_a_peer_that_leaves_while_its_answer_is_pending_is_noticed(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda _: None)
+    wire.peer.sendall(frame(b"park"))
+    wire.turn()
+    wire.peer.close()
+    wire.turn()
+    assert wire.closed == [None]
+    wire.connection.answer_later([b"too late"])
+
+
+def test_a_peer_that_does_not_read_is_not_served(make_wire: MakeWire) -> None:
+    answer = b"x" * 200_000
+    wire = make_wire(lambda _: [answer])
+    for _ in range(20):
+        wire.peer.sendall(frame(b"more"))
+    wire.turn(50)
+    assert len(wire.served) < 20
+    assert wire.read(20 * len(answer)) == 20 * answer
+    assert len(wire.served) == 20
+
+
+def test_answers_before_a_bad_request_are_still_sent(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda request: [request])
+    wire.peer.sendall(frame(b"good") + pack(">i", -1))
+    wire.turn()
+    assert wire.peer.recv(100) == b"good"
+    assert wire.peer.recv(100) == b""
+    assert isinstance(wire.closed[0], MalformedBytes)
+
+
+def test_an_error_of_the_session_closes_only_this_connection(make_wire: MakeWire) -> None:
+    def serve(_: bytes) -> Sequence[Piece]:
+        raise KeyError("a bug")
+
+    wire = make_wire(serve)
+    wire.peer.sendall(frame(b"boom"))
+    wire.turn()
+    assert wire.peer.recv(100) == b""
+    assert isinstance(wire.closed[0], KeyError)
+
+
+def test_a_muted_connection_reads_on_when_its_time_is_over(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda request: [request])
+
+    def mute_after_first(request: bytes) -> Sequence[Piece]:
+        if request == b"one":
+            wire.connection.mute(60_000)
+        return [request]
+
+    wire._serve = mute_after_first
+    wire.peer.sendall(frame(b"one") + frame(b"two"))
+    wire.turn()
+    # The answer goes out at once; what waits is the next request.
+    assert wire.read(3) == b"one"
+    assert wire.served == [b"one"]
+
+    wire.connection._on_unmute()
+
+    assert wire.read(3) == b"two"
+
+
+@pytest.mark.parametrize("size", [1, 1000, 32 * 1024, 32 * 1024 + 1, 3_000_000])
+def test_ranges_of_files_are_sent_between_bytes(make_wire: MakeWire, tmp_path: Path, size: int) -> None:
+    content = os.urandom(size + 20)
+    (tmp_path / "log").write_bytes(content)
+    file = OpenFile(tmp_path / "log")
+    wire = make_wire(lambda _: [b"head", FileRange(file, 10, size), b"tail"])
+    wire.peer.sendall(frame(b"read") + frame(b"again"))
+    expected = b"head" + content[10 : 10 + size] + b"tail"
+    assert wire.read(2 * len(expected)) == 2 * expected
+
+
+@pytest.mark.parametrize("size", [1000, 1_000_000])
+def test_cold_ranges_are_read_by_a_thread(
+    make_wire: MakeWire, tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = os.urandom(size)
+    (tmp_path / "log").write_bytes(content)
+    file = OpenFile(tmp_path / "log")
+    warm: set[int] = set()
+
+    def is_warm(self: FileRange) -> bool:
+        return self.position in warm
+
+    def read_if_warm(self: FileRange) -> bytearray | None:
+        return bytearray(os.pread(file.descriptor(), self.length, self.position)) if is_warm(self) else None
+
+    real_warm = FileRange.warm
+
+    def warm_up(self: FileRange) -> None:
+        real_warm(self)
+        warm.add(self.position)
+
+    monkeypatch.setattr(file_range.FileRange, "is_warm", is_warm)
+    monkeypatch.setattr(file_range.FileRange, "read_if_warm", read_if_warm)
+    monkeypatch.setattr(file_range.FileRange, "warm", warm_up)
+    wire = make_wire(lambda _: [b"head", FileRange(file, 0, size)])
+    wire.peer.sendall(frame(b"read") + frame(b"again"))
+
+    assert wire.read(2 * (4 + size)) == 2 * (b"head" + content)
+    assert wire.cold_reads >= max(1, size // file_range.PROBE_BYTES)
+
+
+def test_a_file_that_shrank_closes_the_connection(make_wire: MakeWire, tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"x" * 50_000)
+    file = OpenFile(tmp_path / "log")
+    wire = make_wire(lambda _: [b"head", FileRange(file, 0, 100_000)])
+    wire.peer.sendall(frame(b"read"))
+    wire.turn(20)
+    assert isinstance(wire.closed[0], EOFError)
+
+
+def test_a_frame_in_parts_has_one_beginning(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda request: [request])
+    wire.tick = 5
+    wire.peer.sendall(pack(">i", 10) + b"12")
+    wire.turn()
+    wire.tick = 9
+    wire.peer.sendall(b"34")
+    wire.turn()
+    assert wire.connection.frame_tick == 5
+    wire.peer.sendall(b"567890" + pack(">i", 3))
+    wire.turn()
+    assert wire.connection.frame_tick == 9
+    wire.peer.sendall(b"abc")
+    wire.turn()
+    assert wire.connection.frame_tick == 0
+    assert wire.read(13) == b"1234567890abc"

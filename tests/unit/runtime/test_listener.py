@@ -1,0 +1,163 @@
+"""Who may connect and who must go."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Iterator, Sequence
+from struct import pack
+
+import pytest
+
+from ottla.runtime.connection import Connection
+from ottla.runtime.listener import ConnectionLimits, Listeners
+from ottla.runtime.outbox import Piece
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.ms = 0
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic_ms(self) -> int:
+        return self.ms
+
+
+class Echo:
+    """Answers what was asked, or parks it."""
+
+    def receive(self, frame: memoryview) -> Sequence[Piece] | None:
+        return None if bytes(frame) == b"park" else [bytes(frame)]
+
+
+class World:
+    """Listeners on a loop that is turned by hand."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.clock = Clock()
+        self.listeners = Listeners(self.loop, self.clock, limits, lambda _: Echo())
+        self.address = self.listeners.listen("PLAINTEXT", "127.0.0.1", 0)
+        self.listeners.start()
+        self.clients: list[socket.socket] = []
+
+    def connect(self, sent: bytes = b"") -> socket.socket:
+        client = socket.create_connection(self.address)
+        client.settimeout(10)
+        client.sendall(sent)
+        self.clients.append(client)
+        self.turn()
+        return client
+
+    def turn(self) -> None:
+        for _ in range(5):
+            self.loop.call_soon(self.loop.stop)
+            self.loop.run_forever()
+
+    def sweep_after(self, ms: int) -> None:
+        self.clock.ms += ms
+        assert self.listeners._sweep_timer is not None
+        self.listeners._sweep_timer.cancel()
+        self.listeners._sweep()
+
+    def end(self) -> None:
+        self.listeners.close()
+        for client in self.clients:
+            client.close()
+        self.loop.close()
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    world = World(getattr(request, "param", ConnectionLimits()))
+    yield world
+    world.end()
+
+
+def is_closed(client: socket.socket) -> bool:
+    client.setblocking(False)
+    try:
+        return client.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize("world", [ConnectionLimits(connections_max=2)], indirect=True)
+def test_connections_above_the_limit_are_refused(world: World) -> None:
+    first, second, third = world.connect(), world.connect(), world.connect()
+    assert [is_closed(client) for client in (first, second, third)] == [False, False, True]
+    first.close()
+    world.turn()
+    assert not is_closed(world.connect())
+    assert (world.listeners.accepted, world.listeners.refused) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        ConnectionLimits(connections_per_ip_max=1),
+        ConnectionLimits(connections_per_ip_overrides={"127.0.0.1": 1}),
+    ],
+    indirect=True,
+)
+def test_one_address_has_a_limit_of_its_own(world: World) -> None:
+    assert [is_closed(client) for client in (world.connect(), world.connect())] == [False, True]
+
+
+def test_a_silent_connection_goes_and_a_parked_one_stays(world: World) -> None:
+    silent = world.connect()
+    parked = world.connect(pack(">i", 4) + b"park")
+    world.sweep_after(601_000)
+    world.turn()
+    assert is_closed(silent)
+    assert not is_closed(parked)
+
+
+def test_a_frame_that_does_not_end_in_time_ends_the_connection(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    stuck = world.connect(pack(">i", 104_857_600))
+    world.sweep_after(29_000)
+    assert not is_closed(stuck)
+    world.sweep_after(3_000)
+    assert is_closed(stuck)
+    assert "4 bytes of a frame" in caplog.text
+
+
+def test_a_large_frame_that_arrives_at_a_decent_rate_has_more_time(world: World) -> None:
+    steady = world.connect(pack(">i", 50_000_000))
+    for _ in range(60):
+        steady.sendall(b"x" * 70_000)
+        world.turn()
+        world.sweep_after(1000)
+    assert not is_closed(steady)
+
+
+def test_garbage_is_told_in_one_line_and_an_own_bug_with_its_traceback(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    garbage = world.connect(pack(">i", -5))
+    world.turn()
+    assert is_closed(garbage)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+    world.connect()
+    connection: Connection = next(iter(world.listeners.connections))
+    connection.fail(KeyError("bug"))
+    assert caplog.records[-1].levelno == logging.ERROR
+    assert caplog.records[-1].exc_info
+
+
+def test_no_client_is_accepted_after_the_listeners_stopped(world: World) -> None:
+    stays = world.connect()
+    world.listeners.stop_accepting()
+    with pytest.raises(ConnectionRefusedError):
+        world.connect()
+    stays.sendall(pack(">i", 2) + b"hi")
+    world.turn()
+    assert stays.recv(10) == b"hi"

@@ -1,0 +1,38 @@
+"""What a stranger can cause must not fill the log."""
+
+import logging
+
+import pytest
+
+from ottla.runtime.log_lines import INTERVAL_MS, LINES_MAX, JsonFormatter, RepeatedLines
+
+
+def test_repeated_lines_are_counted_instead_of_written(caplog: pytest.LogCaptureFixture) -> None:
+    now_ms = 0
+    lines = RepeatedLines(logging.getLogger("test.lines"), lambda: now_ms)
+    for number in range(100):
+        lines.warn("garbage", f"peer {number}")
+    assert len(caplog.messages) == LINES_MAX
+
+    now_ms = INTERVAL_MS
+    lines.warn("garbage", "peer 100")
+
+    assert caplog.messages[-2:] == [
+        f"garbage: {100 - LINES_MAX} more like this were not written",
+        "garbage: peer 100",
+    ]
+
+
+def test_kinds_are_counted_apart(caplog: pytest.LogCaptureFixture) -> None:
+    lines = RepeatedLines(logging.getLogger("test.lines"), lambda: 0)
+    for kind in ("one", "two"):
+        for _ in range(LINES_MAX):
+            lines.warn(kind, "again")
+    assert len(caplog.messages) == 2 * LINES_MAX
+
+
+def test_json_lines_hold_one_object_each() -> None:
+    record = logging.LogRecord("ottla", logging.INFO, "file", 1, "two\nlines and %s", ("more",), None)
+    line = JsonFormatter().format(record)
+    assert "\n" not in line
+    assert '"message": "two\\nlines and more"' in line

@@ -1,0 +1,125 @@
+"""Frames come out whole whatever way the bytes come in, and memory follows what has arrived."""
+
+import socket
+from collections.abc import Iterator
+from struct import pack
+
+import pytest
+
+from ottla.runtime.receive_buffer import OWN_BYTES_MIN, ReceiveBuffer, SharedBuffer
+from ottla.wire.errors import MalformedBytes
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
+
+
+def frame(content: bytes) -> bytes:
+    return pack(">i", len(content)) + content
+
+
+def take_all(buffer: ReceiveBuffer) -> list[bytes]:
+    frames = []
+    while (view := buffer.next_frame()) is not None:
+        frames.append(bytes(view))
+    buffer.keep_rest()
+    return frames
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 1000])
+def test_frames_come_out_whole_however_the_bytes_are_cut(
+    pair: tuple[socket.socket, socket.socket], step: int
+) -> None:
+    ours, theirs = pair
+    contents = [b"", b"a", b"bb" * 10, b"", b"c" * 100]
+    stream = b"".join(map(frame, contents))
+    buffer = ReceiveBuffer(SharedBuffer(64), 1000)
+
+    taken = []
+    for start in range(0, len(stream), step):
+        sent = stream[start : start + step]
+        theirs.sendall(sent)
+        received = 0
+        while received < len(sent):
+            received += buffer.receive(ours)
+            taken += take_all(buffer)
+
+    assert taken == contents
+    assert buffer.pending_bytes == 0
+
+
+def test_two_connections_share_a_buffer_without_mixing() -> None:
+    shared = SharedBuffer(64)
+    (our_a, their_a), (our_b, their_b) = socket.socketpair(), socket.socketpair()
+    with our_a, their_a, our_b, their_b:
+        a, b = ReceiveBuffer(shared, 1000), ReceiveBuffer(shared, 1000)
+        their_a.sendall(frame(b"first of a")[:7])
+        a.receive(our_a)
+        assert take_all(a) == []
+        their_b.sendall(frame(b"all of b"))
+        b.receive(our_b)
+        assert take_all(b) == [b"all of b"]
+        their_a.sendall(frame(b"first of a")[7:])
+        a.receive(our_a)
+        assert take_all(a) == [b"first of a"]
+
+
+def test_an_announced_size_costs_nothing_until_the_bytes_come(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = pair
+    buffer = ReceiveBuffer(SharedBuffer(), 104_857_600)
+    theirs.sendall(pack(">i", 104_857_600))
+    buffer.receive(ours)
+    assert take_all(buffer) == []
+    assert buffer.own_bytes == 4
+
+    theirs.sendall(b"x" * 10)
+    buffer.receive(ours)
+    assert take_all(buffer) == []
+    assert buffer.own_bytes <= 4 + OWN_BYTES_MIN
+
+
+def test_memory_at_most_doubles_with_what_arrives(pair: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = pair
+    buffer = ReceiveBuffer(SharedBuffer(1024), 104_857_600)
+    theirs.sendall(pack(">i", 104_857_600))
+    arrived = buffer.receive(ours)
+    take_all(buffer)
+    for _ in range(50):
+        theirs.sendall(b"x" * 10_000)
+        received = 0
+        while received < 10_000:
+            received += buffer.receive(ours)
+            take_all(buffer)
+        arrived += received
+        assert buffer.own_bytes <= max(2 * arrived, arrived + OWN_BYTES_MIN)
+
+
+def test_memory_is_given_back_when_a_large_frame_was_served(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = pair
+    buffer = ReceiveBuffer(SharedBuffer(1024), 100_000)
+    theirs.sendall(frame(b"x" * 50_000))
+    taken: list[bytes] = []
+    while not taken:
+        buffer.receive(ours)
+        taken = take_all(buffer)
+    assert taken == [b"x" * 50_000]
+    theirs.sendall(frame(b"y"))
+    buffer.receive(ours)
+    assert buffer.own_bytes == 0
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 1001])
+def test_a_size_out_of_bounds_is_refused(pair: tuple[socket.socket, socket.socket], size: int) -> None:
+    ours, theirs = pair
+    buffer = ReceiveBuffer(SharedBuffer(), 1000)
+    theirs.sendall(pack(">i", size))
+    buffer.receive(ours)
+    with pytest.raises(MalformedBytes, match="announces"):
+        buffer.next_frame()
