@@ -19,6 +19,7 @@ from typing import Any, Final
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import NO_REPLY, EncodedResponse, Handler, find_handler
+from ottla.runtime.file_range import FileRange
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decoder_of, encoder_of
 from ottla.wire.error_code import ErrorCode
@@ -35,7 +36,7 @@ PENDING: Final = None
 """The answer comes later, by the session's call of `Reply.answer`."""
 
 Pieces = list[Any]
-"""An answer: bytes, and ranges of files."""
+"""An answer: one piece of bytes, or several with ranges of files among them."""
 
 
 class Route:
@@ -86,7 +87,7 @@ class Route:
         size = 4 + len(self.response_tail) + sum(map(len, pieces))
         pieces[0] = _SIZE_AND_ID.pack(size, correlation_id) + self.response_tail
         self.sent_bytes += size + 4
-        return pieces
+        return pieces if any(type(piece) is FileRange for piece in pieces) else [b"".join(pieces)]
 
     def count(self, started_ns: int) -> None:
         """Count an answered request."""

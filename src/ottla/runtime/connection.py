@@ -14,10 +14,13 @@ connection is too old (the listener does).
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Sequence
 from socket import MSG_DONTWAIT, MSG_PEEK, socket
-from typing import Protocol
+from typing import Final, Protocol
 
 from ottla.runtime.outbox import Flushed, Outbox, Piece
 from ottla.runtime.receive_buffer import ReceiveBuffer, SharedBuffer
+
+UNSENT_BYTES_MAX: Final = 64 * 1024
+"""Answers to pipelined requests are collected up to here before they are sent."""
 
 
 class Session(Protocol):
@@ -183,6 +186,7 @@ class Connection:
         """Serve all requests that are complete, until one has to wait. One flush sends all their answers."""
         buffer, receive, outbox = self._buffer, self._receive, self._outbox
         is_first_part = False
+        unsent_bytes = 0
         try:
             while (frame := buffer.next_frame()) is not None:
                 is_first_part = True
@@ -191,7 +195,8 @@ class Connection:
                     self._is_pending = True
                     break
                 outbox.add(answer)
-                if self._unmute is not None:
+                unsent_bytes += sum(map(len, answer))
+                if unsent_bytes > UNSENT_BYTES_MAX or self._unmute is not None:
                     break
         except Exception as error:
             # Bytes that are no request, a refusal, or a bug of ours: in each case the next bytes mean
