@@ -39,6 +39,7 @@ MAGIC: Final = 2
 LOG_OVERHEAD: Final = 12
 HEADER_BYTES: Final = 61
 
+LENGTH_OFFSET: Final = 8
 CRC_OFFSET: Final = 17
 ATTRIBUTES_OFFSET: Final = 21
 _MAGIC_OFFSET: Final = 16
@@ -161,7 +162,7 @@ class BatchView:
 
     @property
     def batch_length(self) -> int:
-        length: int = _INT32.unpack_from(self.view, 8)[0]
+        length: int = _INT32.unpack_from(self.view, LENGTH_OFFSET)[0]
         return length
 
     @property

@@ -1,0 +1,172 @@
+"""Whole batches of format 2: built from records, and rebuilt from other batches.
+
+`seal_batch` is where every batch gets its length and its checksum. The rest decides the other header fields:
+
+- `build_batch` takes records and whatever a producer, a coordinator or a broker has to say about them;
+- `recompress_batch` changes the codec only, without opening a single record;
+- `filter_batch` keeps some of the records, as compaction does;
+- `empty_batch` keeps none, where the batch itself must stay.
+
+What compaction keeps is what later readers rely on: base offset, last offset, sequence, producer and epochs
+stay as they were, though records are gone. Which records may go is not decided here.
+"""
+
+from collections.abc import Sequence
+from operator import itemgetter
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from ottla.records.attributes import (
+    APPEND_TIME_BIT,
+    CODEC_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    TRANSACTIONAL_BIT,
+    Codec,
+    TimestampType,
+)
+from ottla.records.batch import (
+    ATTRIBUTES_OFFSET,
+    CRC_OFFSET,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    BatchView,
+)
+from ottla.records.codec import Record, encode_records
+from ottla.records.compression import DEFAULT_LIMITS, DecompressionLimits, compress, decompress
+
+_NO_TIMESTAMP: Final = -1
+_LENGTH: Final = Struct(">i")
+_CRC: Final = Struct(">I")
+_timestamp_of: Final = itemgetter(1)
+
+
+def seal_batch(header: BatchHeader, records_area: bytes) -> bytearray:
+    """Join a header and the finished record area, and set length and checksum, which `header` cannot know.
+
+    The batch is a bytearray, so that a leader can patch offset and epoch into it.
+    """
+    batch = bytearray(HEADER_BYTES + len(records_area))
+    HEADER.pack_into(batch, 0, *header)
+    _LENGTH.pack_into(batch, LENGTH_OFFSET, len(batch) - LOG_OVERHEAD)
+    batch[HEADER_BYTES:] = records_area
+    _CRC.pack_into(batch, CRC_OFFSET, crc32c(memoryview(batch)[ATTRIBUTES_OFFSET:]))
+    return batch
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    append_time: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    delete_horizon_ms: int | None = None,
+    last_offset: int | None = None,
+) -> bytearray:
+    """Build a batch of at least one record.
+
+    With an `append_time` the batch has LogAppendTime, and that as its timestamp. `last_offset` is the one of
+    the last record, unless records after it are gone.
+    """
+    assert records, "a batch without records is what `empty_batch` makes of one that had some"
+    base_timestamp = records[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=0,
+        leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=pack_attributes(
+            codec,
+            append_time is not None,
+            is_transactional,
+            is_control,
+            delete_horizon_ms is not None,
+        ),
+        last_offset_delta=(records[-1].offset if last_offset is None else last_offset) - base_offset,
+        base_timestamp=base_timestamp,
+        max_timestamp=max(map(_timestamp_of, records)) if append_time is None else append_time,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        count=len(records),
+    )
+    return seal_batch(header, compress(codec, encode_records(records, base_offset, base_timestamp), level))
+
+
+def pack_attributes(
+    codec: Codec, has_append_time: bool, is_transactional: bool, is_control: bool, has_delete_horizon: bool
+) -> int:
+    """Pack the attribute bits."""
+    return (
+        codec
+        | (APPEND_TIME_BIT if has_append_time else 0)
+        | (TRANSACTIONAL_BIT if is_transactional else 0)
+        | (CONTROL_BIT if is_control else 0)
+        | (DELETE_HORIZON_BIT if has_delete_horizon else 0)
+    )
+
+
+def recompress_batch(
+    batch: BatchView,
+    codec: Codec,
+    level: int | None = None,
+    limits: DecompressionLimits = DEFAULT_LIMITS,
+) -> bytearray:
+    """Return the batch with the same records under another codec. Nothing but codec, size and CRC changes."""
+    header = batch.header
+    area = decompress(header.codec, batch.records_bytes, limits)
+    attributes = header.attributes & ~CODEC_MASK | codec
+    return seal_batch(header._replace(attributes=attributes), compress(codec, area, level))
+
+
+def filter_batch(batch: BatchView, kept: Sequence[Record], delete_horizon_ms: int | None = None) -> bytearray:
+    """Return the batch with only the records `kept`, of its own, and perhaps with a first delete horizon.
+
+    `kept` are the records with the timestamps they were made with (see `iter_batch_records`). A horizon that
+    the batch has already is not moved. It takes the place of the base timestamp, which all deltas refer to.
+    """
+    header = batch.header
+    assert header.magic == MAGIC, "messages of format 0 and 1 are built anew"
+    horizon = header.delete_horizon_ms
+    if horizon is None:
+        horizon = delete_horizon_ms
+    return build_batch(
+        kept,
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        codec=header.codec,
+        append_time=header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND_TIME else None,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        is_transactional=header.is_transactional,
+        is_control=header.is_control,
+        delete_horizon_ms=horizon,
+        last_offset=header.last_offset,
+    )
+
+
+def empty_batch(header: BatchHeader) -> bytearray:
+    """Return what stays of a batch all records of which are gone, but whose sequence or offset must stay."""
+    return seal_batch(
+        header._replace(
+            attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT),
+            base_timestamp=_NO_TIMESTAMP,
+            count=0,
+        ),
+        b"",
+    )
