@@ -2,9 +2,9 @@
 
     request -> decide -> records -> append -> replay -> (synced) -> publish -> listeners -> reply
 
-Two images are kept. `image` has everything that was appended, and is what decisions look at. The published one
-has what is committed, and is what the rest of the node acts on. Replies leave in the order of the decisions,
-and only after the listeners have acted: who is told that a topic exists can write to it at once.
+Two images are kept. `image` has everything that was appended, and is what decisions look at. The published
+one has what is committed, and is what the rest of the node acts on. Replies leave in the order of the
+decisions, and only after the listeners have acted: who is told that a topic exists can write to it at once.
 
 A failure to write the log is not handled here. What was decided is in `image` then but in no log, so the only
 way out is to stop the node and load the log again.
