@@ -5,10 +5,16 @@ fields of the current request (`version`, `client_id`, `correlation_id`) stay ri
 when the answer is deferred.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from ottla.broker.deferred import Deferred
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
+    from ottla.quorum.controller.decision import Decide
+
+Ask = TypeVar("Ask")
+Reply = TypeVar("Reply")
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 
@@ -37,3 +43,9 @@ class RequestContext:
         self.version = 0
         self.client_id: str | None = None
         self.correlation_id = 0
+
+    def decide(self, decide: "Decide[Ask, Reply]", ask: Ask) -> Deferred[Reply]:
+        """Let the controller decide. The reply comes when the decision is committed and published."""
+        reply: Deferred[Reply] = Deferred()
+        self.broker.controller.handle(decide, ask, self.broker.clock.now_ms(), reply.resolve)
+        return reply
