@@ -26,7 +26,7 @@ ARCHIVES = tuple(sorted(path.name.removesuffix(".tar.gz") for path in DATA.glob(
 
 @cache
 def golden_directory(name: str) -> Path:
-    """Return an unpacked archive. It is unpacked once for the whole test process: read it, do not change it."""
+    """Return an unpacked archive. It is unpacked once per test process: read it, do not change it."""
     scratch = Path(tempfile.mkdtemp(prefix=f"golden-{name}-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     return unpack(name, scratch)
