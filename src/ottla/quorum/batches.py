@@ -2,20 +2,23 @@
 
 A batch holds either metadata records or control records of the quorum. It is never compressed, has no
 producer, and all its records have the time at which the leader appended them. A metadata record has no key.
-The key of a control record is its version (int16, 0) and its type (int16), and its value is a message whose
-first field is the version it is written in.
+The value of a control record is a message whose first field is the version it is written in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.metadata.errors import MetadataError
 from ottla.metadata.image import Position
 from ottla.metadata.record_versions import record_version
 from ottla.model.ids import Offset
-from ottla.records.attributes import CONTROL_BIT, Codec
-from ottla.records.batch import HEADER, HEADER_BYTES, LOG_OVERHEAD, MAGIC, BatchView
-from ottla.records.codec import Record, decode_records, encode_records
+from ottla.records.attributes import Codec
+from ottla.records.batch import BatchView
+from ottla.records.batch_records import iter_batch_records
+from ottla.records.builder import build_batch
+from ottla.records.codec import Record
+from ottla.records.control import ControlType, decode_control_type, encode_control_key
+from ottla.records.errors import RecordsError
 from ottla.wire.codec import decode, encode
 from ottla.wire.control_records import (
     KRaftVersionRecord,
@@ -24,18 +27,19 @@ from ottla.wire.control_records import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
+from ottla.wire.errors import MalformedBytes
 from ottla.wire.metadata_records.framing import decode_metadata_record, encode_metadata_record
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 
-_CONTROL_TYPES: Final[dict[int, type[Any]]] = {
-    2: LeaderChangeMessage,
-    3: SnapshotHeaderRecord,
-    4: SnapshotFooterRecord,
-    5: KRaftVersionRecord,
-    6: VotersRecord,
+_MESSAGES: Final[dict[ControlType, type[Any]]] = {
+    ControlType.LEADER_CHANGE: LeaderChangeMessage,
+    ControlType.SNAPSHOT_HEADER: SnapshotHeaderRecord,
+    ControlType.SNAPSHOT_FOOTER: SnapshotFooterRecord,
+    ControlType.KRAFT_VERSION: KRaftVersionRecord,
+    ControlType.KRAFT_VOTERS: VotersRecord,
 }
-_CONTROL_KEYS: Final = {cls: bytes((0, 0, 0, number)) for number, cls in _CONTROL_TYPES.items()}
+_KEYS: Final = {message: encode_control_key(kind) for kind, message in _MESSAGES.items()}
 
 
 class MetadataBatch(NamedTuple):
@@ -48,68 +52,44 @@ class MetadataBatch(NamedTuple):
 
 
 def encode_batch(
-    records: Sequence[Any], metadata_version: int, base_offset: Offset, epoch: int, now_ms: int
-) -> bytes:
+    records: Iterable[Any], metadata_version: int, base_offset: Offset, epoch: int, now_ms: int
+) -> bytearray:
     """Write metadata records as one batch, each in the version that `metadata_version` allows."""
     values = [encode_metadata_record(record, record_version(record, metadata_version)) for record in records]
-    return _encode([(None, value) for value in values], 0, base_offset, epoch, now_ms)
+    framed = [Record(offset, now_ms, None, value) for offset, value in enumerate(values, base_offset)]
+    return build_batch(framed, base_offset=base_offset, leader_epoch=epoch)
 
 
-def encode_control_batch(messages: Sequence[Any], base_offset: Offset, epoch: int, now_ms: int) -> bytes:
+def encode_control_batch(messages: Sequence[Any], base_offset: Offset, epoch: int, now_ms: int) -> bytearray:
     """Write control records as one batch."""
-    pairs = [(_CONTROL_KEYS[type(message)], encode(message, message.version)) for message in messages]
-    return _encode(pairs, CONTROL_BIT, base_offset, epoch, now_ms)
+    framed = [
+        Record(offset, now_ms, _KEYS[type(message)], encode(message, message.version))
+        for offset, message in enumerate(messages, base_offset)
+    ]
+    return build_batch(framed, base_offset=base_offset, leader_epoch=epoch, is_control=True)
 
 
 def decode_batch(batch: BatchView) -> MetadataBatch:
-    """Read a batch. Raises `RecordsError` or `MalformedBytes` for bytes that are none."""
+    """Read a batch. Raises `MetadataError` for one that is damaged or that this release does not know."""
     header = batch.header
-    if not batch.crc_is_valid():
-        raise MetadataError(f"the batch at offset {header.base_offset} of the metadata log is damaged")
-    if header.codec is not Codec.NONE:
-        raise MetadataError(f"the batch at offset {header.base_offset} of the metadata log is compressed")
-    records = decode_records(
-        bytes(batch.records_bytes), header.count, header.base_offset, header.base_timestamp
-    )
-    open_record = _open_control if header.is_control else _open_metadata
-    return MetadataBatch(
-        Offset(header.base_offset),
-        Position(Offset(header.last_offset), header.leader_epoch, header.max_timestamp),
-        header.is_control,
-        tuple(open_record(record) for record in records),
-    )
-
-
-def _encode(
-    pairs: Sequence[tuple[bytes | None, bytes]], attributes: int, base_offset: Offset, epoch: int, now_ms: int
-) -> bytes:
-    assert pairs, "a batch has records"
-    body = encode_records(
-        (Record(base_offset + delta, now_ms, key, value) for delta, (key, value) in enumerate(pairs)),
-        base_offset,
-        now_ms,
-    )
-    batch = bytearray(HEADER_BYTES + len(body))
-    batch[HEADER_BYTES:] = body
-    length, last = len(batch) - LOG_OVERHEAD, len(pairs) - 1
-    HEADER.pack_into(
-        batch, 0, base_offset, length, epoch, MAGIC, 0, attributes, last, now_ms, now_ms, -1, -1, -1, last + 1
-    )
-    BatchView(memoryview(batch)).patch_max_timestamp(now_ms)
-    return bytes(batch)
+    try:
+        if not batch.crc_is_valid() or header.codec is not Codec.NONE:
+            raise MetadataError(f"the batch of metadata at offset {header.base_offset} is damaged")
+        open_record = _open_control if header.is_control else _open_metadata
+        records = tuple(open_record(record) for record in iter_batch_records(batch))
+    except (RecordsError, MalformedBytes) as error:
+        raise MetadataError(f"the batch of metadata at offset {header.base_offset}: {error}") from error
+    position = Position(Offset(header.last_offset), header.leader_epoch, header.max_timestamp)
+    return MetadataBatch(Offset(header.base_offset), position, header.is_control, records)
 
 
 def _open_metadata(record: Record) -> Any:
-    if record.value is None:
-        raise MetadataError(f"the record at offset {record.offset} of the metadata log has no value")
-    return decode_metadata_record(record.value).record
+    return decode_metadata_record(record.value or b"").record
 
 
 def _open_control(record: Record) -> Any:
-    if record.key is None or record.value is None or len(record.key) != 4 or len(record.value) < 2:
-        raise MetadataError(f"the record at offset {record.offset} of the metadata log is no control record")
-    number = int.from_bytes(record.key[2:], signed=True)
-    cls = _CONTROL_TYPES.get(number)
-    if cls is None:
-        raise MetadataError(f"the control record at offset {record.offset} has the unknown type {number}")
-    return decode(cls, record.value, int.from_bytes(record.value[:2], signed=True))
+    kind = decode_control_type(record.key)
+    message = _MESSAGES.get(kind)
+    if message is None or record.value is None:
+        raise MetadataError(f"a control record of type {kind.name} at offset {record.offset}")
+    return decode(message, record.value, int.from_bytes(record.value[:2], signed=True))

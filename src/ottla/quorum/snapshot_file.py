@@ -72,7 +72,7 @@ def encode_snapshot(
     last_contained_timestamp_ms: int,
     quorum: VoterHistory,
     now_ms: int,
-) -> Iterator[bytes]:
+) -> Iterator[bytearray]:
     """Write a snapshot, one batch after the other."""
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_contained_timestamp_ms)
     control = (header, *quorum.records())
