@@ -56,8 +56,9 @@ def in_no_order(records: Iterable[Any]) -> Counter[str]:
 
 def _sorted_parts(record: Any) -> Any:
     if isinstance(record, (RegisterBrokerRecord, RegisterControllerRecord)):
-        features, endpoints = tuple(sorted(record.features, key=repr)), tuple(sorted(record.endpoints,
-        key=repr)) return replace(record, features=features, endpoints=endpoints)
+        features = tuple(sorted(record.features, key=repr))
+        endpoints = tuple(sorted(record.endpoints, key=repr))
+        return replace(record, features=features, endpoints=endpoints)
     return record
 
 

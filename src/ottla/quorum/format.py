@@ -1,0 +1,83 @@
+"""Make empty directories into log directories of a new cluster, as `kafka-storage format --standalone` does.
+
+Each gets `bootstrap.checkpoint`, and `meta.properties` last, because a directory with that file counts as
+formatted. The first one, which will hold the metadata log, also gets the snapshot that names this node as the
+only voter of the quorum.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from ottla.metadata.features import METADATA_VERSION, default_levels
+from ottla.model.ids import NodeId
+from ottla.model.uuid import Uuid
+from ottla.quorum.snapshot_file import BOOTSTRAP_FILE, FORMAT_SNAPSHOT, encode_bootstrap, encode_snapshot
+from ottla.quorum.voters import DYNAMIC, Endpoint, VoterHistory, voter
+from ottla.storage.meta_properties import FILE as META_PROPERTIES_FILE
+from ottla.storage.meta_properties import MetaProperties, encode_meta_properties, is_reserved_directory_id
+from ottla.storage.names import METADATA_PARTITION, directory_name
+from ottla.wire.metadata_records.features import FeatureLevelRecord
+from ottla.world.disk import Disk
+
+METADATA_DIRECTORY: Final = directory_name(METADATA_PARTITION)
+
+
+class RandomBytes(Protocol):
+    """Where chance comes from. `random.Random` is one."""
+
+    def randbytes(self, n: int) -> bytes:
+        """Return `n` random bytes."""
+
+
+class NewCluster(NamedTuple):
+    """What a cluster of one node is formatted with. `records` go into the empty log after the features."""
+
+    cluster_id: str
+    node_id: NodeId
+    controller_endpoint: Endpoint
+    features: Mapping[str, int] = default_levels()
+    records: Sequence[Any] = ()
+
+
+def random_id(random: RandomBytes) -> Uuid:
+    """Return a random id: a version 4 UUID that is not reserved and whose text does not look like an
+    option."""
+    while True:
+        raw = bytearray(random.randbytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        made = Uuid(raw)
+        if not is_reserved_directory_id(made) and not str(made).startswith("-"):
+            return made
+
+
+def is_formatted(disk: Disk, directory: str) -> bool:
+    """Say whether a directory belongs to a cluster already."""
+    return disk.exists(f"{directory}/{META_PROPERTIES_FILE}")
+
+
+def format_directories(
+    disk: Disk, directories: Sequence[str], cluster: NewCluster, random: RandomBytes, now_ms: int
+) -> None:
+    """Format directories, the first of which is the one for metadata. None may be formatted already."""
+    levels = [FeatureLevelRecord(name=name, feature_level=level) for name, level in cluster.features.items()]
+    bootstrap = encode_bootstrap([*levels, *cluster.records], cluster.features[METADATA_VERSION], now_ms)
+    for directory in directories:
+        assert not is_formatted(disk, directory), f"{directory} would lose its identity"
+        directory_id = random_id(random)
+        disk.make_directory(directory)
+        disk.write_file_atomically(f"{directory}/{BOOTSTRAP_FILE}", bootstrap)
+        if directory == directories[0]:
+            _write_voters(disk, directory, cluster, directory_id, now_ms)
+        meta = MetaProperties(cluster.cluster_id, cluster.node_id, directory_id)
+        disk.write_file_atomically(f"{directory}/{META_PROPERTIES_FILE}", encode_meta_properties(meta))
+
+
+def _write_voters(disk: Disk, directory: str, cluster: NewCluster, directory_id: Uuid, now_ms: int) -> None:
+    only = voter(cluster.node_id, directory_id, [cluster.controller_endpoint])
+    quorum = VoterHistory(DYNAMIC, (only,))
+    content = b"".join(encode_snapshot((), 0, FORMAT_SNAPSHOT.epoch, now_ms, quorum, now_ms))
+    path = f"{directory}/{METADATA_DIRECTORY}"
+    disk.make_directory(path)
+    disk.write_file_atomically(f"{path}/{FORMAT_SNAPSHOT.file_name}", content)
+    disk.sync_directory(directory)
