@@ -1,0 +1,54 @@
+"""The offset map: for every key of the dirty part of a log, the offset of its newest record.
+
+A round of cleaning fills it as far as its memory goes, and then cleans the log up to where it got. What is
+above `latest_offset` is not judged in this round.
+
+Deviation: Kafka's map takes 24 bytes of a fixed buffer for each key, with a 16-byte digest in an open hash
+table. A table like that takes 2 us for each access in Python; a `dict` takes 0.2 us but, with its keys and
+numbers, about 200 bytes for each key. The memory allowed (`log.cleaner.dedupe.buffer.size`) is counted in
+those, so it holds an eighth as many keys, and a log with more of them takes more rounds.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+# Measured with 16-byte keys: 64 for the key, 32 for the offset, 30 to 120 in the table as it grows.
+ENTRY_BYTES: Final = 200
+
+
+class OffsetMap:
+    """Key digests and the newest offset of each."""
+
+    __slots__ = ("entries_max", "latest_offset", "offsets")
+
+    def __init__(self, memory_bytes: int) -> None:
+        """Make an empty map that may take `memory_bytes`, and that takes one entry at least."""
+        self.entries_max = max(1, memory_bytes // ENTRY_BYTES)
+        self.offsets: dict[bytes | None, int] = {}
+        # Everything up to here was looked at.
+        self.latest_offset = -1
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def put_all(self, keys: list[bytes | None], offsets: Iterable[int]) -> bool:
+        """Note the offsets of keys, in ascending order. Returns False if the map was full before the last.
+
+        The keys of a record that finds the map full are not noted, and neither are any after it.
+        """
+        if len(self.offsets) + len(keys) <= self.entries_max and None not in keys:
+            # Done by the interpreter in one call, which is ten times as fast as a loop.
+            self.offsets.update(zip(keys, offsets, strict=True))
+            return True
+        for key, offset in zip(keys, offsets, strict=True):
+            if key is None:
+                continue
+            if len(self.offsets) >= self.entries_max:
+                return False
+            self.offsets[key] = offset
+            self.latest_offset = offset
+        return True
+
+    def advance(self, offset: int) -> None:
+        """Note that everything up to `offset` was looked at."""
+        self.latest_offset = max(self.latest_offset, offset)

@@ -1,0 +1,67 @@
+"""Taking from a log what a round of cleaning goes by, so that it can run beside the log in another thread."""
+
+from typing import Final
+
+from ottla.model.ids import FilePosition, ProducerId
+from ottla.storage.compaction.candidates import Candidate
+from ottla.storage.compaction.cleaning import CleaningTask
+from ottla.storage.compaction.rules import ActiveProducer
+from ottla.storage.compaction.source import SourceSegment
+from ottla.storage.log import Log
+from ottla.storage.producer_state import BATCHES_KEPT
+from ottla.storage.segment import Segment
+from ottla.storage.transaction_index import AbortedTransaction
+
+# Apache Kafka keeps the newest batch of a producer only. See `rules`.
+KAFKA_BATCHES_KEPT: Final = 1
+
+
+def plan_cleaning(candidate: Candidate, now_ms: int, batches_kept: int = BATCHES_KEPT) -> CleaningTask:
+    """Take a picture of a log. The files it names are opened anew, for the thread that cleans."""
+    log, end = candidate.log, candidate.end_offset
+    segments = [segment for segment in log.segments if segment.base_offset < end]
+    first_dirty_position = FilePosition(0)
+    for segment in segments:
+        if segment.base_offset < candidate.first_dirty_offset < log.end_of(segment):
+            first_dirty_position = segment.find_scan_position(candidate.first_dirty_offset)
+    return CleaningTask(
+        directory=log.path,
+        config=log.config,
+        segments=[_source(log, segment) for segment in segments],
+        aborted=_aborted(log),
+        active_producers=_active_producers(log, batches_kept),
+        first_dirty_offset=candidate.first_dirty_offset,
+        first_dirty_position=first_dirty_position,
+        end_offset=end,
+        now_ms=now_ms,
+    )
+
+
+def _source(log: Log, segment: Segment) -> SourceSegment:
+    return SourceSegment(
+        segment.base_offset,
+        log.volume.disk.open(segment.file.path),
+        segment.size,
+        segment.offset_bytes_saved,
+        segment.time_bytes_saved,
+        segment.modified_ms,
+    )
+
+
+def _aborted(log: Log) -> list[AbortedTransaction]:
+    """Return all aborted transactions: one that began below the end may have its marker in any segment."""
+    return [
+        transaction
+        for segment in log.segments
+        for transaction in segment.aborted()
+        if transaction.last_offset >= log.log_start_offset
+    ]
+
+
+def _active_producers(log: Log, batches_kept: int) -> dict[ProducerId, ActiveProducer]:
+    return {
+        producer_id: ActiveProducer(
+            producer.epoch, frozenset(batch[1] for batch in producer.batches[-batches_kept:])
+        )
+        for producer_id, producer in log.producer_state.producers.items()
+    }

@@ -1,0 +1,92 @@
+"""Splitting a segment whose offsets reach more than 2^31 - 1 beyond its base offset.
+
+An index entry has 31 bits for an offset, so such a segment cannot be indexed. Old versions of Kafka made
+them: they put segments together by compaction without looking at offsets (KAFKA-5413, KAFKA-6264). The parts
+are written beside the log like a cleaned segment, and swapped in for it.
+
+The first part starts where the segment did, even if that leaves it empty: a start that finishes the swap
+removes the segments that begin within the parts' offsets, and this one has to be among them.
+
+Deviation: Kafka leaves the parts without a transaction index, so that aborted records become visible. Here
+each part gets the entries of the markers it holds.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ottla.model.ids import Offset
+from ottla.records.batch_records import iter_batch_records
+from ottla.storage.compaction.cleaned_segment import CleanedSegment, CleanedSegmentWriter, WrittenBatch
+from ottla.storage.compaction.cleaning import Progress
+from ottla.storage.compaction.source import (
+    CHUNK_BYTES,
+    PlacedBatch,
+    PlacedMessage,
+    SourceSegment,
+    read_chunks,
+)
+from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
+from ottla.storage.transaction_index import AbortedTransaction
+from ottla.world.disk import Disk
+
+
+def split_segment(
+    segment: SourceSegment,
+    aborted: Sequence[AbortedTransaction],
+    disk: Disk,
+    directory: str,
+    index_interval_bytes: int,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Iterator[Progress | tuple[CleanedSegment, ...]]:
+    """Write the parts of a segment in steps of about `chunk_bytes`. The last step are the parts.
+
+    `aborted` are the entries of the segment's transaction index. Closing the generator early, or an error,
+    removes what was written.
+    """
+    writers = [CleanedSegmentWriter(disk, directory, segment.base_offset, index_interval_bytes)]
+    is_complete = False
+    try:
+        for chunk in read_chunks(segment, chunk_bytes=chunk_bytes):
+            view = memoryview(chunk.data)
+            written_bytes = 0
+            for batch in chunk.batches:
+                written = _written(batch)
+                if written.last_offset - writers[-1].base_offset > RELATIVE_OFFSET_MAX:
+                    written_bytes += writers[-1].write_out()
+                    start = _first_offset(batch)
+                    writers.append(CleanedSegmentWriter(disk, directory, start, index_interval_bytes))
+                writers[-1].add(view[batch.start : batch.end], (written,))
+            yield Progress(chunk.size_bytes, written_bytes + writers[-1].write_out())
+        ends = [*(writer.base_offset for writer in writers[1:]), None]
+        parts = tuple(
+            writer.finish(_within(aborted, writer.base_offset, end), segment.modified_ms)
+            for writer, end in zip(writers, ends, strict=True)
+        )
+        is_complete = True
+    finally:
+        if not is_complete:
+            for writer in writers:
+                writer.abandon()
+    assert sum(part.size_bytes for part in parts) == segment.size_bytes, "every batch is in one of the parts"
+    yield parts
+
+
+def _written(batch: PlacedBatch | PlacedMessage) -> WrittenBatch:
+    header = batch.message if isinstance(batch, PlacedMessage) else batch.header
+    return WrittenBatch(batch.end - batch.start, header.last_offset, header.max_timestamp)
+
+
+def _first_offset(batch: PlacedBatch | PlacedMessage) -> Offset:
+    if isinstance(batch, PlacedMessage):
+        # A message that wraps others has the offset of the last of them.
+        return Offset(next(iter(iter_batch_records(batch.message))).offset)
+    return Offset(batch.header.base_offset)
+
+
+def _within(
+    aborted: Sequence[AbortedTransaction], start: Offset, end: Offset | None
+) -> list[AbortedTransaction]:
+    return [
+        transaction
+        for transaction in aborted
+        if start <= transaction.last_offset and (end is None or transaction.last_offset < end)
+    ]
