@@ -15,10 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.features import metadata_version_of
 from ottla.metadata.image import MetadataImage, Position
+from ottla.metadata.loader import MetadataLoader
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import Offset
-from ottla.quorum.controller.decision import ControllerView, Decide, Randomness
+from ottla.quorum.controller.decision import RECORDS_MAX, ControllerView, Decide, Randomness
 from ottla.quorum.controller.settings import ControllerSettings
 
 Ask = TypeVar("Ask")
@@ -29,21 +31,26 @@ class RecordWriter(Protocol):
     """The metadata log, as its leader writes it."""
 
     @property
+    def epoch(self) -> int:
+        """The epoch that new records belong to."""
+
+    @property
     def log_end_offset(self) -> Offset:
         """Where the next record will lie."""
 
-    def append(self, records: Sequence[Any], now_ms: int) -> Position:
-        """Append records as one batch, and return where the last one lies.
+    def encode(
+        self, records: Sequence[Any], metadata_version: int, base_offset: Offset, now_ms: int
+    ) -> bytearray:
+        """Make a batch of records. Raises `BatchTooLarge` if there are too many for one."""
 
-        Committing is under way when this returns. `Controller.committed` is called when it is done, never
-        from within `append`.
-        """
+    def append(self, batch: bytearray, now_ms: int) -> None:
+        """Append a batch. When it is committed, `Controller.committed` is called."""
 
 
 class _Parked(NamedTuple):
-    """An answer that waits until everything up to `position` is committed."""
+    """What is to be done when everything up to `offset` is committed."""
 
-    position: Position
+    offset: Offset
     image: MetadataImage
     delta: MetadataDelta | None
     answer: Callable[[], None] | None
@@ -55,16 +62,20 @@ class Controller:
     def __init__(
         self,
         writer: RecordWriter,
+        loader: MetadataLoader,
         published: PublishedMetadata,
         settings: ControllerSettings,
         random: Randomness,
     ) -> None:
-        self.image = published.image
-        self.published = published
-        self.settings = settings
+        """`loader` has been fed the log so far. What it holds is published at once."""
         self._writer = writer
+        self._loader = loader
         self._random = random
         self._parked: deque[_Parked] = deque()
+        self.settings = settings
+        self.published = published
+        self.image, delta = loader.take()
+        published.publish(self.image, delta)
 
     def handle(
         self, decide: Decide[Ask, Reply], ask: Ask, now_ms: int, answer: Callable[[Reply], None]
@@ -72,7 +83,14 @@ class Controller:
         """Decide what to do about a request. `answer` is called when it is done, maybe at once."""
         view = ControllerView(self.image, self._writer.log_end_offset, now_ms, self.settings, self._random)
         decision = decide(view, ask)
-        self._append(decision.records, now_ms, lambda: answer(decision.reply))
+        if decision.records:
+            self._append(decision.records, now_ms, lambda: answer(decision.reply))
+        elif self._parked:
+            # A refusal or a reading answer may rest on what is not committed yet, so it waits for that.
+            last = self._parked[-1]
+            self._parked.append(_Parked(last.offset, last.image, None, lambda: answer(decision.reply)))
+        else:
+            answer(decision.reply)
 
     def append(self, records: Sequence[Any], now_ms: int) -> None:
         """Append records that nobody waits for."""
@@ -80,7 +98,7 @@ class Controller:
 
     def committed(self, offset: Offset) -> None:
         """Publish and answer what lies up to and including `offset`."""
-        while self._parked and self._parked[0].position.offset <= offset:
+        while self._parked and self._parked[0].offset <= offset:
             parked = self._parked.popleft()
             if parked.delta is not None:
                 self.published.publish(parked.image, parked.delta)
@@ -88,16 +106,19 @@ class Controller:
                 parked.answer()
 
     def _append(self, records: Sequence[Any], now_ms: int, answer: Callable[[], None] | None) -> None:
-        if not records:
-            # A refusal or a reading answer may rest on what is not committed yet, so it waits for that.
-            if answer is not None and self._parked:
-                self._parked.append(self._parked[-1]._replace(delta=None, answer=answer))
-            elif answer is not None:
-                answer()
-            return
-        delta = MetadataDelta(self.image)
-        for record in records:
-            delta.replay(record)
-        position = self._writer.append(records, now_ms)
-        self.image = delta.apply(position)
-        self._parked.append(_Parked(position, self.image, delta, answer))
+        writer = self._writer
+        base = writer.log_end_offset
+        version = metadata_version_of(self.image.features)
+        # What cannot be appended as a whole must change nothing, so it is encoded first. And records that do
+        # not fit the metadata must not reach the log, so they are replayed before they are appended.
+        batches = [
+            writer.encode(records[start : start + RECORDS_MAX], version, Offset(base + start), now_ms)
+            for start in range(0, len(records), RECORDS_MAX)
+        ]
+        last = Position(Offset(base + len(records) - 1), writer.epoch, now_ms)
+        self._loader.feed(records, last)
+        self.image, delta = self._loader.take()
+        for batch in batches:
+            writer.append(batch, now_ms)
+        assert writer.log_end_offset == last.offset + 1, "the log gives one offset to each record"
+        self._parked.append(_Parked(last.offset, self.image, delta, answer))

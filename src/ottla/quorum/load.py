@@ -1,0 +1,68 @@
+"""Load a metadata log: the newest snapshot, then the batches after it."""
+
+from typing import Final, NamedTuple
+
+from ottla.metadata.errors import MetadataError
+from ottla.metadata.image import EMPTY_IMAGE, Position
+from ottla.metadata.loader import MetadataLoader
+from ottla.model.ids import Offset
+from ottla.quorum.batches import decode_batch
+from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT, SnapshotId
+from ottla.quorum.snapshots import Snapshots
+from ottla.quorum.voters import VoterHistory
+from ottla.records.batch import iter_batches
+from ottla.storage.log import Log
+from ottla.storage.read import ReadLimit
+
+_READ_BYTES: Final = 1 << 20
+
+
+class LoadedLog(NamedTuple):
+    """What a metadata log contains. `logged_voters` are those that the log itself names, without
+    snapshots."""
+
+    loader: MetadataLoader
+    snapshot_id: SnapshotId
+    quorum: VoterHistory
+    logged_voters: VoterHistory
+
+
+def load_metadata(log: Log, snapshots: Snapshots) -> LoadedLog:
+    """Load a metadata log up to its end."""
+    loader = MetadataLoader(EMPTY_IMAGE)
+    snapshot_id, quorum = FORMAT_SNAPSHOT, VoterHistory()
+    newest = snapshots.read_newest()
+    if newest is not None:
+        snapshot_id, snapshot = newest
+        quorum = snapshot.quorum
+        if snapshot_id.end_offset > 0:
+            last = Position(
+                Offset(snapshot_id.end_offset - 1), snapshot_id.epoch, snapshot.last_contained_timestamp_ms
+            )
+            loader.feed(snapshot.records, last)
+    if not log.log_start_offset <= snapshot_id.end_offset <= log.log_end_offset:
+        raise MetadataError(
+            f"the newest snapshot ends at {snapshot_id.end_offset}, but the metadata log goes from "
+            f"{log.log_start_offset} to {log.log_end_offset}"
+        )
+    logged = _feed(log, snapshot_id.end_offset, loader)
+    return LoadedLog(loader, snapshot_id, quorum.after(logged.records()), logged)
+
+
+def _feed(log: Log, offset: Offset, loader: MetadataLoader) -> VoterHistory:
+    """Feed the batches from `offset` on. Returns what their control records say about the quorum."""
+    quorum = VoterHistory()
+    while offset < log.log_end_offset:
+        chunk = log.read(offset, _READ_BYTES, ReadLimit.LOG_END).read()
+        for raw in iter_batches(memoryview(chunk)):
+            if raw.base_offset < offset:
+                # A read starts with the batch that holds the offset. Snapshots end where a batch does.
+                continue
+            batch = decode_batch(raw)
+            if batch.is_control:
+                loader.skip(batch.position)
+                quorum = quorum.after(batch.records)
+            else:
+                loader.feed(batch.records, batch.position)
+            offset = Offset(batch.position.offset + 1)
+    return quorum
