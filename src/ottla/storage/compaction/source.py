@@ -68,7 +68,7 @@ def read_chunks(segment: SourceSegment, position: int = 0, chunk_bytes: int = CH
     """Read a segment from the batch at `position` on. Raises `CorruptBatch` for what is not batches."""
     while position < segment.size_bytes:
         left = segment.size_bytes - position
-        data = segment.file.read(position, min(chunk_bytes, left))
+        data = segment.file.read(position, min(max(chunk_bytes, HEADER_BYTES), left))
         whole_bytes = _first_batch_bytes(data, position, left)
         if whole_bytes > len(data):
             data = segment.file.read(position, whole_bytes)
