@@ -1,7 +1,7 @@
-"""kio, an independent Python implementation of the protocol, reads our values in our bytes and writes the same.
+"""kio, an independent implementation of the protocol, finds our values in our bytes and writes the same bytes.
 
-kio shows milliseconds as timedeltas and datetimes, and zero ids as None; otherwise its fields come in the same
-order as ours. What its types cannot hold (times beyond the year 9999, say) is kept out of the comparison; all
+kio shows milliseconds as timedeltas and datetimes, and zero ids as None; otherwise its fields come in the
+order of ours. What its types cannot hold (times beyond the year 9999, say) is kept out of the comparison; all
 of it is compared with Apache Kafka's own classes.
 """
 
@@ -9,13 +9,13 @@ import dataclasses
 import datetime
 import io
 import uuid
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from kio.index import resolve_name
 from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
 from tests.declarations import all_messages, messages_and_versions
