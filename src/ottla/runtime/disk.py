@@ -1,0 +1,414 @@
+"""The real disk: positioned reads and writes, and a bounded number of open descriptors.
+
+A handle opens its file when it is used. When more than `descriptors_max` are open, one that was not used
+lately is closed again, so that a process with a limit of 20,000 descriptors can serve 100,000 partitions.
+
+Syncs and cold reads run in threads while the event loop appends, so a descriptor in use is pinned: only one
+that nobody is using is closed, and only by the thread that made the disk. So what `descriptor` has lent to
+the event loop cannot be closed, and its number given to another file, before the loop asks again. The kernel
+reports a failed write-back to those who have the file open, so a descriptor with unsynced writes is closed
+only if there is no other.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import shutil
+import stat
+from collections import deque
+from collections.abc import Sequence
+from threading import Lock as Mutex
+from threading import get_ident
+from typing import Final
+
+from ottla.world.disk import Buffer, DiskError, Entry, Reason, Usage
+
+DESCRIPTORS_MAX: Final = 10_000
+
+_REASONS: Final = {
+    errno.ENOSPC: Reason.NO_SPACE,
+    errno.EDQUOT: Reason.NO_SPACE,
+    errno.EFBIG: Reason.NO_SPACE,
+    errno.EIO: Reason.IO_ERROR,
+    errno.EROFS: Reason.READ_ONLY,
+    errno.ENOENT: Reason.NOT_FOUND,
+    errno.ENOTDIR: Reason.NOT_FOUND,
+    errno.EEXIST: Reason.EXISTS,
+    errno.ENOTEMPTY: Reason.EXISTS,
+    errno.EACCES: Reason.DENIED,
+    errno.EPERM: Reason.DENIED,
+    errno.EAGAIN: Reason.LOCKED,
+    errno.EMFILE: Reason.TOO_MANY_OPEN,
+    errno.ENFILE: Reason.TOO_MANY_OPEN,
+}
+
+_FILE_MODE: Final = 0o644
+# What one call takes, by POSIX's least.
+_PIECES_MAX: Final = 1024
+_KEEP_SIZE: Final = 1
+
+
+def disk_error(error: OSError, path: str, operation: str) -> DiskError:
+    """Return what storage understands of an error of the operating system."""
+    reason = _REASONS.get(error.errno or 0, Reason.OTHER)
+    return DiskError(path, operation, reason, error.strerror or str(error))
+
+
+class Descriptors:
+    """The open descriptors of a process's log files, at most so many."""
+
+    __slots__ = ("_count_max", "_files", "_owner", "mutex")
+
+    def __init__(self, count_max: int = DESCRIPTORS_MAX) -> None:
+        self._count_max = count_max
+        self._owner = get_ident()
+        # All files with a descriptor, oldest first. One that was used since it was last looked at goes to the
+        # end instead of being closed (second chance), so that a use costs no reordering.
+        self._files: deque[RealFile] = deque()
+        self.mutex = Mutex()
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def add(self, file: "RealFile") -> None:
+        """Note that `file` was opened, and close others if there are too many. The mutex is held."""
+        if get_ident() == self._owner:
+            while len(self._files) >= self._count_max and self._close_one():
+                pass
+        self._files.append(file)
+
+    def remove(self, file: "RealFile") -> None:
+        """Note that `file` was closed. The mutex is held."""
+        self._files.remove(file)
+
+    def _close_one(self) -> bool:
+        for is_last_resort in (False, True):
+            # Twice round: the first time takes away the second chances.
+            for _ in range(2 * len(self._files)):
+                file = self._files.popleft()
+                if file.is_evictable(is_last_resort):
+                    file.drop_descriptor()
+                    return True
+                self._files.append(file)
+        return False
+
+
+class RealFile:
+    """A file, opened when it is used."""
+
+    __slots__ = ("_descriptor", "_descriptors", "_has_unsynced", "_pins", "_was_used", "path")
+
+    def __init__(self, path: str, descriptors: Descriptors) -> None:
+        self.path = path
+        self._descriptors = descriptors
+        self._descriptor = -1
+        self._pins = 0
+        self._was_used = False
+        self._has_unsynced = False
+
+    def __repr__(self) -> str:
+        return f"<RealFile {self.path}>"
+
+    def descriptor(self) -> int:
+        """Return an open descriptor, for the event loop to send from. Ask again before each use."""
+        with self._descriptors.mutex:
+            if self._descriptor < 0:
+                self._open()
+            self._was_used = True
+            return self._descriptor
+
+    def pin(self) -> int:
+        """Return a descriptor that stays open until `unpin`, whatever the other threads do."""
+        with self._descriptors.mutex:
+            if self._descriptor < 0:
+                self._open()
+            self._pins += 1
+            self._was_used = True
+            return self._descriptor
+
+    def unpin(self) -> None:
+        """Let the descriptor be closed again when others are needed more."""
+        with self._descriptors.mutex:
+            self._pins -= 1
+
+    def _open(self) -> None:
+        try:
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise disk_error(error, self.path, "open") from error
+        self._descriptors.add(self)
+
+    def is_evictable(self, is_last_resort: bool) -> bool:
+        """Say whether the descriptor may be closed now. The mutex is held."""
+        if self._pins:
+            return False
+        if self._was_used and not is_last_resort:
+            self._was_used = False
+            return False
+        return is_last_resort or not self._has_unsynced
+
+    def drop_descriptor(self) -> None:
+        """Close the descriptor. The mutex is held, and it is in no list any more."""
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+    def size(self) -> int:
+        descriptor = self.pin()
+        try:
+            return os.fstat(descriptor).st_size
+        except OSError as error:
+            raise disk_error(error, self.path, "look at") from error
+        finally:
+            self.unpin()
+
+    def read(self, position: int, length: int) -> bytes:
+        descriptor = self.pin()
+        try:
+            content = os.pread(descriptor, length, position)
+            if len(content) == length or not content:
+                return content
+            return self._read_on(descriptor, position, length, content)
+        except OSError as error:
+            raise disk_error(error, self.path, "read") from error
+        finally:
+            self.unpin()
+
+    def _read_on(self, descriptor: int, position: int, length: int, first: bytes) -> bytes:
+        """Read the rest after a read that came back short, which need not be the end of the file."""
+        pieces = [first]
+        done = len(first)
+        while done < length:
+            piece = os.pread(descriptor, length - done, position + done)
+            if not piece:
+                break
+            pieces.append(piece)
+            done += len(piece)
+        return b"".join(pieces)
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        descriptor = self.pin()
+        done = 0
+        try:
+            while done < len(buffer):
+                count = os.preadv(descriptor, (buffer[done:],), position + done)
+                if count == 0:
+                    break
+                done += count
+        except OSError as error:
+            raise disk_error(error, self.path, "read") from error
+        finally:
+            self.unpin()
+        return done
+
+    def write(self, position: int, pieces: Sequence[Buffer]) -> None:
+        descriptor = self.pin()
+        self._has_unsynced = True
+        try:
+            if len(pieces) == 1:
+                piece = pieces[0]
+                written = os.pwrite(descriptor, piece, position)
+                if written != len(piece):
+                    _write_rest(descriptor, position, [piece], written)
+            else:
+                _write_rest(descriptor, position, pieces, 0)
+        except OSError as error:
+            raise disk_error(error, self.path, "write") from error
+        finally:
+            self.unpin()
+
+    def truncate(self, size: int) -> None:
+        descriptor = self.pin()
+        self._has_unsynced = True
+        try:
+            os.ftruncate(descriptor, size)
+        except OSError as error:
+            raise disk_error(error, self.path, "truncate") from error
+        finally:
+            self.unpin()
+
+    def allocate(self, size: int) -> None:
+        descriptor = self.pin()
+        try:
+            _fallocate(descriptor, size)
+        finally:
+            self.unpin()
+
+    def sync(self) -> None:
+        descriptor = self.pin()
+        self._has_unsynced = False
+        try:
+            os.fdatasync(descriptor)
+        except OSError as error:
+            raise disk_error(error, self.path, "sync") from error
+        finally:
+            self.unpin()
+
+    def close(self) -> None:
+        with self._descriptors.mutex:
+            if self._descriptor >= 0 and not self._pins:
+                self._descriptors.remove(self)
+                self.drop_descriptor()
+
+
+def _write_rest(descriptor: int, position: int, pieces: Sequence[Buffer], written: int) -> None:
+    """Write what is left of `pieces` after `written` bytes of them."""
+    rest = [memoryview(piece) for piece in pieces if len(piece)]
+    while True:
+        while rest and written >= len(rest[0]):
+            written -= len(rest[0])
+            position += len(rest[0])
+            del rest[0]
+        if not rest:
+            return
+        if written:
+            position += written
+            rest[0] = rest[0][written:]
+        written = os.pwritev(descriptor, rest[:_PIECES_MAX], position)
+        if written == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _fallocate(descriptor: int, size: int) -> None:
+    """Reserve blocks without changing the file's size. Python's own call would change it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    # A file system that cannot do it says so; it is a hint, and the write itself will tell of a full disk.
+    libc.fallocate(descriptor, _KEEP_SIZE, ctypes.c_int64(0), ctypes.c_int64(size))
+
+
+class RealLock:
+    """A lock on a file that the operating system drops if the process dies."""
+
+    __slots__ = ("_descriptor", "_path")
+
+    # The system's locks do not hold off the process that has them.
+    _held: Final[set[str]] = set()
+
+    def __init__(self, path: str) -> None:
+        self._path = os.path.realpath(path)
+        if self._path in self._held:
+            raise DiskError(path, "lock", Reason.LOCKED, "this process has locked it already")
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+        except OSError as error:
+            raise disk_error(error, path, "lock") from error
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                raise DiskError(path, "lock", Reason.LOCKED, Reason.LOCKED.value) from error
+            raise disk_error(error, path, "lock") from error
+        self._held.add(self._path)
+
+    def release(self) -> None:
+        """Let other processes have it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._held.discard(self._path)
+
+
+class RealDisk:
+    """The file system of this machine."""
+
+    __slots__ = ("descriptors",)
+
+    def __init__(self, descriptors_max: int = DESCRIPTORS_MAX) -> None:
+        self.descriptors = Descriptors(descriptors_max)
+
+    def open(self, path: str, create: bool = False) -> RealFile:
+        if create:
+            try:
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE))
+            except OSError as error:
+                raise disk_error(error, path, "create") from error
+        return RealFile(path, self.descriptors)
+
+    def list(self, path: str) -> list[Entry]:
+        try:
+            with os.scandir(path) as found:
+                entries = [_entry(item.name, item.stat()) for item in found]
+        except OSError as error:
+            raise disk_error(error, path, "list") from error
+        entries.sort()
+        return entries
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def make_directory(self, path: str) -> None:
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError as error:
+            raise disk_error(error, path, "make the directory") from error
+
+    def remove(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except OSError as error:
+            raise disk_error(error, path, "remove") from error
+
+    def remove_tree(self, path: str) -> None:
+        try:
+            shutil.rmtree(path)
+        except OSError as error:
+            raise disk_error(error, path, "remove") from error
+
+    def rename(self, old: str, new: str) -> None:
+        try:
+            os.rename(old, new)
+        except OSError as error:
+            raise disk_error(error, old, f"rename to {new}") from error
+
+    def sync_directory(self, path: str) -> None:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise disk_error(error, path, "sync the directory") from error
+
+    def read_file(self, path: str) -> bytes:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb", buffering=0) as file:
+                return file.read()
+        except OSError as error:
+            raise disk_error(error, path, "read") from error
+
+    def write_file_atomically(self, path: str, content: bytes) -> None:
+        temporary = path + ".tmp"
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _FILE_MODE)
+            try:
+                _write_rest(descriptor, 0, [content], 0)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(temporary, path)
+        except OSError as error:
+            raise disk_error(error, path, "write") from error
+        self.sync_directory(os.path.dirname(path) or ".")
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        try:
+            os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+        except OSError as error:
+            raise disk_error(error, path, "set the time of") from error
+
+    def lock(self, path: str) -> RealLock:
+        return RealLock(path)
+
+    def usage(self, path: str) -> Usage:
+        try:
+            status = os.statvfs(path)
+        except OSError as error:
+            raise disk_error(error, path, "look at") from error
+        return Usage(status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize)
+
+
+def _entry(name: str, status: os.stat_result) -> Entry:
+    return Entry(name, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns // 1_000_000)

@@ -1,0 +1,78 @@
+"""The settings of one topic that its logs obey, with Kafka's names and defaults.
+
+One frozen object serves all partitions of a topic. Parsing and checking what a user wrote is not done here.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.records.attributes import Codec, TimestampType
+
+UNLIMITED: Final = -1
+LONG_MAX: Final = 0x7FFFFFFFFFFFFFFF
+
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """`segment_bytes` is the topic setting `segment.bytes`, and so on."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * _DAY_MS
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    preallocate: bool = False
+
+    retention_bytes: int = UNLIMITED
+    retention_ms: int = 7 * _DAY_MS
+    file_delete_delay_ms: int = 60_000
+
+    # `cleanup.policy` may name both, either or, since KIP-1141, neither.
+    is_deleted: bool = True
+    is_compacted: bool = False
+    delete_retention_ms: int = _DAY_MS
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LONG_MAX
+    min_cleanable_dirty_ratio: float = 0.5
+
+    max_message_bytes: int = 1_048_588
+    # None is `producer`: a batch stays as its producer compressed it. `uncompressed` is Codec.NONE.
+    compression_type: Codec | None = None
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_after_max_ms: int = 3_600_000
+
+    flush_messages: int = LONG_MAX
+    flush_ms: int = LONG_MAX
+
+    # A broker setting of Kafka's that the log needs: when a silent producer is forgotten.
+    producer_id_expiration_ms: int = _DAY_MS
+    # Another one, `transaction.partition.verification.enable`: see `verification`.
+    verifies_transactions: bool = True
+
+    # Deviation: Kafka opens every record of every batch. Ottla opens them where a decision depends on it
+    # and else trusts the checksummed header, unless this is set. Opening a batch of 16 KB takes longer
+    # than writing it.
+    validate_every_record: bool = False
+    # Deviation: Kafka has no bound for what a compressed batch may unpack to. A bomb could take all memory.
+    decompressed_bytes_max: int = 64 << 20
+
+    def compression_level_of(self, codec: Codec) -> int | None:
+        """Return the level to compress with, or None where there is none to choose."""
+        match codec:
+            case Codec.GZIP:
+                return self.compression_gzip_level
+            case Codec.LZ4:
+                return self.compression_lz4_level
+            case Codec.ZSTD:
+                return self.compression_zstd_level
+            case _:
+                return None
+
+
+DEFAULT_CONFIG: Final = LogConfig()

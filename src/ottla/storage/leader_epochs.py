@@ -1,0 +1,87 @@
+"""Which leader epoch started where: what a follower needs to find out where its log departs (KIP-101).
+
+Entries ascend in both epoch and start offset. Writing `leader-epoch-checkpoint` is the log's; it need not
+happen before a batch is acknowledged from memory, since recovery finds the epochs in the batches, but before
+the recovery point passes them.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Final
+
+from ottla.model.ids import NO_LEADER_EPOCH, NO_OFFSET, LeaderEpoch, Offset
+from ottla.storage.checkpoints import EpochEntry
+
+UNKNOWN: Final = EpochEntry(NO_LEADER_EPOCH, NO_OFFSET)
+
+
+class LeaderEpochs:
+    """The epochs of one log. `latest` is the newest, or -1."""
+
+    __slots__ = ("entries", "latest")
+
+    def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:
+        """Take entries in any order of trust: of a contradiction the later entry is believed."""
+        self.entries: list[EpochEntry] = []
+        self.latest = NO_LEADER_EPOCH
+        for entry in entries:
+            self.assign(entry.epoch, entry.start_offset)
+
+    def assign(self, epoch: LeaderEpoch, start_offset: Offset) -> bool:
+        """Note that `epoch` starts at `start_offset`. Says whether that was news.
+
+        Entries that contradict it (a later epoch, or a later start) are from a history that was truncated.
+        """
+        entries = self.entries
+        if epoch < 0 or (entries and epoch == self.latest and start_offset >= entries[-1].start_offset):
+            return False
+        while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
+            entries.pop()
+        entries.append(EpochEntry(epoch, start_offset))
+        self.latest = epoch
+        return True
+
+    def end_offset_for(self, epoch: LeaderEpoch, log_end_offset: Offset) -> EpochEntry:
+        """Return the largest known epoch up to `epoch`, and where it ended (see KIP-101, KIP-279)."""
+        entries = self.entries
+        if epoch < 0 or not entries or epoch > self.latest:
+            return UNKNOWN
+        if epoch == self.latest:
+            return EpochEntry(epoch, log_end_offset)
+        after = bisect_right(entries, epoch, key=_epoch_of)
+        if after == 0:
+            # Older than all that is known: its records, if there were any, ended where ours begin.
+            return EpochEntry(epoch, entries[0].start_offset)
+        return EpochEntry(entries[after - 1].epoch, entries[after].start_offset)
+
+    def epoch_for(self, offset: Offset) -> LeaderEpoch:
+        """Return the epoch under which `offset` was or would be appended, or -1."""
+        after = bisect_right(self.entries, offset, key=_start_offset_of)
+        return self.entries[after - 1].epoch if after else NO_LEADER_EPOCH
+
+    def truncate_from_end(self, log_end_offset: Offset) -> bool:
+        """Forget the epochs that start at or after `log_end_offset`. Says whether there were any."""
+        entries = self.entries
+        if not entries or entries[-1].start_offset < log_end_offset:
+            return False
+        while entries and entries[-1].start_offset >= log_end_offset:
+            entries.pop()
+        self.latest = entries[-1].epoch if entries else NO_LEADER_EPOCH
+        return True
+
+    def truncate_from_start(self, log_start_offset: Offset) -> bool:
+        """Forget the epochs that ended at or before `log_start_offset`. Says whether anything changed."""
+        entries = self.entries
+        passed = bisect_right(entries, log_start_offset, key=_start_offset_of)
+        if passed == 0 or (passed == 1 and entries[0].start_offset == log_start_offset):
+            return False
+        entries[:passed] = [EpochEntry(entries[passed - 1].epoch, log_start_offset)]
+        return True
+
+
+def _epoch_of(entry: EpochEntry) -> LeaderEpoch:
+    return entry.epoch
+
+
+def _start_offset_of(entry: EpochEntry) -> Offset:
+    return entry.start_offset

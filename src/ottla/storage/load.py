@@ -1,0 +1,277 @@
+"""Making a `Log` of a partition's directory, whatever a crash has left there.
+
+1. Settle what was half done (`leftovers`).
+2. After a clean stop believe the files: only the few batches behind the last index entry are looked at.
+   Else recover every segment that reaches above the recovery point. A segment without usable indexes is
+   recovered in any case. Where a segment turns out to be torn, it is cut and all later ones are removed.
+3. Bring leader epochs and producers up to the log end: they were noticed while recovering, or come from
+   their files and the batches after those.
+
+The recovery point is not moved by any of this: what was recovered may not have been synced.
+"""
+
+from typing import NamedTuple
+
+from ottla.model.ids import Offset, TopicPartition
+from ottla.model.uuid import Uuid
+from ottla.storage import partition_metadata
+from ottla.storage.checkpoints import LEADER_EPOCH_FILE, EpochEntry, decode_epoch_checkpoint
+from ottla.storage.config import LogConfig
+from ottla.storage.file_errors import CorruptFile
+from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.leftovers import SegmentFiles, settle_leftovers
+from ottla.storage.log import Log
+from ottla.storage.names import SEGMENT_KINDS, FileKind, segment_file_name
+from ottla.storage.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from ottla.storage.producer_replay import ProducerReplay
+from ottla.storage.recovery import Buffer, RecoveredSegment, recover_segment
+from ottla.storage.roll import create_segment
+from ottla.storage.segment import Segment
+from ottla.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from ottla.storage.transaction_index import encode_transaction_index
+from ottla.storage.volume import Volume
+from ottla.world.disk import Disk, DiskError, Reason
+
+
+class LoadRequest(NamedTuple):
+    """What is known of a log before its directory is looked at."""
+
+    path: str
+    topic_partition: TopicPartition
+    config: LogConfig
+    # From the checkpoints of the log directory.
+    recovery_point: Offset = Offset(0)
+    log_start_offset: Offset = Offset(0)
+    is_clean: bool = False
+    now_ms: int = 0
+
+
+def load_log(volume: Volume, request: LoadRequest, buffer: Buffer | None = None) -> Log:
+    """Load the log of a partition. Raises `LogDirectoryOffline` if the disk fails."""
+    try:
+        return _Loader(volume, request, buffer or Buffer()).load()
+    except DiskError as error:
+        raise volume.fail(error) from error
+
+
+class _Loader:
+    """The load of one log."""
+
+    def __init__(self, volume: Volume, request: LoadRequest, buffer: Buffer) -> None:
+        self.volume = volume
+        self.disk = volume.disk
+        self.request = request
+        self.buffer = buffer
+        self.files: SegmentFiles = {}
+        # Of the segment that was recovered last.
+        self.recovered_end = (Offset(-1), Offset(-1))
+        topic_id = read_topic_id(self.disk, request.path)
+        self.log = Log(volume, request.path, request.topic_partition, topic_id, request.config)
+
+    def load(self) -> Log:
+        log, request = self.log, self.request
+        self.files = settle_leftovers(self.disk, request.path)
+        self._remove_orphans()
+        segments = [self._segment_of_files(base_offset) for base_offset in sorted(self.files[FileKind.LOG])]
+        log.leader_epochs = LeaderEpochs(self._read_epochs())
+        start = segments[0].base_offset if segments else request.log_start_offset
+        replay = ProducerReplay(
+            self.disk,
+            request.path,
+            list(self.files[FileKind.PRODUCER_SNAPSHOT]),
+            start,
+            request.now_ms,
+            request.config.producer_id_expiration_ms,
+        )
+        log.segments = self._trustworthy(segments, replay)
+        self._set_offsets(replay)
+        return log
+
+    # Files.
+
+    def _path_of(self, offset: Offset, kind: FileKind) -> str:
+        return f"{self.request.path}/{segment_file_name(offset, kind)}"
+
+    def _remove_orphans(self) -> None:
+        """Remove index files without a log file."""
+        for kind in SEGMENT_KINDS:
+            for offset in self.files[kind].keys() - self.files[FileKind.LOG].keys():
+                self.disk.remove(self._path_of(offset, kind))
+                del self.files[kind][offset]
+
+    def _segment_of_files(self, base_offset: Offset) -> Segment:
+        entry = self.files[FileKind.LOG][base_offset]
+        offsets = self.files[FileKind.OFFSET_INDEX].get(base_offset)
+        times = self.files[FileKind.TIME_INDEX].get(base_offset)
+        return Segment.of_files(
+            self.volume,
+            self.disk.open(self._path_of(base_offset, FileKind.LOG)),
+            base_offset,
+            entry.modified_ms,
+            size=entry.size,
+            offset_bytes=offsets.size if offsets else 0,
+            time_bytes=times.size if times else 0,
+            has_aborted=base_offset in self.files[FileKind.TRANSACTION_INDEX],
+        )
+
+    def _read_epochs(self) -> list[EpochEntry]:
+        try:
+            return decode_epoch_checkpoint(self.disk.read_file(f"{self.request.path}/{LEADER_EPOCH_FILE}"))
+        except CorruptFile:
+            return []
+        except DiskError as error:
+            if error.reason is not Reason.NOT_FOUND:
+                raise
+            return []
+
+    # Segments.
+
+    def _trustworthy(self, segments: list[Segment], replay: ProducerReplay) -> list[Segment]:
+        """Recover what needs it, and return the segments that are left."""
+        kept: list[Segment] = []
+        for index, segment in enumerate(segments):
+            is_last = index == len(segments) - 1
+            end = None if is_last else segments[index + 1].base_offset
+            kept.append(segment)
+            if self._needs_recovery(segment, end):
+                is_whole = self._recover(segment, kept, replay)
+                if not is_whole:
+                    for later in segments[index + 1 :]:
+                        self._remove(later)
+                    break
+        return kept
+
+    def _needs_recovery(self, segment: Segment, end: Offset | None) -> bool:
+        if not self.request.is_clean and (end is None or end > self.request.recovery_point):
+            return True
+        if segment.base_offset not in self.files[FileKind.OFFSET_INDEX]:
+            return True
+        if segment.offset_bytes_saved % OFFSET_ENTRY_BYTES or segment.time_bytes_saved % TIME_ENTRY_BYTES:
+            return True
+        if segment.has_aborted:
+            try:
+                segment.aborted()
+            except CorruptFile:
+                return True
+        # After a clean stop the ends of all other indexes are taken on trust, as looking costs a read each.
+        return (end is None or not self.request.is_clean) and not _index_end_is_plausible(segment)
+
+    def _recover(self, segment: Segment, kept: list[Segment], replay: ProducerReplay) -> bool:
+        """Recover a segment. Says whether all of it was good."""
+        state = replay.advance(segment.base_offset, kept)
+        recovered = recover_segment(
+            segment.file,
+            segment.size,
+            segment.base_offset,
+            self.request.config.index_interval_bytes,
+            state,
+            self.log.leader_epochs,
+            self.buffer,
+        )
+        self.log.has_unsynced_epochs = True
+        replay.offset = recovered.next_offset
+        self.recovered_end = (segment.base_offset, recovered.next_offset)
+        is_whole = recovered.valid_bytes == segment.size
+        if not is_whole:
+            segment.file.truncate(recovered.valid_bytes)
+        replace_derived_files(self.disk, segment, recovered)
+        return is_whole
+
+    def _remove(self, segment: Segment) -> None:
+        for kind in (*SEGMENT_KINDS, FileKind.PRODUCER_SNAPSHOT):
+            if segment.base_offset in self.files[kind]:
+                self.disk.remove(self._path_of(segment.base_offset, kind))
+                del self.files[kind][segment.base_offset]
+        self.log.has_unsynced_names = True
+
+    # Offsets.
+
+    def _set_offsets(self, replay: ProducerReplay) -> None:
+        log, request = self.log, self.request
+        if log.segments:
+            active = log.active_segment
+            recovered_base, recovered_end = self.recovered_end
+            if recovered_base == active.base_offset:
+                log.log_end_offset = recovered_end
+            else:
+                log.log_end_offset = active.become_active()
+        if log.segments and log.log_end_offset < request.log_start_offset:
+            # What is there is older than what was deleted. Kafka drops it, too.
+            for segment in log.segments:
+                self._remove(segment)
+            log.segments = []
+        if not log.segments:
+            log.log_end_offset = request.log_start_offset
+            log.segments = [create_segment(log, log.log_end_offset, request.now_ms)]
+            replay.snapshots.clear()
+            replay.offset = log.log_end_offset
+            replay.state.clear()
+        log.log_start_offset = max(request.log_start_offset, log.segments[0].base_offset)
+        log.high_watermark = log.log_start_offset
+        log.recovery_point = min(request.recovery_point, log.log_end_offset)
+        if request.is_clean and not log.has_unsynced_epochs:
+            log.recovery_point = log.log_end_offset
+        changed_end = log.leader_epochs.truncate_from_end(log.log_end_offset)
+        changed_start = log.leader_epochs.truncate_from_start(log.log_start_offset)
+        if changed_end or changed_start:
+            log.has_unsynced_epochs = True
+        log.producer_state = replay.advance(log.log_end_offset, log.segments)
+        self._settle_snapshots()
+
+    def _settle_snapshots(self) -> None:
+        """Remove the snapshots that no segment starts at, save the newest, and those above the log end."""
+        log = self.log
+        bases = {segment.base_offset for segment in log.segments}
+        offsets = sorted(self.files[FileKind.PRODUCER_SNAPSHOT])
+        for offset in offsets:
+            path = self._path_of(offset, FileKind.PRODUCER_SNAPSHOT)
+            is_newest = offset == offsets[-1] and offset > log.active_segment.base_offset
+            if offset > log.log_end_offset or not (offset in bases or is_newest):
+                if self.disk.exists(path):
+                    self.disk.remove(path)
+            elif self.disk.exists(path):
+                log.snapshot_offset = offset
+
+
+def _index_end_is_plausible(segment: Segment) -> bool:
+    """Say whether the last entries of the indexes fit the log file: neither torn nor padded nor foreign."""
+    offset, position = segment.last_entry()
+    if segment.offset_bytes_saved and not 0 < position < segment.size:
+        return False
+    found = segment.find_batch_at(position)
+    if segment.offset_bytes_saved and (found is None or found.last_offset != offset):
+        return False
+    timestamp_ms, time_offset = segment.last_time_entry()
+    return segment.time_bytes_saved == 0 or (timestamp_ms >= 0 and time_offset >= segment.base_offset)
+
+
+def replace_derived_files(disk: Disk, segment: Segment, recovered: RecoveredSegment) -> None:
+    """Write the indexes that recovery has made, and let the segment know what it found out."""
+    for kind, entries in (
+        (FileKind.OFFSET_INDEX, recovered.offset_entries),
+        (FileKind.TIME_INDEX, recovered.time_entries),
+    ):
+        file = disk.open(segment.path_of(kind), create=True)
+        file.truncate(0)
+        if entries:
+            file.write(0, (entries,))
+        file.close()
+    path = segment.path_of(FileKind.TRANSACTION_INDEX)
+    if recovered.aborted:
+        disk.write_file_atomically(path, encode_transaction_index(recovered.aborted))
+    elif segment.has_aborted:
+        disk.remove(path)
+    segment.take_recovered(recovered)
+
+
+def read_topic_id(disk: Disk, path: str) -> Uuid | None:
+    """Return the id of the topic that a partition's directory belongs to, or None if it does not say."""
+    try:
+        content = disk.read_file(f"{path}/{partition_metadata.FILE}")
+        return partition_metadata.decode_partition_metadata(content)
+    except CorruptFile:
+        return None
+    except DiskError as error:
+        if error.reason is not Reason.NOT_FOUND:
+            raise
+        return None

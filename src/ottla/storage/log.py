@@ -1,0 +1,249 @@
+"""One partition's log: a row of segments, and the offsets that say what of it counts.
+
+    log start offset    records below are deleted
+    last stable offset  transactions below are decided; a read_committed consumer sees no further
+    high watermark      every in-sync replica has what is below; a consumer sees no further
+    log end offset      the offset of the next record
+    recovery point      everything below survives a power cut
+
+Always: log start <= last stable <= high watermark <= log end, and recovery point <= log end.
+
+This class holds the state. What is done with it is in the modules named after what they do: `append`,
+`read`, `roll`, `flush`, `truncation`, `retention`; `load` makes a log of a directory. One thread uses a log.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from ottla.model.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
+from ottla.model.uuid import Uuid
+from ottla.storage import flush, read
+from ottla.storage.append import append_as_follower, append_as_leader
+from ottla.storage.checkpoints import EpochEntry
+from ottla.storage.config import LogConfig
+from ottla.storage.flush import FlushTicket
+from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.names import FileKind, segment_file_name
+from ottla.storage.producer_snapshot import encode_producer_snapshot
+from ottla.storage.producer_state import ProducerState
+from ottla.storage.read import ReadLimit, ReadResult
+from ottla.storage.segment import Segment
+from ottla.storage.validation import takes_batches_as_they_are
+from ottla.storage.verification import Verification
+from ottla.storage.volume import Volume
+from ottla.world.disk import DiskError
+
+
+class Log:
+    """The log of a partition, opened. See `load` and `directory` for how to get one."""
+
+    __slots__ = (
+        "_config",
+        "end_position",
+        "has_unsynced_epochs",
+        "has_unsynced_names",
+        "high_watermark",
+        "leader_epochs",
+        "log_end_offset",
+        "log_start_offset",
+        "path",
+        "producer_state",
+        "recovery_point",
+        "segments",
+        "snapshot_offset",
+        "takes_batches_as_they_are",
+        "topic_id",
+        "topic_partition",
+        "truncations",
+        "unsynced_paths",
+        "verifications",
+        "volume",
+    )
+
+    def __init__(
+        self,
+        volume: Volume,
+        path: str,
+        topic_partition: TopicPartition,
+        topic_id: Uuid | None,
+        config: LogConfig,
+    ) -> None:
+        """Stand for a log without segments. The loader fills it."""
+        self.volume = volume
+        self.path = path
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.config = config
+        self.segments: list[Segment] = []
+        self.log_start_offset = Offset(0)
+        self.log_end_offset = Offset(0)
+        self.high_watermark = Offset(0)
+        self.recovery_point = Offset(0)
+        self.leader_epochs = LeaderEpochs()
+        self.producer_state = ProducerState()
+        # By producer, while their coordinator is asked. None as long as there was none.
+        self.verifications: dict[ProducerId, Verification] | None = None
+        # The offset of the newest producer snapshot.
+        self.snapshot_offset = Offset(-1)
+        # Where the last limit of a read was found: its offset, its segment, its position there.
+        self.end_position: tuple[Offset, Segment | None, int] = (Offset(-1), None, 0)
+        # What the next flush has to take care of, besides the segments' files.
+        self.has_unsynced_names = False
+        self.has_unsynced_epochs = False
+        self.unsynced_paths: tuple[str, ...] = ()
+        self.truncations = 0
+
+    def __repr__(self) -> str:
+        return f"<Log {self.path} {self.log_start_offset}..{self.log_end_offset}>"
+
+    @property
+    def config(self) -> LogConfig:
+        """The settings of the topic. They may be replaced at any time."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self.takes_batches_as_they_are = takes_batches_as_they_are(config)
+
+    append_as_leader = append_as_leader
+    append_as_follower = append_as_follower
+
+    def read(
+        self,
+        offset: Offset,
+        max_bytes: int,
+        limit: ReadLimit = ReadLimit.HIGH_WATERMARK,
+        at_least_one_batch: bool = True,
+    ) -> ReadResult:
+        """Find the batches from `offset` on. See `read.read`."""
+        return read.read(self, offset, max_bytes, limit, at_least_one_batch)
+
+    def start_flush(self) -> FlushTicket | None:
+        """Return what is to be synced now. See `flush`."""
+        return flush.start_flush(self)
+
+    def finish_flush(self, ticket: FlushTicket) -> None:
+        """Say that what a ticket asked for was done."""
+        flush.finish_flush(self, ticket)
+
+    def fail_flush(self, error: DiskError) -> None:
+        """Say that it failed: the directory goes offline."""
+        flush.fail_flush(self, error)
+
+    def flush(self) -> None:
+        """Sync everything now, in this thread."""
+        ticket = self.start_flush()
+        if ticket is None:
+            return
+        try:
+            flush.run(ticket, self.volume.disk)
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+        self.finish_flush(ticket)
+
+    # Offsets.
+
+    @property
+    def active_segment(self) -> Segment:
+        return self.segments[-1]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum([segment.size for segment in self.segments])
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        first_unstable = self.producer_state.first_unstable_offset
+        if first_unstable is None or first_unstable > self.high_watermark:
+            return self.high_watermark
+        return max(first_unstable, self.log_start_offset)
+
+    def update_high_watermark(self, offset: Offset) -> None:
+        """Set the high watermark, kept between log start and log end."""
+        self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
+        self.producer_state.note_high_watermark(self.high_watermark)
+
+    def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEntry:
+        """Return where an epoch ended, or the largest known one before it."""
+        return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def assign_leader_epoch(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
+        """Note that an epoch starts. A new leader does so at its log end before it appends."""
+        if self.leader_epochs.assign(epoch, start_offset):
+            self.has_unsynced_epochs = True
+
+    # Segments.
+
+    def segments_from(self, offset: Offset) -> Iterator[Segment]:
+        """Give the segment that holds `offset`, and all after it."""
+        segments = self.segments
+        if offset >= segments[-1].base_offset:
+            return iter(segments[-1:])
+        first = bisect_right(segments, offset, key=_base_offset_of) - 1
+        return iter(segments[max(first, 0) :])
+
+    def end_of(self, segment: Segment) -> Offset:
+        """Return the base offset of the segment after, or the log end."""
+        after = bisect_right(self.segments, segment.base_offset, key=_base_offset_of)
+        return self.segments[after].base_offset if after < len(self.segments) else self.log_end_offset
+
+    # Producers.
+
+    def start_verification(
+        self, producer_id: ProducerId, epoch: int, sequence: int, supports_epoch_bump: bool, now_ms: int
+    ) -> Verification | None:
+        """Return what to hand in with the first batch of a transaction once its coordinator confirmed it.
+
+        None if the transaction is under way here already, so that nobody need be asked.
+        """
+        producer = self.producer_state.producers.get(producer_id)
+        if producer is not None and producer.has_open_transaction and producer.epoch == epoch:
+            return None
+        if self.verifications is None:
+            self.verifications = {}
+        verification = self.verifications.get(producer_id)
+        if verification is None:
+            verification = Verification(producer_id, epoch, sequence, supports_epoch_bump, now_ms)
+            self.verifications[producer_id] = verification
+        else:
+            verification.note_attempt(epoch, sequence)
+        return verification
+
+    def take_producer_snapshot(self, offset: Offset) -> None:
+        """Write the state of the producers at `offset`, which is the log end, unless there is one."""
+        if offset <= self.snapshot_offset:
+            return
+        path = f"{self.path}/{segment_file_name(offset, FileKind.PRODUCER_SNAPSHOT)}"
+        content = encode_producer_snapshot(self.producer_state.snapshot())
+        file = self.volume.disk.open(path, create=True)
+        file.truncate(0)
+        file.write(0, (content,))
+        file.close()
+        self.snapshot_offset = offset
+        self.unsynced_paths = (*self.unsynced_paths, path)
+        self.has_unsynced_names = True
+
+    def close(self) -> None:
+        """Complete all files, so that the next start need not look at a batch, and sync them."""
+        self.volume.check()
+        try:
+            self.active_segment.become_inactive()
+            self.take_producer_snapshot(self.log_end_offset)
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+        self.has_unsynced_epochs = True
+        self._flush_all()
+
+    def _flush_all(self) -> None:
+        active = self.active_segment
+        index_paths = [active.path_of(FileKind.OFFSET_INDEX), active.path_of(FileKind.TIME_INDEX)]
+        if active.has_aborted:
+            index_paths.append(active.path_of(FileKind.TRANSACTION_INDEX))
+        self.unsynced_paths = (*self.unsynced_paths, *index_paths)
+        self.has_unsynced_names = True
+        self.flush()
+
+
+def _base_offset_of(segment: Segment) -> Offset:
+    return segment.base_offset

@@ -1,0 +1,160 @@
+"""Reading: where in which file the batches of a fetch lie. The bytes themselves are for the caller to send.
+
+A read gives bytes of one segment. They start with the batch that holds the wanted offset, which may begin
+before it, and may end within a batch: consumers expect both.
+"""
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.model.ids import Offset, ProducerId
+from ottla.storage.errors import OffsetOutOfRange
+from ottla.storage.segment import Segment
+from ottla.storage.transaction_index import find_aborted
+from ottla.world.disk import DiskError, File
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+
+class ReadLimit(Enum):
+    """How far a reader may see."""
+
+    # A replica, and a coordinator that loads its state.
+    LOG_END = "log end"
+    # A consumer that reads uncommitted.
+    HIGH_WATERMARK = "high watermark"
+    # A consumer that reads committed.
+    LAST_STABLE = "last stable offset"
+
+
+class AbortedRange(NamedTuple):
+    """A producer's records from `first_offset` to its next ABORT marker are not to be shown."""
+
+    producer_id: ProducerId
+    first_offset: Offset
+
+
+class ReadResult(NamedTuple):
+    """Bytes of a file, and the offsets of the log at the same moment."""
+
+    file: File | None
+    position: int
+    length: int
+    high_watermark: Offset
+    last_stable_offset: Offset
+    log_start_offset: Offset
+    log_end_offset: Offset
+    # Only for a reader limited to the last stable offset.
+    aborted: tuple[AbortedRange, ...] | None = None
+
+    def read(self) -> bytes:
+        """Return the bytes, for who does not send them straight from the file."""
+        return b"" if self.file is None else self.file.read(self.position, self.length)
+
+
+def read(
+    log: "Log", offset: Offset, max_bytes: int, limit: ReadLimit, at_least_one_batch: bool
+) -> ReadResult:
+    """Find the batches from `offset` on, up to the limit and `max_bytes`.
+
+    With `at_least_one_batch` the first is given whole even if it is larger (KIP-74), or its reader would be
+    stuck in front of it for ever. Without, a first batch that does not fit gives nothing.
+    """
+    end = _limit_offset(log, limit)
+    if not log.log_start_offset <= offset <= log.log_end_offset:
+        raise OffsetOutOfRange(offset, log.log_start_offset, log.log_end_offset)
+    if offset >= end:
+        return _result(log, None, 0, 0, () if limit is ReadLimit.LAST_STABLE else None)
+    log.volume.check()
+    try:
+        return _read_below(log, offset, end, max_bytes, limit, at_least_one_batch)
+    except DiskError as error:
+        raise log.volume.fail(error) from error
+
+
+def _limit_offset(log: "Log", limit: ReadLimit) -> Offset:
+    if limit is ReadLimit.LOG_END:
+        return log.log_end_offset
+    return log.high_watermark if limit is ReadLimit.HIGH_WATERMARK else log.last_stable_offset
+
+
+def _read_below(
+    log: "Log", offset: Offset, end: Offset, max_bytes: int, limit: ReadLimit, at_least_one_batch: bool
+) -> ReadResult:
+    aborted: tuple[AbortedRange, ...] | None = () if limit is ReadLimit.LAST_STABLE else None
+    for segment in log.segments_from(offset):
+        if segment.base_offset >= end:
+            break
+        place = segment.find_batch(offset)
+        if place is None:
+            # Compaction removed the rest of this segment.
+            continue
+        end_position = _position_of_end(log, segment, end)
+        if place.position >= end_position:
+            break
+        length = min(max_bytes, end_position - place.position)
+        if length < place.size_bytes:
+            length = place.size_bytes if at_least_one_batch else 0
+        if limit is ReadLimit.LAST_STABLE and length:
+            aborted = _find_aborted(log, segment, offset, place.position + length, end)
+        return _result(log, segment.file if length else None, place.position, length, aborted)
+    return _result(log, None, 0, 0, aborted)
+
+
+def _result(
+    log: "Log", file: File | None, position: int, length: int, aborted: tuple[AbortedRange, ...] | None
+) -> ReadResult:
+    return ReadResult(
+        file,
+        position,
+        length,
+        log.high_watermark,
+        log.last_stable_offset,
+        log.log_start_offset,
+        log.log_end_offset,
+        aborted,
+    )
+
+
+def _position_of_end(log: "Log", segment: Segment, end: Offset) -> int:
+    """Return where in `segment` the batches below `end` stop."""
+    if end == log.log_end_offset:
+        return segment.size
+    known_offset, known_segment, known_position = log.end_position
+    if known_offset == end and known_segment is segment:
+        return known_position
+    place = segment.find_batch(end)
+    position = segment.size if place is None else place.position
+    # A high watermark is asked for by every fetch until it moves.
+    log.end_position = (end, segment, position)
+    return position
+
+
+def _find_aborted(
+    log: "Log", segment: Segment, start: Offset, end_position: int, end: Offset
+) -> tuple[AbortedRange, ...]:
+    """Find the aborted transactions that reach into what is read, up to where it really ends.
+
+    Their markers may lie in later segments.
+    """
+    segments = [later for later in log.segments_from(segment.base_offset) if later.has_aborted]
+    if not segments:
+        return ()
+    upper = min(end, _offset_at(log, segment, end_position))
+    found: list[AbortedRange] = []
+    for later in segments:
+        transactions, is_complete = find_aborted(later.aborted(), start, upper)
+        found.extend([AbortedRange(aborted.producer_id, aborted.first_offset) for aborted in transactions])
+        if is_complete:
+            break
+    return tuple(found)
+
+
+def _offset_at(log: "Log", segment: Segment, position: int) -> Offset:
+    """Return an offset that nothing before `position` of `segment` reaches, as exact as the index is."""
+    if position < segment.size:
+        offset = segment.find_offset_after(position)
+        if offset is not None:
+            return offset
+    return log.end_of(segment)

@@ -1,0 +1,429 @@
+"""One segment of a log: its file of batches, and what finds batches in it.
+
+The files of the segment at base offset 170, next to each other in the partition's directory:
+
+    00000000000000000170.log         batches, as they came
+    00000000000000000170.index       see `offset_index`
+    00000000000000000170.timeindex   see `time_index`
+    00000000000000000170.txnindex    see `transaction_index`; only if a transaction was aborted
+
+Index entries stay in memory until some have come together, and are then added to the index files. So the
+index files of an active segment lag behind; `save_indexes` completes them when it is rolled or closed. After
+a crash they are rebuilt, as those of every segment that reaches above the recovery point.
+
+An inactive segment keeps next to nothing in memory: what is not known yet is `UNREAD` and read on demand.
+"""
+
+from bisect import bisect_left
+from functools import partial
+from struct import Struct
+from typing import Final
+
+from ottla.model.ids import NO_TIMESTAMP, FilePosition, Offset
+from ottla.storage.index_cache import Indexes
+from ottla.storage.names import FileKind, FileState
+from ottla.storage.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from ottla.storage.offset_index import OffsetIndex, OffsetPosition
+from ottla.storage.recovery import RecoveredSegment
+from ottla.storage.scan import BatchPlace, scan_batches
+from ottla.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from ottla.storage.time_index import TimeIndex, TimestampOffset
+from ottla.storage.transaction_index import (
+    AbortedTransaction,
+    decode_transaction_index,
+    encode_transaction_index,
+    truncate_aborted,
+)
+from ottla.storage.volume import Volume
+from ottla.world.disk import File
+
+# Two writes for this many entries cost about 10 us: nothing, spread over the appends that made them.
+_UNSAVED_BYTES_MAX: Final = 128 * OFFSET_ENTRY_BYTES
+
+_OFFSET_ENTRY: Final = Struct(">ii")
+_TIME_ENTRY: Final = Struct(">qi")
+
+UNREAD: Final = TimestampOffset(-(1 << 62), Offset(-1))
+
+
+class Segment:
+    """A segment. Positions and sizes are those of its `.log` file."""
+
+    __slots__ = (
+        "_aborted",
+        "_largest",
+        "base_offset",
+        "bytes_since_entry",
+        "file",
+        "first_timestamp",
+        "has_aborted",
+        "last_indexed_timestamp",
+        "modified_ms",
+        "offset_bytes_saved",
+        "roll_jitter_ms",
+        "size",
+        "time_bytes_saved",
+        "unsaved_offsets",
+        "unsaved_times",
+        "volume",
+    )
+
+    def __init__(self, volume: Volume, file: File, base_offset: Offset, modified_ms: int) -> None:
+        """Stand for an empty segment."""
+        self.volume = volume
+        self.file = file
+        self.base_offset = base_offset
+        self.size = 0
+        # When the file was made or last seen modified: the age of a segment without timestamps.
+        self.modified_ms = modified_ms
+        self.roll_jitter_ms = 0
+        self.first_timestamp = NO_TIMESTAMP
+        self._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
+        self.last_indexed_timestamp = NO_TIMESTAMP
+        self.bytes_since_entry = 0
+        self.offset_bytes_saved = 0
+        self.time_bytes_saved = 0
+        self.unsaved_offsets: OffsetIndex | None = None
+        self.unsaved_times: TimeIndex | None = None
+        self.has_aborted = False
+        self._aborted: list[AbortedTransaction] | None = None
+
+    @classmethod
+    def of_files(
+        cls,
+        volume: Volume,
+        file: File,
+        base_offset: Offset,
+        modified_ms: int,
+        *,
+        size: int,
+        offset_bytes: int,
+        time_bytes: int,
+        has_aborted: bool,
+    ) -> "Segment":
+        """Stand for a segment whose files are complete and checked."""
+        segment = cls(volume, file, base_offset, modified_ms)
+        segment.size = size
+        segment.offset_bytes_saved = offset_bytes
+        segment.time_bytes_saved = time_bytes
+        segment.has_aborted = has_aborted
+        if size:
+            segment.first_timestamp = UNREAD.timestamp_ms
+            segment._largest = UNREAD
+            segment.last_indexed_timestamp = UNREAD.timestamp_ms
+        return segment
+
+    def path_of(self, kind: FileKind) -> str:
+        """Return the path of one of the segment's files. They are all in the state of the log file."""
+        stem, _, state = self.file.path.rpartition(FileKind.LOG.value)
+        return stem + kind.value + state
+
+    # Appending. An active segment has read everything about itself.
+
+    def append(
+        self, records: memoryview, last_offset: int, max_timestamp: int, index_interval_bytes: int
+    ) -> None:
+        """Write one batch at the end. On a `DiskError` nothing but the file may have changed."""
+        position = self.size
+        self.file.write(position, (records,))
+        self.note_batch(position, len(records), last_offset, max_timestamp, index_interval_bytes)
+
+    def note_batch(
+        self, position: int, size_bytes: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
+    ) -> None:
+        """Take notice of a batch that was written at the end."""
+        self.size = position + size_bytes
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if max_timestamp > self._largest[0]:
+            self._largest = TimestampOffset(max_timestamp, Offset(last_offset))
+        if self.bytes_since_entry > index_interval_bytes:
+            self._add_index_entries(position, last_offset)
+            self.bytes_since_entry = size_bytes
+        else:
+            self.bytes_since_entry += size_bytes
+
+    def _add_index_entries(self, position: int, last_offset: int) -> None:
+        offsets = self.unsaved_offsets
+        if offsets is None:
+            offsets = self.unsaved_offsets = OffsetIndex(self.base_offset)
+            self.unsaved_times = TimeIndex(self.base_offset)
+        offsets.entries += _OFFSET_ENTRY.pack(last_offset - self.base_offset, position)
+        if self._largest[0] > self.last_indexed_timestamp:
+            self._add_time_entry()
+        if len(offsets.entries) >= _UNSAVED_BYTES_MAX:
+            self.save_indexes()
+
+    def _add_time_entry(self) -> None:
+        largest = self._largest
+        if self.unsaved_times is None:
+            self.unsaved_times = TimeIndex(self.base_offset)
+        self.unsaved_times.entries += _TIME_ENTRY.pack(largest[0], largest[1] - self.base_offset)
+        self.last_indexed_timestamp = largest[0]
+
+    def index_is_full(self, segment_index_bytes: int) -> bool:
+        """Say whether an index could not take one more entry, the time index's last one aside."""
+        offset_bytes = self.offset_bytes_saved
+        time_bytes = self.time_bytes_saved
+        if self.unsaved_offsets is not None:
+            offset_bytes += len(self.unsaved_offsets.entries)
+        if self.unsaved_times is not None:
+            time_bytes += len(self.unsaved_times.entries)
+        return (
+            offset_bytes > segment_index_bytes - OFFSET_ENTRY_BYTES
+            or time_bytes > segment_index_bytes - 2 * TIME_ENTRY_BYTES
+        )
+
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """Note an aborted transaction whose marker was appended to this segment."""
+        entries = self.aborted()
+        file = self.volume.disk.open(self.path_of(FileKind.TRANSACTION_INDEX), create=True)
+        file.write(len(entries) * len(transaction.encode()), (transaction.encode(),))
+        file.close()
+        self.has_aborted = True
+        self._aborted = [*entries, transaction]
+
+    # Saving and reading the indexes.
+
+    def save_indexes(self) -> None:
+        """Bring the index files up to date. They are there afterwards, even if empty."""
+        offsets, times = self.unsaved_offsets, self.unsaved_times
+        cached = self.volume.index_cache.find(self)
+        self.offset_bytes_saved += self._extend(
+            FileKind.OFFSET_INDEX, self.offset_bytes_saved, b"" if offsets is None else offsets.entries
+        )
+        self.time_bytes_saved += self._extend(
+            FileKind.TIME_INDEX, self.time_bytes_saved, b"" if times is None else times.entries
+        )
+        if cached is not None:
+            if offsets is not None:
+                cached.offsets.entries += offsets.entries
+            if times is not None:
+                cached.times.entries += times.entries
+            self.volume.index_cache.put(self, cached)
+        self.unsaved_offsets = None
+        self.unsaved_times = None
+
+    def _extend(self, kind: FileKind, position: int, entries: bytes | bytearray) -> int:
+        file = self.volume.disk.open(self.path_of(kind), create=True)
+        if entries:
+            file.write(position, (entries,))
+        file.close()
+        return len(entries)
+
+    def become_inactive(self) -> None:
+        """Complete the index files and forget what is only needed to append."""
+        if self.largest.timestamp_ms > self.last_indexed_timestamp:
+            self._add_time_entry()
+        self.save_indexes()
+        self._aborted = None
+
+    def saved_indexes(self) -> Indexes:
+        """Return what is in the index files."""
+        cache = self.volume.index_cache
+        indexes = cache.find(self)
+        if indexes is None:
+            indexes = Indexes(
+                OffsetIndex(self.base_offset, self._read(FileKind.OFFSET_INDEX, self.offset_bytes_saved)),
+                TimeIndex(self.base_offset, self._read(FileKind.TIME_INDEX, self.time_bytes_saved)),
+            )
+            cache.put(self, indexes)
+        return indexes
+
+    def _read(self, kind: FileKind, size_bytes: int) -> bytes:
+        if size_bytes == 0:
+            return b""
+        file = self.volume.disk.open(self.path_of(kind))
+        entries = file.read(0, size_bytes)
+        file.close()
+        return entries
+
+    def _read_end(self, kind: FileKind, size_bytes: int, entry_bytes: int) -> bytes:
+        """Return the last entry of an index file, without the rest."""
+        if size_bytes == 0:
+            return b""
+        file = self.volume.disk.open(self.path_of(kind))
+        entry = file.read(size_bytes - entry_bytes, entry_bytes)
+        file.close()
+        return entry
+
+    def aborted(self) -> list[AbortedTransaction]:
+        """Return the transactions whose ABORT marker lies in this segment."""
+        if not self.has_aborted:
+            return []
+        if self._aborted is not None:
+            return self._aborted
+        content = self.volume.disk.read_file(self.path_of(FileKind.TRANSACTION_INDEX))
+        return decode_transaction_index(content, self.base_offset)
+
+    # Looking things up.
+
+    def find_scan_position(self, offset: Offset) -> FilePosition:
+        """Return where a reader looking for `offset` has to start scanning the file."""
+        unsaved = self.unsaved_offsets
+        if unsaved is not None:
+            found = unsaved.find_scan_position(offset)
+            if found.position:
+                return found.position
+        if self.offset_bytes_saved == 0:
+            return FilePosition(0)
+        return self.saved_indexes().offsets.find_scan_position(offset).position
+
+    def find_batch(self, offset: Offset) -> BatchPlace | None:
+        """Find the batch that holds `offset`, or the first one after it."""
+        for place in scan_batches(self.file, self.find_scan_position(offset), self.size):
+            if place.last_offset >= offset:
+                return place
+        return None
+
+    def find_batch_at(self, position: int) -> BatchPlace | None:
+        """Find the batch that starts at `position`, if one does."""
+        return next(scan_batches(self.file, position, self.size), None)
+
+    def find_offset_after(self, position: int) -> Offset | None:
+        """Find the last offset of some batch that starts at `position` or later, if an index has one."""
+        indexes = [self.unsaved_offsets]
+        if self.offset_bytes_saved:
+            indexes.insert(0, self.saved_indexes().offsets)
+        for index in indexes:
+            if index is not None and index.entries and index.last.position >= position:
+                entries = index.entries
+                slot = bisect_left(range(len(index)), position, key=partial(_position_at, entries))
+                relative_offset: int = _OFFSET_ENTRY.unpack_from(entries, slot * OFFSET_ENTRY_BYTES)[0]
+                return Offset(self.base_offset + relative_offset)
+        return None
+
+    def last_entry(self) -> OffsetPosition:
+        """Return the last entry of the offset index, or the start of the segment."""
+        unsaved = self.unsaved_offsets
+        if unsaved is not None and unsaved.entries:
+            return unsaved.last
+        entry = self._read_end(FileKind.OFFSET_INDEX, self.offset_bytes_saved, OFFSET_ENTRY_BYTES)
+        return OffsetIndex(self.base_offset, entry).last
+
+    def last_time_entry(self) -> TimestampOffset:
+        """Return the last entry of the time index, or no timestamp at the base offset."""
+        unsaved = self.unsaved_times
+        if unsaved is not None and unsaved.entries:
+            return unsaved.last
+        entry = self._read_end(FileKind.TIME_INDEX, self.time_bytes_saved, TIME_ENTRY_BYTES)
+        return TimeIndex(self.base_offset, entry).last
+
+    def read_first_timestamp(self) -> int:
+        """Return the max timestamp of the first batch, or -1."""
+        if self.first_timestamp == UNREAD.timestamp_ms:
+            first = next(scan_batches(self.file, 0, self.size), None)
+            self.first_timestamp = NO_TIMESTAMP if first is None else first.max_timestamp
+        return self.first_timestamp
+
+    @property
+    def largest(self) -> TimestampOffset:
+        """The largest timestamp, and the last offset of the batch that has it."""
+        if self._largest is UNREAD:
+            self.read_end()
+        return self._largest
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        """The largest timestamp, or when the file was last modified: what retention goes by."""
+        largest_ms = self.largest.timestamp_ms
+        return largest_ms if largest_ms >= 0 else self.modified_ms
+
+    def read_end(self) -> Offset:
+        """Read what the files know of the segment's end. Returns the offset after its last batch.
+
+        Batches before the last offset entry cannot have a larger timestamp than the last time entry, since
+        both kinds are added at once. So only the few after it are looked at.
+        """
+        largest = self.last_time_entry()
+        self.last_indexed_timestamp = largest.timestamp_ms
+        next_offset = self.base_offset
+        end = 0
+        for place in scan_batches(self.file, self.last_entry().position, self.size):
+            if place.max_timestamp > largest.timestamp_ms:
+                largest = TimestampOffset(place.max_timestamp, Offset(place.last_offset))
+            next_offset = Offset(place.last_offset + 1)
+            end = place.end
+        self._largest = largest
+        # Whatever follows the last whole batch is not part of the log.
+        self.size = end
+        return next_offset
+
+    def take_recovered(self, recovered: RecoveredSegment) -> None:
+        """Take over what recovery found out. The files are as it says."""
+        self.size = recovered.valid_bytes
+        self.first_timestamp = recovered.first_timestamp
+        self._largest = recovered.largest
+        self.last_indexed_timestamp = recovered.last_indexed_timestamp
+        self.bytes_since_entry = recovered.bytes_since_entry
+        self.offset_bytes_saved = len(recovered.offset_entries)
+        self.time_bytes_saved = len(recovered.time_entries)
+        self.unsaved_offsets = self.unsaved_times = None
+        self.has_aborted = bool(recovered.aborted)
+        self._aborted = None
+        self.volume.index_cache.forget(self)
+
+    def become_active(self) -> Offset:
+        """Read what is needed to append. Returns the offset after the last batch."""
+        self.read_first_timestamp()
+        next_offset = self.read_end()
+        if self.has_aborted:
+            self._aborted = self.aborted()
+        return next_offset
+
+    # Truncation.
+
+    def truncate_to(self, offset: Offset) -> Offset:
+        """Cut the batch that holds `offset` and all after it. Returns the offset after the last one left."""
+        place = self.find_batch(offset)
+        cut = self.size if place is None else place.position
+        saved = self.saved_indexes()
+        for unsaved in (self.unsaved_offsets, self.unsaved_times):
+            if unsaved is not None:
+                unsaved.truncate_to(offset)
+        saved.offsets.truncate_to(offset)
+        saved.times.truncate_to(offset)
+        self.volume.index_cache.put(self, saved)
+        disk = self.volume.disk
+        self.offset_bytes_saved = self._cut(FileKind.OFFSET_INDEX, len(saved.offsets.entries))
+        self.time_bytes_saved = self._cut(FileKind.TIME_INDEX, len(saved.times.entries))
+        if self.has_aborted:
+            left = truncate_aborted(self.aborted(), offset)
+            path = self.path_of(FileKind.TRANSACTION_INDEX)
+            if left:
+                disk.write_file_atomically(path, encode_transaction_index(left))
+            else:
+                disk.remove(path)
+            self.has_aborted, self._aborted = bool(left), left or None
+        self.file.truncate(cut)
+        self.size = cut
+        self.bytes_since_entry = 0
+        self.first_timestamp = UNREAD.timestamp_ms if cut else NO_TIMESTAMP
+        return self.become_active()
+
+    def _cut(self, kind: FileKind, size_bytes: int) -> int:
+        file = self.volume.disk.open(self.path_of(kind), create=True)
+        if file.size() > size_bytes:
+            file.truncate(size_bytes)
+        file.close()
+        return size_bytes
+
+    # Renaming and removal.
+
+    def rename(self, state: FileState) -> None:
+        """Give all files of the segment the suffix of `state`. The handle follows."""
+        disk = self.volume.disk
+        stem = self.file.path.rpartition(FileKind.LOG.value)[0]
+        for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX):
+            path = self.path_of(kind)
+            if disk.exists(path):
+                disk.rename(path, stem + kind.value + state.value)
+        path = stem + FileKind.LOG.value + state.value
+        disk.rename(self.file.path, path)
+        self.file.path = path
+        self.volume.index_cache.forget(self)
+
+
+def _position_at(entries: bytearray, slot: int) -> int:
+    position: int = _OFFSET_ENTRY.unpack_from(entries, slot * OFFSET_ENTRY_BYTES)[1]
+    return position

@@ -1,0 +1,50 @@
+"""What the logs of one log directory share: the disk, whether it still works, and a bound on memory.
+
+The first error of a disk is the last thing done with its directory: it is marked offline, and every later
+use is refused. A disk that failed once may fail halfway through the next write too, and after a failed sync
+the kernel may have dropped what was to be written, so trying again would claim durability that is not there.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.index_cache import IndexCache
+from ottla.world.disk import Disk, DiskError
+
+INDEX_CACHE_BYTES: Final = 64 << 20
+
+
+def _no_jitter(_bound_ms: int) -> int:
+    return 0
+
+
+class Volume:
+    """A log directory, as its logs see it."""
+
+    __slots__ = ("disk", "error", "index_cache", "path", "pick_jitter_ms")
+
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        pick_jitter_ms: Callable[[int], int] = _no_jitter,
+        index_cache_bytes: int = INDEX_CACHE_BYTES,
+    ) -> None:
+        """`pick_jitter_ms` is given a bound and returns a number from 0 to below it."""
+        self.disk = disk
+        self.path = path
+        self.error: DiskError | None = None
+        self.pick_jitter_ms = pick_jitter_ms
+        self.index_cache = IndexCache(index_cache_bytes)
+
+    def fail(self, error: DiskError) -> LogDirectoryOffline:
+        """Mark the directory offline and return the error to raise."""
+        if self.error is None:
+            self.error = error
+        return LogDirectoryOffline(self.path, str(self.error))
+
+    def check(self) -> None:
+        """Raise if the directory is offline."""
+        if self.error is not None:
+            raise LogDirectoryOffline(self.path, str(self.error))
