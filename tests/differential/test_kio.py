@@ -1,4 +1,4 @@
-"""kio, an independent implementation of the protocol, finds our values in our bytes and writes the same bytes.
+"""kio, an independent implementation of the protocol, finds our values in our bytes and writes the same ones.
 
 kio shows milliseconds as timedeltas and datetimes, and zero ids as None; otherwise its fields come in the
 order of ours. What its types cannot hold (times beyond the year 9999, say) is kept out of the comparison; all
