@@ -49,6 +49,7 @@ class BrokerQuotaConfigs(ConfigValues):
         LONG_MAX,
         Range(0),
         update=PER_BROKER,
+        unlisted=True,
         doc="Bytes/s for throttled follower replicas.",
     )
     leader_replication_throttled_rate = long(
@@ -56,6 +57,7 @@ class BrokerQuotaConfigs(ConfigValues):
         LONG_MAX,
         Range(0),
         update=PER_BROKER,
+        unlisted=True,
         doc="Bytes/s for throttled leader replicas.",
     )
     quota_window_num = integer(
@@ -102,6 +104,7 @@ class BrokerQuotaConfigs(ConfigValues):
         LONG_MAX,
         Range(0),
         update=PER_BROKER,
+        unlisted=True,
         doc="Bytes/s for moves between directories.",
     )
     replication_quota_window_num = integer(

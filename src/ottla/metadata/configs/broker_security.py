@@ -12,6 +12,7 @@ class BrokerSecurityConfigs(ConfigValues):
         "allow.everyone.if.no.acl.found",
         False,
         update=READ_ONLY,
+        plugin=True,
         doc="Result when no ACL matches the resource.",
     )
     authorizer_class_name = string(
@@ -63,5 +64,6 @@ class BrokerSecurityConfigs(ConfigValues):
         "",
         importance=HIGH,
         update=READ_ONLY,
+        plugin=True,
         doc="Principals that bypass ACLs, separated by semicolons.",
     )

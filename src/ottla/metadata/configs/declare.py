@@ -30,7 +30,7 @@ from typing import (
 
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.kinds import ConfigType, Importance, UpdateMode
-from ottla.metadata.configs.rules import Rule
+from ottla.metadata.configs.rules import DistinctList, Rule
 from ottla.metadata.configs.values import HIDDEN, ConfigValue, Password, WrongType, format_value, parse_value
 
 T = TypeVar("T", covariant=True)
@@ -54,6 +54,8 @@ class Facts(TypedDict):
     update: NotRequired[UpdateMode]
     broker_key: NotRequired[str]
     internal: NotRequired[bool]
+    unlisted: NotRequired[bool]
+    plugin: NotRequired[bool]
     inert: NotRequired[bool]
 
 
@@ -69,8 +71,10 @@ class ConfigKey(Generic[T]):
         "inert",
         "internal",
         "name",
+        "plugin",
         "rule",
         "type",
+        "unlisted",
         "update",
     )
 
@@ -86,6 +90,8 @@ class ConfigKey(Generic[T]):
         update: UpdateMode = UpdateMode.DYNAMIC,
         broker_key: str | None = None,
         internal: bool = False,
+        unlisted: bool = False,
+        plugin: bool = False,
         inert: bool = False,
     ) -> None:
         self.name = name
@@ -98,7 +104,11 @@ class ConfigKey(Generic[T]):
         self.broker_key = broker_key
         """The broker's config that a topic or a group takes its value from when it sets none itself."""
         self.internal = internal
-        """Kafka neither documents such a config nor lists it, unless somebody has set it."""
+        """Kafka keeps it for itself: it is not in Kafka's documentation."""
+        self.plugin = plugin
+        """In Kafka it belongs to a plugin. The broker does not know its type, and so hides its value."""
+        self.unlisted = unlisted or internal or plugin
+        """DescribeConfigs lists it only when somebody has set it."""
         self.inert = inert
         """Ottla takes the config, so that Kafka's files and tools work, but does not act on it."""
         self.attribute = name.replace(".", "_")
@@ -121,7 +131,7 @@ class ConfigKey(Generic[T]):
     @property
     def is_sensitive(self) -> bool:
         """Whether the value must never be shown."""
-        return self.type is ConfigType.PASSWORD
+        return self.type is ConfigType.PASSWORD or self.plugin
 
     def parse(self, text: str) -> T:
         """Return the value `text` denotes, or raise InvalidConfig."""
@@ -129,6 +139,9 @@ class ConfigKey(Generic[T]):
             value = parse_value(self.type, text)
         except WrongType as error:
             raise InvalidConfig(self.name, text, str(error)) from None
+        if isinstance(self.rule, DistinctList) and isinstance(value, tuple):
+            # What is said twice counts once (KIP-1161).
+            value = tuple(dict.fromkeys(value))
         return self.checked(value)
 
     def checked(self, value: ConfigValue) -> T:
@@ -138,6 +151,10 @@ class ConfigKey(Generic[T]):
             shown = HIDDEN if isinstance(value, Password) else self.format(value)
             raise InvalidConfig(self.name, shown, fault)
         return cast("T", value)
+
+    def format_default(self) -> str | None:
+        """Return the text Kafka shows for the default; None if there is none, or if it is null."""
+        return None if isinstance(self.default, Required) else self.format(self.default)
 
     def format(self, value: ConfigValue) -> str | None:
         """Return the text Kafka shows for a value of this config."""

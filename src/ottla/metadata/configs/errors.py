@@ -1,5 +1,7 @@
 """What is raised about a config that cannot be used."""
 
+from ottla.wire.error_code import ErrorCode
+
 
 class InvalidConfig(ValueError):
     """A value does not fit its config. `where` says which line of which file it stands in, if any."""
@@ -19,3 +21,12 @@ class UnusableConfigs(ValueError):
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
+
+
+class ChangeRefused(Exception):
+    """A change of configs is not allowed; a client gets the code and the message."""
+
+    def __init__(self, error_code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error_code = error_code
+        self.message = message

@@ -30,16 +30,6 @@ class ConfigSource(IntEnum):
     GROUP = 8
 
 
-class ResourceType(IntEnum):
-    """What a config belongs to."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
 class AlterOperation(IntEnum):
     """What IncrementalAlterConfigs does with one config."""
 

@@ -5,14 +5,15 @@ that a user mends a file once. An unknown key is only a warning, with the known 
 accepts such keys too, and plugins have keys of their own.
 """
 
-import difflib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig, UnusableConfigs
-from ottla.metadata.configs.layers import NOTHING, BrokerLayers, node_config
+from ottla.metadata.configs.layers import NOTHING
 from ottla.metadata.configs.node import NodeConfig
+from ottla.metadata.configs.requirements import find_node_problems
 from ottla.model.properties import MalformedProperties, iter_properties
 
 STARTING_VALUES: Final[Mapping[str, str]] = MappingProxyType(
@@ -49,11 +50,15 @@ _PLUGIN_PREFIXES: Final = (
 
 
 class LoadedConfig(NamedTuple):
-    """A node's configs as values and as the texts they came from, and what to tell the user about them."""
+    """What a node starts with, and what to tell the user about it."""
 
-    config: NodeConfig
-    layers: BrokerLayers
+    configs: EffectiveConfigs
     warnings: tuple[str, ...]
+
+    @property
+    def config(self) -> NodeConfig:
+        """The values."""
+        return self.configs.node
 
 
 class _Setting(NamedTuple):
@@ -69,14 +74,26 @@ def load_node_config(
     `origin` is the name of the file in messages; `overrides` are settings of the command line.
     """
     given = _given_settings(properties, overrides, origin)
-    problems = tuple(_find_problems(given))
+    problems = list(_find_problems(given))
     if problems:
-        raise UnusableConfigs(problems)
+        raise UnusableConfigs(tuple(problems))
+    static = {**_assumed(given), **{name: setting.text for name, setting in given.items()}}
+    # Kafka knows a node by both names and shows both.
+    static.setdefault("broker.id", static["node.id"])
+    configs = EffectiveConfigs(static)
+    problems = [f"{origin}: {problem}" for problem in find_node_problems(configs.node)]
+    if problems:
+        raise UnusableConfigs(tuple(problems))
+    return LoadedConfig(configs, tuple(_find_warnings(given)))
+
+
+def _assumed(given: Mapping[str, _Setting]) -> dict[str, str]:
     assumed = dict(STARTING_VALUES)
+    if "node.id" not in given and "broker.id" in given:
+        assumed["node.id"] = given["broker.id"].text
     if not ({"controller.quorum.voters", "controller.quorum.bootstrap.servers"} & given.keys()):
         assumed.update(ALONE_VALUES)
-    layers = BrokerLayers({**assumed, **{name: setting.text for name, setting in given.items()}})
-    return LoadedConfig(node_config(layers), layers, tuple(_find_warnings(given)))
+    return assumed
 
 
 def _given_settings(properties: bytes, overrides: Mapping[str, str], origin: str) -> dict[str, _Setting]:
@@ -105,8 +122,13 @@ def _find_problems(given: Mapping[str, _Setting]) -> Iterator[str]:
 
 def _find_warnings(given: Mapping[str, _Setting]) -> Iterator[str]:
     for name, (where, _) in given.items():
-        if name in NodeConfig.keys or name.startswith(_PLUGIN_PREFIXES):
-            continue
-        nearest = difflib.get_close_matches(name, NodeConfig.keys, n=1)
-        hint = f"; did you mean {nearest[0]}?" if nearest else ""
-        yield f"{where}: unknown configuration {name}{hint}"
+        if name not in NodeConfig.keys and not name.startswith(_PLUGIN_PREFIXES):
+            yield f"{where}: unknown configuration {name}{_hint(name)}"
+
+
+def _hint(name: str) -> str:
+    # Imported here because it takes 10 ms, and most nodes start without an unknown key.
+    import difflib
+
+    nearest = difflib.get_close_matches(name, NodeConfig.keys, n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""

@@ -160,6 +160,17 @@ class NodeConfig(
         return (self.inter_broker_listener_name or self.security_inter_broker_protocol).upper()
 
 
+def parse_address_limits(text: str) -> dict[str, int]:
+    """Read `address:number` pairs: how many connections each of these addresses may have."""
+    limits: dict[str, int] = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        address, _, number = pair.rpartition(":")
+        if not address or not number.strip().isdecimal():
+            raise InvalidConfig("max.connections.per.ip.overrides", text, f"{pair!r} is not ADDRESS:NUMBER")
+        limits[address.strip()] = int(number)
+    return limits
+
+
 def parse_protocol_map(text: str) -> dict[str, str]:
     """Read `NAME:PROTOCOL` pairs."""
     name = "listener.security.protocol.map"

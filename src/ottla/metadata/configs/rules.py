@@ -66,7 +66,7 @@ class OneOfIgnoringCase(NamedTuple):
 
 
 class DistinctList(NamedTuple):
-    """A list without repetitions, and without empty elements; perhaps of certain elements only."""
+    """A list in which repetitions do not count and no element is empty; perhaps of certain elements only."""
 
     allowed: tuple[str, ...] = ()
     may_be_empty: bool = True
@@ -74,17 +74,15 @@ class DistinctList(NamedTuple):
 
     def find_fault(self, value: ConfigValue) -> str | None:
         if value is None:
-            return None if self.may_be_null else "values must not be null"
+            return None if self.may_be_null else "the list must not be null"
         assert isinstance(value, tuple), "only lists have elements"
         if not value:
-            return None if self.may_be_empty else "must contain at least one value; it must not be empty"
-        if len(set(value)) != len(value):
-            return "values must not be duplicated"
+            return None if self.may_be_empty else "the list must not be empty"
         if "" in value:
-            return "values must not be empty"
+            return "no value in the list may be empty"
         for element in value:
             if self.allowed and element not in self.allowed:
-                return f"{element} is not one of: {', '.join(self.allowed)}"
+                return f"{element} is none of: {', '.join(self.allowed)}"
         return None
 
     def __str__(self) -> str:
