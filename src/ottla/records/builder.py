@@ -136,8 +136,8 @@ def recompress_batch(
 def filter_batch(batch: BatchView, kept: Sequence[Record], delete_horizon_ms: int | None = None) -> bytearray:
     """Return the batch with only the records `kept`, of its own, and perhaps with a first delete horizon.
 
-    `kept` are the records with the timestamps they were made with (see `iter_batch_records`). A horizon that
-    the batch has already is not moved. It takes the place of the base timestamp, which all deltas refer to.
+    A horizon that the batch has already is not moved. It takes the place of the base timestamp, which all
+    timestamp deltas refer to.
     """
     header = batch.header
     assert header.magic == MAGIC, "messages of format 0 and 1 are built anew"

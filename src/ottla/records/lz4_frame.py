@@ -21,7 +21,8 @@ from ottla.records.errors import CorruptCompression, DecompressionTooLarge
 # Kafka's default level is 9 and means the fast compressor; every other level means the high compressor.
 LEVEL_DEFAULT: Final = 9
 LEVELS: Final = range(1, 18)
-# What the high compressor knows. Kafka lets 13 to 17 be set, and they compress as 12 does.
+# What the library knows as levels of the high compressor. In Kafka's, too, 13 to 17 compress as 12 does.
+_HIGH_LEVEL_MIN: Final = 3
 _HIGH_LEVEL_MAX: Final = 12
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"
@@ -31,6 +32,7 @@ _HEADER: Final = _MAGIC + b"\x60\x40\x82"
 _SIZE: Final = Struct("<I")
 _STORED_BIT: Final = 0x80000000
 _END_MARK: Final = bytes(4)
+_CHECKSUM_BYTES: Final = 4
 
 # FLG bits.
 _VERSION_MASK, _VERSION_1 = 0xC0, 0x40
@@ -43,24 +45,41 @@ _RESERVED_SIZE_BITS: Final = 0x8F
 
 
 def compress_lz4(data: bytes | memoryview, level: int = LEVEL_DEFAULT) -> bytes:
-    """Compress into one frame, with the parameters and so the bytes of Kafka's Java client."""
+    """Compress into one frame, to the very bytes that Kafka's Java client writes."""
+    if level != LEVEL_DEFAULT:
+        return _compress_high(data, level)
     view = memoryview(data)
     parts: list[bytes | memoryview] = [_HEADER]
     for start in range(0, len(view), _BLOCK_BYTES):
         block = view[start : start + _BLOCK_BYTES]
-        if level == LEVEL_DEFAULT:
-            packed = bytes(lz4.compress_block(block, store_size=False))
-        else:
-            high_level = min(level, _HIGH_LEVEL_MAX)
-            packed = bytes(
-                lz4.compress_block(block, mode="high_compression", compression=high_level, store_size=False)
-            )
+        packed = bytes(lz4.compress_block(block, store_size=False))
         if len(packed) < len(block):
             parts += (_SIZE.pack(len(packed)), packed)
         else:
             parts += (_SIZE.pack(len(block) | _STORED_BIT), block)
     parts.append(_END_MARK)
     return b"".join(parts)
+
+
+def _compress_high(data: bytes | memoryview, level: int) -> bytes:
+    """Compress with the high compressor.
+
+    The library has it only for whole frames, in which it puts a checksum after each block. Those are dropped.
+    """
+    high_level = min(max(level, _HIGH_LEVEL_MIN), _HIGH_LEVEL_MAX)
+    compressor = lz4.Compressor(level=high_level, content_checksum=False, block_linked=False)
+    compressor.compress(data)
+    frame = memoryview(bytes(compressor.finish()))
+    parts: list[bytes | memoryview] = [_HEADER]
+    start = len(_HEADER)
+    while True:
+        size, position = _read_size(frame, start)
+        if size == 0:
+            parts.append(_END_MARK)
+            return b"".join(parts)
+        end = position + (size & ~_STORED_BIT)
+        parts.append(frame[start:end])
+        start = end + _CHECKSUM_BYTES
 
 
 def decompress_lz4(data: bytes | memoryview, limit_bytes: int, check_header: bool = True) -> bytes:
@@ -70,7 +89,7 @@ def decompress_lz4(data: bytes | memoryview, limit_bytes: int, check_header: boo
     """
     view = memoryview(data)
     position, flags, block_bytes_max = _read_header(view, check_header)
-    trailer = 4 if flags & _BLOCK_CHECKSUM_BIT else 0
+    trailer = _CHECKSUM_BYTES if flags & _BLOCK_CHECKSUM_BIT else 0
     # Blocks are decompressed here one after the other, then copied at their true size.
     scratch = bytearray(0)
     parts: list[bytes | memoryview] = []
@@ -92,7 +111,7 @@ def decompress_lz4(data: bytes | memoryview, limit_bytes: int, check_header: boo
             raise DecompressionTooLarge("lz4", limit_bytes)
         parts.append(block)
         position += size + trailer
-    position += 4 if flags & _CONTENT_CHECKSUM_BIT else 0
+    position += _CHECKSUM_BYTES if flags & _CONTENT_CHECKSUM_BIT else 0
     if position != len(view):
         raise CorruptCompression("lz4", f"the frame ends at {position} of {len(view)} bytes")
     return b"".join(parts)

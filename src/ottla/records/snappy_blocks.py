@@ -1,6 +1,6 @@
 """Snappy in the framing of xerial's Java library, and as one raw block, which librdkafka writes.
 
-    82 "SNAPPY" 00 · version (int32 = 1) · oldest version that can read it (int32 = 1)
+    82 "SNAPPY" 00 · version (int32 = 1) · oldest version that can read it (int32 = 1, not looked at)
     then blocks: length (int32, big-endian) · one raw snappy block of at most 32 KiB of data
 
 A raw block starts with its decompressed size. That is checked before anything is allocated: against the
@@ -16,7 +16,7 @@ from ottla.records.errors import CorruptCompression, DecompressionTooLarge
 
 _MAGIC: Final = b"\x82SNAPPY\x00"
 _HEADER: Final = _MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
-_VERSION_READ: Final = 1
+_VERSION_MIN: Final = 1
 _BLOCK_BYTES: Final = 32 * 1024
 _LENGTH: Final = Struct(">i")
 # A copy of 64 bytes takes 3. Nothing in the format gives more for less.
@@ -40,9 +40,9 @@ def decompress_snappy(data: bytes | memoryview, limit_bytes: int) -> bytes:
         return _decompress_block(view, limit_bytes)
     if len(view) < len(_HEADER):
         raise CorruptCompression("snappy", "cut off within the header")
-    compatible_version: int = _LENGTH.unpack_from(view, 12)[0]
-    if compatible_version > _VERSION_READ:
-        raise CorruptCompression("snappy", f"made for readers of version {compatible_version} or later")
+    version: int = _LENGTH.unpack_from(view, len(_MAGIC))[0]
+    if version < _VERSION_MIN:
+        raise CorruptCompression("snappy", f"framing of version {version}")
     parts = []
     total = 0
     position = len(_HEADER)
