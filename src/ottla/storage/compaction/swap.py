@@ -34,29 +34,37 @@ class Replacement(NamedTuple):
 
 
 def stage_swap(disk: Disk, directory: str, cleaned: Sequence[CleanedSegment]) -> None:
-    """Say of cleaned segments that they are complete. From here on a crash does not undo them.
+    """Say of cleaned segments, in order, that they are complete. From here on a crash does not undo them.
 
-    From the last to the first: a start that finds a part of them renamed finds the lowest one not renamed.
+    The first of them goes last: a start that finds it not renamed undoes all of them.
     """
-    for segment in reversed(cleaned):
-        for kind in segment.kinds:
-            old = segment_file_name(segment.base_offset, kind, FileState.CLEANED)
-            new = segment_file_name(segment.base_offset, kind, FileState.SWAP)
-            disk.rename(f"{directory}/{old}", f"{directory}/{new}")
+    first, *others = cleaned
+    if others:
+        for segment in others:
+            _rename(disk, directory, segment, FileState.CLEANED, FileState.SWAP)
+        disk.sync_directory(directory)
+    _rename(disk, directory, first, FileState.CLEANED, FileState.SWAP)
     disk.sync_directory(directory)
 
 
 def discard_staged(disk: Disk, directory: str, cleaned: Sequence[CleanedSegment]) -> None:
-    """Remove what was staged. Lest a crash finishes a part of it, the names go back to .cleaned first."""
-    for segment in cleaned:
-        for kind in segment.kinds:
-            old = segment_file_name(segment.base_offset, kind, FileState.SWAP)
-            new = segment_file_name(segment.base_offset, kind, FileState.CLEANED)
-            disk.rename(f"{directory}/{old}", f"{directory}/{new}")
+    """Remove what was staged, and as for a crash meanwhile: all of it or nothing."""
+    first, *others = cleaned
+    _rename(disk, directory, first, FileState.SWAP, FileState.CLEANED)
     disk.sync_directory(directory)
-    for segment in cleaned:
+    for segment in others:
         for kind in segment.kinds:
-            disk.remove(f"{directory}/{segment_file_name(segment.base_offset, kind, FileState.CLEANED)}")
+            disk.remove(f"{directory}/{segment_file_name(segment.base_offset, kind, FileState.SWAP)}")
+    disk.sync_directory(directory)
+    for kind in first.kinds:
+        disk.remove(f"{directory}/{segment_file_name(first.base_offset, kind, FileState.CLEANED)}")
+
+
+def _rename(disk: Disk, directory: str, segment: CleanedSegment, old: FileState, new: FileState) -> None:
+    for kind in segment.kinds:
+        old_name = segment_file_name(segment.base_offset, kind, old)
+        new_name = segment_file_name(segment.base_offset, kind, new)
+        disk.rename(f"{directory}/{old_name}", f"{directory}/{new_name}")
 
 
 def replace_segments(
