@@ -20,6 +20,9 @@ from ottla.records.errors import CorruptCompression, DecompressionTooLarge
 
 LEVEL_DEFAULT: Final = 3
 LEVELS: Final = range(-131072, 23)
+# Up to here the compressor is not told how much data comes, as in Kafka's Java client: it compresses better
+# so. Higher levels would reserve for the worst, 833 MB at level 22 for any batch (5 MB if told).
+_STREAMED_LEVEL_MAX: Final = 9
 
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _HEADER_BYTES_MIN: Final = 6
@@ -41,7 +44,10 @@ def compress_zstd(data: bytes | memoryview, level: int = LEVEL_DEFAULT) -> bytes
     """Compress into one frame that does not state its content size."""
     idle = _idle_compressors.setdefault(level, [])
     compressor = idle.pop() if idle else ZstdCompressor(level, write_content_size=False)
-    stream = compressor.compressobj()
+    if level <= _STREAMED_LEVEL_MAX:
+        stream = compressor.compressobj()
+    else:
+        stream = compressor.compressobj(size=len(data))
     compressed = stream.compress(data) + stream.flush()
     if len(idle) < _IDLE_MAX:
         idle.append(compressor)
