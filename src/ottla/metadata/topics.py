@@ -242,11 +242,19 @@ def merge(before: PartitionRecord, change: PartitionChangeRecord) -> PartitionRe
         leader_recovery_state=before.leader_recovery_state if recovery == NO_RECOVERY_CHANGE else recovery,
         leader_epoch=before.leader_epoch + elects,
         partition_epoch=before.partition_epoch + 1,
-        directories=before.directories if change.directories is None else change.directories,
+        directories=_directories(before, change),
         eligible_leader_replicas=(before.eligible_leader_replicas if elr is None else elr) or None,
         last_known_elr=(before.last_known_elr if last_known is None else last_known) or None,
     )
     return after if len(after.directories) == len(after.replicas) else _uniform(after)
+
+
+def _directories(before: PartitionRecord, change: PartitionChangeRecord) -> tuple[Uuid, ...]:
+    if change.directories is not None:
+        return change.directories
+    # Before directory ids, replicas were changed without a word about directories.
+    is_unaware = change.replicas is not None and set(before.directories) == {MIGRATING}
+    return () if is_unaware else before.directories
 
 
 def _changed(new: tuple[int, ...] | None, old: tuple[int, ...]) -> tuple[int, ...]:

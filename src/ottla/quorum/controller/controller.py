@@ -11,9 +11,10 @@ way out is to stop the node and load the log again.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import metadata_version_of
 from ottla.metadata.image import MetadataImage, Position
@@ -72,6 +73,8 @@ class Controller:
         self._loader = loader
         self._random = random
         self._parked: deque[_Parked] = deque()
+        self._configs = EffectiveConfigs(settings.static_configs)
+        self._overrides: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
         self.settings = settings
         self.published = published
         self.image, delta = loader.take()
@@ -81,8 +84,7 @@ class Controller:
         self, decide: Decide[Ask, Reply], ask: Ask, now_ms: int, answer: Callable[[Reply], None]
     ) -> None:
         """Decide what to do about a request. `answer` is called when it is done, maybe at once."""
-        view = ControllerView(self.image, self._writer.log_end_offset, now_ms, self.settings, self._random)
-        decision = decide(view, ask)
+        decision = decide(self.view(now_ms), ask)
         if decision.records:
             self._append(decision.records, now_ms, lambda: answer(decision.reply))
         elif self._parked:
@@ -91,6 +93,17 @@ class Controller:
             self._parked.append(_Parked(last.offset, last.image, None, lambda: answer(decision.reply)))
         else:
             answer(decision.reply)
+
+    def view(self, now_ms: int) -> ControllerView:
+        """Return what a decision made now may look at."""
+        image = self.image
+        overrides = (image.default_broker_config(), image.broker_config(self.settings.node_id))
+        if overrides != self._overrides:
+            self._overrides = overrides
+            self._configs = self._configs.with_dynamic(*overrides)
+        return ControllerView(
+            image, self._writer.log_end_offset, now_ms, self.settings, self._configs, self._random
+        )
 
     def append(self, records: Sequence[Any], now_ms: int) -> None:
         """Append records that nobody waits for."""

@@ -6,12 +6,16 @@ A decide function looks at its view and returns records and a reply. It changes 
 appends the records as one batch, replays them, and gives the reply when the batch is committed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.features import is_elr_enabled, metadata_version_of
 from ottla.metadata.image import MetadataImage
+from ottla.metadata.topics import Topic
 from ottla.model.ids import Offset
 from ottla.quorum.controller.settings import ControllerSettings
+from ottla.wire.error_code import ErrorCode
 
 Ask = TypeVar("Ask")
 Reply = TypeVar("Reply")
@@ -33,6 +37,15 @@ class Randomness(Protocol):
         """Shuffle a list in place."""
 
 
+class Refusal(Exception):
+    """A request, or a part of it, that is not done. The message tells the client why."""
+
+    def __init__(self, error_code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or error_code.name)
+        self.error_code = error_code
+        self.message = message
+
+
 class ControllerView(NamedTuple):
     """Everything a decision may look at.
 
@@ -45,14 +58,44 @@ class ControllerView(NamedTuple):
     """Where the first record of this decision will lie: a broker's epoch is where its registration lies."""
     now_ms: int
     settings: ControllerSettings
+    configs: EffectiveConfigs
+    """What holds on the controller's own node, and so for topics without overrides."""
     random: Randomness
+
+    @property
+    def metadata_version(self) -> int:
+        """The finalized metadata.version."""
+        return metadata_version_of(self.image.features)
+
+    @property
+    def elr_enabled(self) -> bool:
+        """Whether eligible leader replicas are kept."""
+        return is_elr_enabled(self.image.features)
+
+    def min_insync_replicas(self, topic: Topic) -> int:
+        """Return how many replicas have to be in sync, which cannot be more than there are."""
+        asked = self.configs.topic(self.image.topic_config(topic.name)).min_insync_replicas
+        return min(asked, len(topic.partitions[0].replicas)) if 0 in topic.partitions else asked
+
+    def allows_unclean_election(self, topic: str) -> bool:
+        """Say whether a topic prefers to lose records to being unavailable."""
+        return self.configs.topic(self.image.topic_config(topic)).unclean_leader_election_enable
 
 
 class Decision(NamedTuple, Generic[Reply]):
     """Records to append, and the reply for when they are committed."""
 
     reply: Reply
-    records: tuple[Any, ...] = ()
+    records: Sequence[Any] = ()
 
 
 Decide = Callable[[ControllerView, Ask], Decision[Reply]]
+
+
+def check_record_count(records: Sequence[Any]) -> None:
+    """Refuse what one request may not do at once."""
+    if len(records) > RECORDS_MAX:
+        raise Refusal(
+            ErrorCode.POLICY_VIOLATION,
+            f"This request would change {len(records)} things at once, at most {RECORDS_MAX} are allowed.",
+        )

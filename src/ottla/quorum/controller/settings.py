@@ -1,5 +1,6 @@
 """What the controller is told about itself and the cluster when it starts."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -8,6 +9,5 @@ class ControllerSettings(NamedTuple):
 
     node_id: int
     cluster_id: str
-    default_partitions: int = 1
-    default_replication_factor: int = 1
-    delete_topics_enabled: bool = True
+    static_configs: Mapping[str, str]
+    """What the node was started with, as texts. Defaults for topics and brokers come from there."""
