@@ -17,17 +17,19 @@ from collections.abc import Iterator
 
 from ottla.model.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from ottla.model.uuid import Uuid
-from ottla.storage import flush, read
+from ottla.storage import flush, read, retention, timestamps, truncation
 from ottla.storage.append import append_as_follower, append_as_leader
 from ottla.storage.checkpoints import EpochEntry
 from ottla.storage.config import LogConfig
+from ottla.storage.deletion import Deletion
 from ottla.storage.flush import FlushTicket
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.names import FileKind, segment_file_name
 from ottla.storage.producer_snapshot import encode_producer_snapshot
-from ottla.storage.producer_state import ProducerState
+from ottla.storage.producer_state import Producer, ProducerState
 from ottla.storage.read import ReadLimit, ReadResult
 from ottla.storage.segment import Segment
+from ottla.storage.timestamps import TimestampAndOffset
 from ottla.storage.validation import takes_batches_as_they_are
 from ottla.storage.verification import Verification
 from ottla.storage.volume import Volume
@@ -119,6 +121,32 @@ class Log:
         """Find the batches from `offset` on. See `read.read`."""
         return read.read(self, offset, max_bytes, limit, at_least_one_batch)
 
+    def offset_for_timestamp(
+        self, timestamp_ms: int, limit: ReadLimit = ReadLimit.HIGH_WATERMARK
+    ) -> TimestampAndOffset | None:
+        """Find the first record of at least a timestamp that a reader may see."""
+        return timestamps.find_offset_for_timestamp(self, timestamp_ms, limit)
+
+    def max_timestamp_offset(self) -> TimestampAndOffset | None:
+        """Find the first record that has the largest timestamp of all."""
+        return timestamps.find_max_timestamp(self)
+
+    def truncate_to(self, offset: Offset, now_ms: int) -> list[Deletion]:
+        """Make `offset` the log end. Use `LogDirectory.truncate`, which also keeps that safe."""
+        return truncation.truncate_to(self, offset, now_ms)
+
+    def truncate_fully_and_start_at(self, offset: Offset, now_ms: int) -> list[Deletion]:
+        """Drop everything and go on at `offset`."""
+        return truncation.truncate_fully_and_start_at(self, offset, now_ms)
+
+    def increment_log_start_offset(self, offset: Offset) -> bool:
+        """Delete the records below `offset` as far as readers are concerned."""
+        return retention.increment_log_start_offset(self, offset)
+
+    def delete_old_segments(self, now_ms: int) -> list[Deletion]:
+        """Take out the segments that the settings do not keep. Returns the files to remove later."""
+        return retention.delete_old_segments(self, now_ms)
+
     def start_flush(self) -> FlushTicket | None:
         """Return what is to be synced now. See `flush`."""
         return flush.start_flush(self)
@@ -209,6 +237,19 @@ class Log:
         else:
             verification.note_attempt(epoch, sequence)
         return verification
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forget producers that were silent for long, and verifications that nobody came back with."""
+        expiration_ms = self.config.producer_id_expiration_ms
+        self.producer_state.expire(now_ms, expiration_ms)
+        if self.verifications:
+            for producer_id, verification in list(self.verifications.items()):
+                if now_ms - verification.started_ms >= expiration_ms:
+                    del self.verifications[producer_id]
+
+    def active_producers(self) -> dict[ProducerId, Producer]:
+        """Return all producers that are known, for who describes them."""
+        return self.producer_state.producers
 
     def take_producer_snapshot(self, offset: Offset) -> None:
         """Write the state of the producers at `offset`, which is the log end, unless there is one."""

@@ -61,7 +61,7 @@ def read(
     With `at_least_one_batch` the first is given whole even if it is larger (KIP-74), or its reader would be
     stuck in front of it for ever. Without, a first batch that does not fit gives nothing.
     """
-    end = _limit_offset(log, limit)
+    end = limit_offset(log, limit)
     if not log.log_start_offset <= offset <= log.log_end_offset:
         raise OffsetOutOfRange(offset, log.log_start_offset, log.log_end_offset)
     if offset >= end:
@@ -73,7 +73,8 @@ def read(
         raise log.volume.fail(error) from error
 
 
-def _limit_offset(log: "Log", limit: ReadLimit) -> Offset:
+def limit_offset(log: "Log", limit: ReadLimit) -> Offset:
+    """Return the offset before which a reader has to stop."""
     if limit is ReadLimit.LOG_END:
         return log.log_end_offset
     return log.high_watermark if limit is ReadLimit.HIGH_WATERMARK else log.last_stable_offset

@@ -269,6 +269,17 @@ class Segment:
             return FilePosition(0)
         return self.saved_indexes().offsets.find_scan_position(offset).position
 
+    def find_time_entry(self, timestamp_ms: int) -> TimestampOffset:
+        """Return an entry behind which the first record of at least `timestamp_ms` lies."""
+        unsaved = self.unsaved_times
+        if unsaved is not None:
+            found = unsaved.find(timestamp_ms)
+            if found.timestamp_ms >= 0:
+                return found
+        if self.time_bytes_saved == 0:
+            return TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        return self.saved_indexes().times.find(timestamp_ms)
+
     def find_batch(self, offset: Offset) -> BatchPlace | None:
         """Find the batch that holds `offset`, or the first one after it."""
         for place in scan_batches(self.file, self.find_scan_position(offset), self.size):
@@ -410,18 +421,21 @@ class Segment:
 
     # Renaming and removal.
 
-    def rename(self, state: FileState) -> None:
-        """Give all files of the segment the suffix of `state`. The handle follows."""
+    def rename(self, state: FileState) -> list[str]:
+        """Give all files of the segment the suffix of `state`, and return their paths. The handle follows."""
         disk = self.volume.disk
         stem = self.file.path.rpartition(FileKind.LOG.value)[0]
+        renamed: list[str] = []
         for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX):
             path = self.path_of(kind)
             if disk.exists(path):
-                disk.rename(path, stem + kind.value + state.value)
+                renamed.append(stem + kind.value + state.value)
+                disk.rename(path, renamed[-1])
         path = stem + FileKind.LOG.value + state.value
         disk.rename(self.file.path, path)
         self.file.path = path
         self.volume.index_cache.forget(self)
+        return [*renamed, path]
 
 
 def _position_at(entries: bytearray, slot: int) -> int:

@@ -1,0 +1,108 @@
+"""Cutting the end of a log off: a follower does so when its log departs from the leader's.
+
+Everything that was derived from the records is cut with them: indexes, leader epochs, producers. A marker
+that is cut leaves its transaction open again.
+
+What was durable may be replaced by other bytes afterwards, so the recovery point must not be above the cut
+after a crash. It is lowered here, but the file that keeps it is the log directory's: `LogDirectory.truncate`
+writes that first.
+"""
+
+from typing import TYPE_CHECKING
+
+from ottla.model.ids import Offset
+from ottla.storage.deletion import Deletion, take_out
+from ottla.storage.names import FileKind, find_segment_file, segment_file_name
+from ottla.storage.producer_replay import ProducerReplay
+from ottla.storage.producer_state import ProducerState
+from ottla.storage.roll import create_segment
+from ottla.world.disk import DiskError
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+
+def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
+    """Make `offset` the log end. A batch that holds it goes as a whole, and the log ends before it.
+
+    Deviation: Kafka lets the log end at `offset` even then, and refuses the batch when it is fetched again.
+    """
+    log.volume.check()
+    if offset >= log.log_end_offset:
+        return []
+    if offset < log.segments[0].base_offset:
+        return truncate_fully_and_start_at(log, offset, now_ms)
+    try:
+        kept = [segment for segment in log.segments if segment.base_offset <= offset]
+        deletions = take_out(log, log.segments[len(kept) :])
+        log.segments = kept
+        place = log.active_segment.find_batch(offset)
+        if place is not None:
+            offset = Offset(min(offset, max(place.base_offset, log.active_segment.base_offset)))
+        log.active_segment.truncate_to(offset)
+        _set_end(log, offset)
+        log.log_start_offset = min(log.log_start_offset, offset)
+        log.producer_state = rebuild_producer_state(log, now_ms)
+        log.update_high_watermark(log.high_watermark)
+    except DiskError as error:
+        raise log.volume.fail(error) from error
+    return deletions
+
+
+def truncate_fully_and_start_at(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
+    """Drop everything. The log is empty afterwards, and its first record will have `offset`."""
+    log.volume.check()
+    try:
+        deletions = take_out(log, log.segments)
+        remove_snapshots_above(log, Offset(-1))
+        log.segments = [create_segment(log, offset, now_ms)]
+        _set_end(log, offset)
+        log.log_start_offset = offset
+        log.leader_epochs.truncate_from_end(Offset(0))
+        log.producer_state = ProducerState()
+        log.update_high_watermark(offset)
+    except DiskError as error:
+        raise log.volume.fail(error) from error
+    return deletions
+
+
+def _set_end(log: "Log", offset: Offset) -> None:
+    log.log_end_offset = offset
+    log.recovery_point = min(log.recovery_point, offset)
+    log.truncations += 1
+    log.end_position = (Offset(-1), None, 0)
+    log.leader_epochs.truncate_from_end(offset)
+    log.has_unsynced_epochs = True
+    log.has_unsynced_names = True
+    log.verifications = None
+
+
+def remove_snapshots_above(log: "Log", offset: Offset) -> list[Offset]:
+    """Remove the producer snapshots of offsets above `offset`. Returns the offsets of the others."""
+    disk = log.volume.disk
+    left: list[Offset] = []
+    for entry in disk.list(log.path):
+        file = find_segment_file(entry.name)
+        if file is None or file.kind is not FileKind.PRODUCER_SNAPSHOT or file.state.value:
+            continue
+        if file.offset > offset:
+            disk.remove(f"{log.path}/{segment_file_name(file.offset, FileKind.PRODUCER_SNAPSHOT)}")
+        else:
+            left.append(file.offset)
+    log.snapshot_offset = max(left, default=Offset(-1))
+    log.unsynced_paths = tuple([path for path in log.unsynced_paths if disk.exists(path)])
+    return left
+
+
+def rebuild_producer_state(log: "Log", now_ms: int) -> ProducerState:
+    """Return the producers at the log end, from the newest snapshot left and the batches after it."""
+    snapshots = remove_snapshots_above(log, log.log_end_offset)
+    replay = ProducerReplay(
+        log.volume.disk,
+        log.path,
+        snapshots,
+        log.segments[0].base_offset,
+        now_ms,
+        log.config.producer_id_expiration_ms,
+    )
+    return replay.advance(log.log_end_offset, log.segments)
