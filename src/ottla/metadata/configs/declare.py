@@ -146,7 +146,7 @@ class ConfigKey(Generic[T]):
 
     def checked(self, value: ConfigValue) -> T:
         """Return `value` if the config takes it, or raise InvalidConfig."""
-        fault = self.rule.find_fault(value) if self.rule else None
+        fault = None if self.rule is None else self.rule.find_fault(value)
         if fault is not None:
             shown = HIDDEN if isinstance(value, Password) else self.format(value)
             raise InvalidConfig(self.name, shown, fault)

@@ -52,7 +52,8 @@ def describe_created_topic(
     return tuple(
         CreatableTopicConfigs(
             name=name,
-            value=key.format(values.value_of(name)),
+            # The topic's own texts are shown as they were given, unlike in DescribeConfigs.
+            value=overrides.get(name, key.format(values.value_of(name))),
             read_only=False,
             config_source=_true_source(key, overrides, configs.layers),
             is_sensitive=False,

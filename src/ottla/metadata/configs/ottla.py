@@ -12,5 +12,6 @@ class OttlaConfigs(ConfigValues):
         True,
         importance=HIGH,
         update=READ_ONLY,
+        unlisted=True,
         doc="Answer a write with acks=all only when it is on disk; false answers from memory, as Kafka does.",
     )

@@ -68,7 +68,7 @@ def _find_identity_problems(config: NodeConfig) -> Iterator[str]:
         yield "controller.quorum.auto.join.enable needs process.roles to contain controller"
     missing = set(config.cordoned_log_dirs or ()) - set(config.data_directories) - {"*"}
     if missing:
-        yield f"cordoned.log.dirs names what log.dirs does not: {', '.join(sorted(missing))}"
+        yield f"cordoned.log.dirs names what log.dirs or log.dir does not: {', '.join(sorted(missing))}"
     if config.cordoned_log_dirs and "*" in config.cordoned_log_dirs and len(config.cordoned_log_dirs) > 1:
         yield "cordoned.log.dirs must name nothing else beside *"
 

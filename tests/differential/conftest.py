@@ -1,0 +1,30 @@
+"""What the differential tests share: one running Apache Kafka for a whole test run."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.java.apache_kafka import ApacheKafka
+
+UNUSUAL_PROPERTIES = {
+    "log.retention.hours": "72",
+    "log.cleaner.threads": "2",
+    "log.roll.hours": "100",
+    "min.insync.replicas": "1",
+    "message.max.bytes": "2000000",
+    "group.consumer.session.timeout.ms": "50000",
+    "internal.metadata.log.segment.bytes": "10485760",
+    "unclean.leader.election.interval.ms": "200000",
+    "ssl.keystore.password": "secret",
+    "listener.name.plaintext.ssl.keystore.type": "PKCS12",
+    "listener.name.plaintext.ssl.key.password": "secret",
+    "super.users": "User:root",
+    "some.unknown.config": "hello",
+}
+"""Configs that change nothing for other tests, and that DescribeConfigs tells something about."""
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+    """A running Apache Kafka. It is shared: create topics and groups with names of your own."""
+    with ApacheKafka(tmp_path_factory.mktemp("apache-kafka"), UNUSUAL_PROPERTIES) as kafka:
+        yield kafka
