@@ -1,0 +1,215 @@
+"""Records on their way into batches: a queue of batches for each partition, and the memory they take.
+
+A record joins the youngest batch of its partition while there is room. Batches leave in order, oldest first.
+A batch that must be sent again goes back to the front, by its sequence, so that order is kept.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from ottla.client.errors import ClientError
+from ottla.model.ids import TopicPartition
+from ottla.records.batch import HEADER_BYTES
+from ottla.records.codec import Headers, Record
+
+# Length, attributes, two deltas, two lengths, header count: what a record of usual size adds to its content.
+_RECORD_OVERHEAD = 14
+_HEADER_OVERHEAD = 6
+
+
+class SendBufferFull(ClientError):
+    """`send` waited for max.block.ms, and the buffer was still full."""
+
+
+class Batch:
+    """Records of one partition that travel together."""
+
+    __slots__ = (
+        "attempts",
+        "base_sequence",
+        "created_s",
+        "encoded",
+        "futures",
+        "records",
+        "retry_at_s",
+        "size_bytes",
+        "where",
+    )
+
+    def __init__(self, where: TopicPartition, now_s: float) -> None:
+        self.where = where
+        self.created_s = now_s
+        self.records: list[Record] = []
+        self.futures: list[asyncio.Future[int]] = []
+        self.size_bytes = HEADER_BYTES
+        self.base_sequence = -1
+        self.encoded: bytearray | None = None
+        self.attempts = 0
+        self.retry_at_s = 0.0
+
+    def append(self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        """Take a record in; its offset is its place in the batch."""
+        self.records.append(Record(len(self.records), timestamp_ms, key, value, headers))
+
+    def renumber(self) -> None:
+        """Forget the sequence: the producer starts a new epoch, in which the batch gets another."""
+        self.base_sequence = -1
+        self.encoded = None
+
+
+def record_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """Return about how many bytes a record takes before compression, rather too many than too few."""
+    size = _RECORD_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
+    for name, content in headers:
+        size += _HEADER_OVERHEAD + len(name) * 3 + (len(content) if content else 0)
+    return size
+
+
+class Accumulator:
+    """The queues. `wake` is called when something became ready to leave."""
+
+    def __init__(
+        self, batch_bytes: int, linger_s: float, buffer_bytes: int, wake: Callable[[], None]
+    ) -> None:
+        self._batch_bytes = batch_bytes
+        self._linger_s = linger_s
+        self._buffer_bytes = buffer_bytes
+        self._wake = wake
+        self._queues: dict[TopicPartition, deque[Batch]] = {}
+        self._used_bytes = 0
+        self._waiting_for_room: deque[asyncio.Future[None]] = deque()
+        self.flushing = 0
+        """How many callers want everything out without lingering."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    async def wait_for_room(self, size_bytes: int, timeout_s: float) -> None:
+        """Return when there is memory for a record, first come first served."""
+        if self._used_bytes + size_bytes <= self._buffer_bytes and not self._waiting_for_room:
+            return
+        room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting_for_room.append(room)
+        self._wake()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await room
+        except TimeoutError:
+            raise SendBufferFull(
+                f"no room for a record within {timeout_s:g} s: records come faster than they are taken; "
+                "wait for the sent ones, or raise buffer.memory"
+            ) from None
+        finally:
+            if room in self._waiting_for_room:
+                self._waiting_for_room.remove(room)
+
+    def append(
+        self,
+        where: TopicPartition,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        size_bytes: int,
+        now_s: float,
+    ) -> asyncio.Future[int]:
+        """Put a record into a batch; the future gets its offset."""
+        queue = self._queues.get(where)
+        if queue is None:
+            queue = self._queues[where] = deque()
+        batch = queue[-1] if queue else None
+        # A batch that was encoded, or numbered, is on its second way: nothing may be added to it.
+        if (
+            batch is None
+            or batch.attempts
+            or batch.encoded is not None
+            or batch.size_bytes + size_bytes > self._batch_bytes
+        ):
+            batch = Batch(where, now_s)
+            queue.append(batch)
+            self._wake()
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        batch.append(timestamp_ms, key, value, headers)
+        batch.futures.append(future)
+        batch.size_bytes += size_bytes
+        self._used_bytes += size_bytes
+        if batch.size_bytes >= self._batch_bytes:
+            self._wake()
+        return future
+
+    def ready(self, now_s: float) -> Iterator[tuple[TopicPartition, Batch]]:
+        """Yield the oldest batch of each partition whose time has come."""
+        pressed = self.flushing > 0 or bool(self._waiting_for_room)
+        for where, queue in self._queues.items():
+            if queue and (pressed or self._is_due(queue, now_s)) and queue[0].retry_at_s <= now_s:
+                yield where, queue[0]
+
+    def next_due_s(self, now_s: float) -> float | None:
+        """Return when the next batch will have lingered enough, or may be tried again.
+
+        What is due already and still here waits for something else, an answer say, that wakes the sender.
+        """
+        times = (
+            max(queue[0].created_s + self._linger_s, queue[0].retry_at_s) for queue in self._queues.values()
+        )
+        return min((due_s for due_s in times if due_s > now_s), default=None)
+
+    def take(self, where: TopicPartition) -> Batch:
+        """Take the oldest batch of a partition out of its queue."""
+        queue = self._queues[where]
+        batch = queue.popleft()
+        if not queue:
+            del self._queues[where]
+        return batch
+
+    def put_back(self, batch: Batch) -> None:
+        """Put a batch back in front of everything that was numbered after it."""
+        queue = self._queues.setdefault(batch.where, deque())
+        place = 0
+        if batch.base_sequence >= 0:
+            for other in queue:
+                # Sequences wrap: what lies less than half the circle behind is the older one.
+                if (
+                    other.base_sequence < 0
+                    or (batch.base_sequence - other.base_sequence) % (1 << 31) > 1 << 30
+                ):
+                    break
+                place += 1
+        queue.insert(place, batch)
+
+    def release(self, batch: Batch) -> None:
+        """Give the memory of a finished batch back."""
+        self._used_bytes -= batch.size_bytes - HEADER_BYTES
+        while self._waiting_for_room and self._used_bytes < self._buffer_bytes:
+            room = self._waiting_for_room.popleft()
+            if not room.done():
+                room.set_result(None)
+                break
+
+    def expired(self, before_s: float) -> list[Batch]:
+        """Take out the batches that were made too long ago."""
+        found: list[Batch] = []
+        for where in list(self._queues):
+            while where in self._queues and self._queues[where][0].created_s < before_s:
+                found.append(self.take(where))
+        return found
+
+    def drop_all(self) -> list[Batch]:
+        """Take everything out."""
+        batches = [batch for queue in self._queues.values() for batch in queue]
+        self._queues.clear()
+        return batches
+
+    def queued(self, where: TopicPartition) -> list[Batch]:
+        """Return what waits for a partition, oldest first."""
+        return list(self._queues.get(where, ()))
+
+    def _is_due(self, queue: deque[Batch], now_s: float) -> bool:
+        oldest = queue[0]
+        return (
+            len(queue) > 1
+            or oldest.attempts > 0
+            or oldest.size_bytes >= self._batch_bytes
+            or now_s - oldest.created_s >= self._linger_s
+        )

@@ -1,0 +1,51 @@
+"""The producer's properties."""
+
+from dataclasses import dataclass
+
+from ottla.client.properties import CommonSettings, InvalidProperty, prop
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerSettings(CommonSettings):
+    """Kafka's producer properties, as far as this client has them."""
+
+    acks: str = prop(
+        "Who must have a record before it counts as sent.", "all", choices=("all", "-1", "1", "0")
+    )
+    batch_size: int = prop("How many bytes of records go into one batch.", 16_384, low=1)
+    linger_ms: int = prop("How long a batch may wait for more records.", 5, low=0)
+    buffer_memory: int = prop("How many bytes may wait to be sent; then `send` waits.", 33_554_432, low=1)
+    max_block_ms: int = prop("How long `send` may wait for memory or metadata.", 60_000, low=0)
+    max_request_size: int = prop("How many bytes one request may have.", 1_048_576, low=1)
+    max_in_flight_requests_per_connection: int = prop("How many requests may wait for an answer.", 5, low=1)
+    delivery_timeout_ms: int = prop("When to give up on a record, retries and all.", 120_000, low=1)
+    compression_type: str = prop(
+        "How batches are compressed.", "none", choices=("none", "gzip", "snappy", "lz4", "zstd")
+    )
+    compression_gzip_level: int = prop("The effort of gzip; -1 for its default.", -1, low=-1, high=9)
+    compression_lz4_level: int = prop("The effort of lz4.", 9, low=1, high=17)
+    compression_zstd_level: int = prop("The effort of zstd.", 3, low=-131_072, high=22)
+    enable_idempotence: bool = prop("Whether retries can never make duplicates.", True)
+    transactional_id: str | None = prop("The name of this producer across its lives, for transactions.", None)
+    transaction_timeout_ms: int = prop("When the broker aborts an open transaction.", 60_000, low=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.transactional_id is not None and not self.is_idempotent:
+            raise InvalidProperty("transactional.id needs acks=all and enable.idempotence=true")
+        if self.is_idempotent and self.max_in_flight_requests_per_connection > 5:
+            raise InvalidProperty(
+                "max.in.flight.requests.per.connection must be at most 5: a broker remembers five batches"
+            )
+        if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
+            raise InvalidProperty("delivery.timeout.ms must be at least linger.ms + request.timeout.ms")
+
+    @property
+    def required_acks(self) -> int:
+        """Return acks as they travel."""
+        return -1 if self.acks in ("all", "-1") else int(self.acks)
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Say whether the producer numbers its batches. Weaker acks switch that off, as in Kafka."""
+        return self.enable_idempotence and self.required_acks == -1

@@ -1,0 +1,152 @@
+"""Kafka's client properties, typed. One declaration for each: name, default, bounds, and what it is for.
+
+A settings class is made from keyword arguments (`linger_ms=5`) or from Kafka's own names
+(`{"linger.ms": 5}`), text or typed alike, so that a `client.properties` file can be used as it is.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
+
+from ottla.client.connection import Address
+
+S = TypeVar("S", bound="CommonSettings")
+
+
+class InvalidProperty(ValueError):
+    """A property that does not exist, or a value that it cannot have."""
+
+
+def prop(
+    doc: str,
+    default: Any = dataclasses.MISSING,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    name: str = "",
+) -> Any:
+    """Declare a property. Its Kafka name is the field's with dots for underscores, unless `name` is given."""
+    return field(
+        default=default, metadata={"doc": doc, "low": low, "high": high, "choices": choices, "name": name}
+    )
+
+
+def property_name(item: "dataclasses.Field[Any]") -> str:
+    """Return Kafka's name of a declared property."""
+    return item.metadata["name"] or item.name.replace("_", ".")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonSettings:
+    """What producer, consumer and admin share."""
+
+    bootstrap_servers: tuple[Address, ...] = prop(
+        "Brokers to find the cluster by: `host:port`, several by comma."
+    )
+    client_id: str = prop("The name this client gives itself in logs and quotas of the broker.", "ottla")
+    request_timeout_ms: int = prop("How long a broker may take for an answer.", 30_000, low=1)
+    socket_connection_setup_timeout_ms: int = prop("How long connecting may take.", 10_000, low=1)
+    retry_backoff_ms: int = prop("The first wait before something is tried again.", 100, low=0)
+    retry_backoff_max_ms: int = prop("The longest wait before something is tried again.", 1_000, low=0)
+    metadata_max_age_ms: int = prop("After this time metadata is learned anew without need.", 300_000, low=0)
+    security_protocol: str = prop(
+        "How to speak to brokers.", "PLAINTEXT", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+    )
+    sasl_mechanism: str = prop(
+        "How to prove who we are.", "PLAIN", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+    )
+    sasl_username: str = prop("The user for SASL.", "")
+    sasl_password: str = field(
+        default="",
+        repr=False,
+        metadata={"doc": "The password for SASL.", "low": None, "high": None, "choices": (), "name": ""},
+    )
+    ssl_ca_location: str = prop("A file of certificates to trust, in PEM.", "")
+    ssl_certificate_location: str = prop("Our own certificate, in PEM.", "")
+    ssl_key_location: str = prop("The key of our certificate, in PEM.", "")
+    ssl_endpoint_identification_algorithm: str = prop(
+        "Whether the broker's name must match its certificate; empty for no.", "https", choices=("https", "")
+    )
+
+    def __post_init__(self) -> None:
+        for item in dataclasses.fields(self):
+            _check(item, getattr(self, item.name))
+
+    @classmethod
+    def of(cls, properties: Mapping[str, Any] | None = None, **settings: Any) -> Self:
+        """Read settings by Kafka's names, by ours, or both. Ours win."""
+        fields = {property_name(item): item for item in dataclasses.fields(cls)}
+        hints = get_type_hints(cls)
+        values: dict[str, Any] = {}
+        named = dict(properties or {})
+        named.update({_name_of(cls, key): value for key, value in settings.items()})
+        for name, value in named.items():
+            item = fields.get(name)
+            if item is None:
+                near = difflib.get_close_matches(name, fields, 1)
+                raise InvalidProperty(
+                    f"there is no property {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
+                )
+            values[item.name] = _read(name, hints[item.name], value)
+        if "bootstrap_servers" not in values:
+            raise InvalidProperty("bootstrap.servers is missing: say where a broker listens, as `host:port`")
+        return cls(**values)
+
+
+def _name_of(cls: type[Any], key: str) -> str:
+    for item in dataclasses.fields(cls):
+        if item.name == key:
+            return property_name(item)
+    return key.replace("_", ".")
+
+
+def _check(item: "dataclasses.Field[Any]", value: Any) -> None:
+    low, high, choices = item.metadata["low"], item.metadata["high"], item.metadata["choices"]
+    name = property_name(item)
+    if low is not None and value is not None and value < low:
+        raise InvalidProperty(f"{name} is {value}: it must be at least {low}")
+    if high is not None and value is not None and value > high:
+        raise InvalidProperty(f"{name} is {value}: it must be at most {high}")
+    if choices and value not in choices:
+        raise InvalidProperty(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")
+
+
+def _read(name: str, hint: Any, value: Any) -> Any:
+    if not isinstance(value, str):
+        if hint == tuple[Address, ...]:
+            return tuple(item if isinstance(item, Address) else parse_address(item) for item in value)
+        return value
+    if get_origin(hint) is not None and type(None) in get_args(hint):
+        hint = next(arg for arg in get_args(hint) if arg is not type(None))
+    try:
+        return _READERS.get(hint, lambda text: text)(value)
+    except ValueError as error:
+        raise InvalidProperty(f"{name} is {value!r}: {error}") from error
+
+
+def parse_address(text: str) -> Address:
+    """Read `host:port`, `[ipv6]:port`, or `host` alone with Kafka's port 9092."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or text.strip().endswith("]"):
+        host, port = text.strip(), "9092"
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise InvalidProperty(f"{text!r} is not an address: write `host:port`")
+    return Address(host.strip("[]"), int(port))
+
+
+def _read_bool(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("it must be true or false")
+    return text.lower() == "true"
+
+
+_READERS: dict[Any, Any] = {
+    int: int,
+    float: float,
+    bool: _read_bool,
+    tuple[Address, ...]: lambda text: tuple(parse_address(part) for part in text.split(",") if part.strip()),
+    tuple[str, ...]: lambda text: tuple(part.strip() for part in text.split(",") if part.strip()),
+}

@@ -1,0 +1,40 @@
+"""Values to bytes and back. A serializer is any function; these are the common ones."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+Serializer = Callable[[str, Any], bytes | None]
+"""(topic, value) -> bytes. The topic lets a schema registry find the schema. None stays null on the wire."""
+Deserializer = Callable[[str, bytes | None], Any]
+
+
+def raw_bytes(_topic: str, value: Any) -> bytes | None:
+    """Take bytes as they are, and text as UTF-8."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    raise TypeError(f"bytes or str can be sent as they are, {type(value).__name__} needs a serializer")
+
+
+def to_json(_topic: str, value: Any) -> bytes | None:
+    """Write JSON in UTF-8, compact, keys as they come."""
+    return None if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def from_bytes(_topic: str, data: bytes | None) -> bytes | None:
+    """Hand the bytes on."""
+    return data
+
+
+def from_text(_topic: str, data: bytes | None) -> str | None:
+    """Read UTF-8."""
+    return None if data is None else data.decode()
+
+
+def from_json(_topic: str, data: bytes | None) -> Any:
+    """Read JSON."""
+    return None if data is None else json.loads(data)
