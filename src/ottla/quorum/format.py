@@ -6,27 +6,21 @@ only voter of the quorum.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from ottla.metadata.features import METADATA_VERSION, default_levels
 from ottla.model.ids import NodeId
 from ottla.model.uuid import Uuid
+from ottla.quorum.random_id import RandomBytes, random_id
 from ottla.quorum.snapshot_file import BOOTSTRAP_FILE, FORMAT_SNAPSHOT, encode_bootstrap, encode_snapshot
 from ottla.quorum.voters import DYNAMIC, Endpoint, VoterHistory, voter
 from ottla.storage.meta_properties import FILE as META_PROPERTIES_FILE
-from ottla.storage.meta_properties import MetaProperties, encode_meta_properties, is_reserved_directory_id
+from ottla.storage.meta_properties import MetaProperties, encode_meta_properties
 from ottla.storage.names import METADATA_PARTITION, directory_name
 from ottla.wire.metadata_records.features import FeatureLevelRecord
 from ottla.world.disk import Disk
 
 METADATA_DIRECTORY: Final = directory_name(METADATA_PARTITION)
-
-
-class RandomBytes(Protocol):
-    """Where chance comes from. `random.Random` is one."""
-
-    def randbytes(self, n: int) -> bytes:
-        """Return `n` random bytes."""
 
 
 class NewCluster(NamedTuple):
@@ -37,18 +31,6 @@ class NewCluster(NamedTuple):
     controller_endpoint: Endpoint
     features: Mapping[str, int] = default_levels()
     records: Sequence[Any] = ()
-
-
-def random_id(random: RandomBytes) -> Uuid:
-    """Return a random id: a version 4 UUID that is not reserved and whose text does not look like an
-    option."""
-    while True:
-        raw = bytearray(random.randbytes(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        made = Uuid(raw)
-        if not is_reserved_directory_id(made) and not str(made).startswith("-"):
-            return made
 
 
 def is_formatted(disk: Disk, directory: str) -> bool:

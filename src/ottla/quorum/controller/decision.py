@@ -92,10 +92,10 @@ class Decision(NamedTuple, Generic[Reply]):
 Decide = Callable[[ControllerView, Ask], Decision[Reply]]
 
 
-def check_record_count(records: Sequence[Any]) -> None:
+def check_record_count(count: int) -> None:
     """Refuse what one request may not do at once."""
-    if len(records) > RECORDS_MAX:
+    if count > RECORDS_MAX:
         raise Refusal(
             ErrorCode.POLICY_VIOLATION,
-            f"This request would change {len(records)} things at once, at most {RECORDS_MAX} are allowed.",
+            f"This request would write {count} records at once, at most {RECORDS_MAX} are allowed.",
         )

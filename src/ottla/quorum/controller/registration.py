@@ -136,7 +136,7 @@ def decide_unregister_broker(
         UnregisterBrokerRecord(broker_id=ask.broker_id, broker_epoch=broker.broker_epoch),
     ]
     try:
-        check_record_count(records)
+        check_record_count(len(records))
     except Refusal as refusal:
         return Decision(UnregisterBrokerResponse(error_code=refusal.error_code, error_message=str(refusal)))
     return Decision(UnregisterBrokerResponse(error_message=None), records)
