@@ -266,11 +266,11 @@ class BatchView:
     @property
     def records_bytes(self) -> memoryview:
         """The records as they lie there, compressed if the batch has a codec."""
-        return self._whole()[HEADER_BYTES:]
+        return self.view[HEADER_BYTES : self._end()]
 
     def crc_is_valid(self) -> bool:
         """Say whether the stored checksum is the one of the bytes from the attributes to the end."""
-        return crc32c(self._whole()[ATTRIBUTES_OFFSET:]) == self.crc
+        return crc32c(self.view[ATTRIBUTES_OFFSET : self._end()]) == self.crc
 
     def patch_base_offset(self, offset: int) -> None:
         """Set the base offset. It lies outside the checksum."""
@@ -293,14 +293,14 @@ class BatchView:
     def patch_max_timestamp(self, timestamp_ms: int) -> None:
         """Set the max timestamp and recompute the checksum over it."""
         _INT64.pack_into(self.view, _MAX_TIMESTAMP_OFFSET, timestamp_ms)
-        _UINT32.pack_into(self.view, CRC_OFFSET, crc32c(self._whole()[ATTRIBUTES_OFFSET:]))
+        _UINT32.pack_into(self.view, CRC_OFFSET, crc32c(self.view[ATTRIBUTES_OFFSET : self._end()]))
 
-    def _whole(self) -> memoryview:
-        """Return exactly the batch, which must all be there."""
+    def _end(self) -> int:
+        """Return where the batch ends, all of which must be there."""
         size_bytes = self.size_bytes
-        if size_bytes < HEADER_BYTES or size_bytes > len(self.view):
+        if not HEADER_BYTES <= size_bytes <= len(self.view):
             raise CorruptBatch(0, f"length field says {size_bytes} bytes, {len(self.view)} are there")
-        return self.view[:size_bytes]
+        return size_bytes
 
 
 class LegacyBatchView(BatchView):
@@ -385,11 +385,11 @@ class LegacyBatchView(BatchView):
     @property
     def records_bytes(self) -> memoryview:
         """The message itself: it is its own only record, or the wrapper of several."""
-        return self._whole()
+        return self.view[: self._end()]
 
     def crc_is_valid(self) -> bool:
         """Say whether the checksum (CRC-32 of IEEE here) is the one of the bytes from the magic on."""
-        return crc32(self._whole()[_MAGIC_OFFSET:]) == self.crc
+        return crc32(self.view[_MAGIC_OFFSET : self._end()]) == self.crc
 
     def patch_leader_epoch(self, epoch: int) -> None:
         raise CorruptBatch(0, f"format {self.magic} has no leader epoch to set to {epoch}")
@@ -403,11 +403,11 @@ class LegacyBatchView(BatchView):
     def clear_append_time(self, max_timestamp_ms: int | None = None) -> None:
         raise CorruptBatch(0, f"format {self.magic} is only read, not set to {max_timestamp_ms}")
 
-    def _whole(self) -> memoryview:
+    def _end(self) -> int:
         size_bytes = self.size_bytes
-        if size_bytes < LOG_OVERHEAD + _LENGTH_MIN[0] or size_bytes > len(self.view):
+        if not LOG_OVERHEAD + _LENGTH_MIN[self.magic] <= size_bytes <= len(self.view):
             raise CorruptBatch(0, f"length field says {size_bytes} bytes, {len(self.view)} are there")
-        return self.view[:size_bytes]
+        return size_bytes
 
 
 def iter_batches(view: memoryview) -> Iterator[BatchView]:
