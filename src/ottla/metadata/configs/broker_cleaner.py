@@ -10,54 +10,68 @@ class BrokerCleanerConfigs(ConfigValues):
     """Broker configs of the log cleaner, which compacts topics."""
 
     log_cleaner_backoff_ms = long(
-        "log.cleaner.backoff.ms", 15_000, Range(0), update=CLUSTER_WIDE, doc="Sleep of an idle cleaner."
+        "log.cleaner.backoff.ms",
+        15_000,
+        Range(0),
+        update=CLUSTER_WIDE,
+        doc="Pause of a cleaner that found nothing to do.",
     )
     log_cleaner_dedupe_buffer_size = long(
         "log.cleaner.dedupe.buffer.size",
         134_217_728,
         update=CLUSTER_WIDE,
-        doc="Memory for key maps, all threads.",
+        doc="Memory for the keys of logs being compacted, shared by all cleaners.",
     )
     log_cleaner_delete_retention_ms = long(
         "log.cleaner.delete.retention.ms",
         86_400_000,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="Default delete.retention.ms: how long tombstones stay.",
+        doc="The delete.retention.ms of topics that set none.",
     )
     log_cleaner_enable = boolean(
-        "log.cleaner.enable", True, update=READ_ONLY, doc="Run the cleaner (deprecated switch)."
+        "log.cleaner.enable", True, update=READ_ONLY, doc="Whether topics are compacted at all; deprecated."
     )
     log_cleaner_io_buffer_load_factor = double(
-        "log.cleaner.io.buffer.load.factor", 0.9, update=CLUSTER_WIDE, doc="Fill grade of the key map."
+        "log.cleaner.io.buffer.load.factor",
+        0.9,
+        update=CLUSTER_WIDE,
+        doc="How full a cleaner's table of keys may become.",
     )
     log_cleaner_io_buffer_size = integer(
-        "log.cleaner.io.buffer.size", 524_288, Range(0), update=CLUSTER_WIDE, doc="Cleaner IO buffers."
+        "log.cleaner.io.buffer.size",
+        524_288,
+        Range(0),
+        update=CLUSTER_WIDE,
+        doc="Memory for reading and writing, shared by all cleaners.",
     )
     log_cleaner_io_max_bytes_per_second = double(
-        "log.cleaner.io.max.bytes.per.second", DOUBLE_MAX, update=CLUSTER_WIDE, doc="Cleaner IO throttle."
+        "log.cleaner.io.max.bytes.per.second",
+        DOUBLE_MAX,
+        update=CLUSTER_WIDE,
+        doc="Bytes a second that all cleaners together read and write.",
     )
     log_cleaner_max_compaction_lag_ms = long(
         "log.cleaner.max.compaction.lag.ms",
         LONG_MAX,
         Range(1),
         update=CLUSTER_WIDE,
-        doc="Default max.compaction.lag.ms.",
+        doc="The max.compaction.lag.ms of topics that set none.",
     )
     log_cleaner_min_cleanable_ratio = double(
         "log.cleaner.min.cleanable.ratio",
         0.5,
         Range(0, 1),
         update=CLUSTER_WIDE,
-        doc="Default min.cleanable.dirty.ratio.",
+        doc="The min.cleanable.dirty.ratio of topics that set none.",
     )
     log_cleaner_min_compaction_lag_ms = long(
         "log.cleaner.min.compaction.lag.ms",
         0,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="Default min.compaction.lag.ms.",
+        doc="The min.compaction.lag.ms of topics that set none.",
     )
     log_cleaner_threads = integer(
-        "log.cleaner.threads", 1, Range(0), update=CLUSTER_WIDE, doc="Cleaner threads."
+        "log.cleaner.threads", 1, Range(0), update=CLUSTER_WIDE, doc="How many cleaners work side by side."
     )

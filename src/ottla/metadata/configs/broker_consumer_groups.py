@@ -14,73 +14,80 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         1000,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="Min pause between target assignments of a consumer group (4.3).",
+        doc=(
+            "Shortest time between two assignments of a consumer group; sets the group's "
+            "consumer.assignment.interval.ms."
+        ),
     )
     group_consumer_assignors = listing(
         "group.consumer.assignors",
         ("uniform", "range"),
         DistinctList(may_be_empty=False),
         update=READ_ONLY,
-        doc="Server side assignors; first is default.",
+        doc="The assignors that consumer groups can choose from; the first is the default.",
     )
     group_consumer_heartbeat_interval_ms = integer(
         "group.consumer.heartbeat.interval.ms",
         5000,
         Range(1),
         update=READ_ONLY,
-        doc="Heartbeat interval told to KIP-848 members.",
+        doc="How often members of a consumer group are told to send heartbeats.",
     )
     group_consumer_max_assignment_interval_ms = integer(
         "group.consumer.max.assignment.interval.ms",
         15_000,
         Range(0),
         update=READ_ONLY,
-        doc="Upper limit for the group-level setting.",
+        doc="Highest consumer.assignment.interval.ms that a group may have.",
     )
     group_consumer_max_heartbeat_interval_ms = integer(
         "group.consumer.max.heartbeat.interval.ms",
         15_000,
         Range(1),
         update=READ_ONLY,
-        doc="Upper limit for the group-level setting.",
+        doc="Highest consumer.heartbeat.interval.ms that a group may have.",
     )
     group_consumer_max_session_timeout_ms = integer(
         "group.consumer.max.session.timeout.ms",
         60_000,
         Range(1),
         update=READ_ONLY,
-        doc="Upper limit for the group-level setting.",
+        doc="Highest consumer.session.timeout.ms that a group may have.",
     )
     group_consumer_max_size = integer(
-        "group.consumer.max.size", INT_MAX, Range(1), update=READ_ONLY, doc="Members per consumer group."
+        "group.consumer.max.size",
+        INT_MAX,
+        Range(1),
+        update=READ_ONLY,
+        doc="How many members a consumer group may have.",
     )
     group_consumer_migration_policy = string(
         "group.consumer.migration.policy",
         "bidirectional",
         OneOfIgnoringCase(("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")),
         update=READ_ONLY,
-        doc="Allowed live conversion between classic and consumer protocol.",
+        doc="Whether a group may change between the classic and the consumer protocol while it is in use.",
     )
     group_consumer_min_assignment_interval_ms = integer(
         "group.consumer.min.assignment.interval.ms",
         0,
         Range(0),
         update=READ_ONLY,
-        doc="Lower limit for the group-level setting.",
+        doc="Lowest consumer.assignment.interval.ms that a group may have.",
     )
     group_consumer_min_heartbeat_interval_ms = integer(
         "group.consumer.min.heartbeat.interval.ms",
         5000,
         Range(1),
         update=READ_ONLY,
-        doc="Lower limit for the group-level setting.",
+        doc="Lowest consumer.heartbeat.interval.ms that a group may have.",
     )
     group_consumer_min_session_timeout_ms = integer(
         "group.consumer.min.session.timeout.ms",
         45_000,
         Range(1),
         update=READ_ONLY,
-        doc="Lower limit for the group-level setting.",
+        doc="Lowest consumer.session.timeout.ms that a group may have.",
     )
     group_consumer_regex_refresh_interval_ms = integer(
         "group.consumer.regex.refresh.interval.ms",
@@ -88,12 +95,12 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         Range(10_000),
         update=READ_ONLY,
         internal=True,
-        doc="Internal: re-evaluate topic regexes at least this often.",
+        doc="How often the topics that match a group's regular expressions are looked up again, at least.",
     )
     group_consumer_session_timeout_ms = integer(
         "group.consumer.session.timeout.ms",
         45_000,
         Range(1),
         update=READ_ONLY,
-        doc="KIP-848 member removed after this silence.",
+        doc="How long a member of a consumer group may be silent before it is removed.",
     )

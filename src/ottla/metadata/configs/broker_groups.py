@@ -14,7 +14,10 @@ class BrokerGroupConfigs(ConfigValues):
         -1,
         Range(-1),
         update=READ_ONLY,
-        doc="How long the coordinator gathers writes; -1 adaptive.",
+        doc=(
+            "How long the group coordinator gathers records before it writes them; -1 for as long as "
+            "it is busy."
+        ),
     )
     group_coordinator_background_threads = integer(
         "group.coordinator.background.threads",
@@ -22,21 +25,21 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Threads for regex work etc..",
+        doc="How many threads the group coordinator does slow work with.",
     )
     group_coordinator_cached_buffer_max_bytes = integer(
         "group.coordinator.cached.buffer.max.bytes",
         1_048_588,
         Range(524_288),
         update=CLUSTER_WIDE,
-        doc="Largest write buffer kept for reuse.",
+        doc="Largest buffer that the group coordinator keeps for another use.",
     )
     group_coordinator_rebalance_protocols = listing(
         "group.coordinator.rebalance.protocols",
         ("classic", "consumer", "streams"),
         DistinctList(("consumer", "classic", "share", "streams"), may_be_empty=False),
         update=READ_ONLY,
-        doc="Enabled group protocols (deprecated, use features).",
+        doc="The group protocols that are served; deprecated, since features of the cluster decide that.",
     )
     group_coordinator_threads = integer(
         "group.coordinator.threads",
@@ -44,35 +47,39 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Event loop threads of the group coordinator.",
+        doc="How many threads run the group coordinator.",
     )
     group_initial_rebalance_delay_ms = integer(
         "group.initial.rebalance.delay.ms",
         3000,
         update=READ_ONLY,
-        doc="Wait for more members when a classic group starts.",
+        doc="How long a new classic group waits for more members before it assigns partitions.",
     )
     group_max_session_timeout_ms = integer(
         "group.max.session.timeout.ms",
         1_800_000,
         update=READ_ONLY,
-        doc="Highest session timeout a classic member may ask.",
+        doc="Highest session timeout that a member of a classic group may ask for.",
     )
     group_max_size = integer(
-        "group.max.size", INT_MAX, Range(1), update=READ_ONLY, doc="Members per classic group."
+        "group.max.size",
+        INT_MAX,
+        Range(1),
+        update=READ_ONLY,
+        doc="How many members a classic group may have.",
     )
     group_min_session_timeout_ms = integer(
         "group.min.session.timeout.ms",
         6000,
         update=READ_ONLY,
-        doc="Lowest session timeout a classic member may ask.",
+        doc="Lowest session timeout that a member of a classic group may ask for.",
     )
     offset_metadata_max_bytes = integer(
         "offset.metadata.max.bytes",
         4096,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Max length of commit metadata.",
+        doc="How long the text may be that comes with a committed offset.",
     )
     offsets_commit_timeout_ms = integer(
         "offsets.commit.timeout.ms",
@@ -80,7 +87,7 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Wait for offset commit replication.",
+        doc="How long a commit of offsets waits for its replicas.",
     )
     offsets_load_buffer_size = integer(
         "offsets.load.buffer.size",
@@ -88,7 +95,7 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Read size when loading groups.",
+        doc="How many bytes are read at a time when groups are loaded from their topic.",
     )
     offsets_retention_check_interval_ms = long(
         "offsets.retention.check.interval.ms",
@@ -96,7 +103,7 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Period of offset expiry.",
+        doc="How often offsets are looked for that have expired.",
     )
     offsets_retention_minutes = integer(
         "offsets.retention.minutes",
@@ -104,14 +111,16 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Offset lifetime after group got empty.",
+        doc=(
+            "How long offsets are kept after their group has become empty, or after a commit without a group."
+        ),
     )
     offsets_topic_compression_codec = integer(
         "offsets.topic.compression.codec",
         0,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Codec id for __consumer_offsets writes.",
+        doc="How records of `__consumer_offsets` are compressed, by the codec's number.",
     )
     offsets_topic_num_partitions = integer(
         "offsets.topic.num.partitions",
@@ -119,10 +128,15 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Partitions of __consumer_offsets.",
+        doc="How many partitions `__consumer_offsets` is created with; it must not change later.",
     )
     offsets_topic_replication_factor = short(
-        "offsets.topic.replication.factor", 3, Range(1), importance=HIGH, update=READ_ONLY, doc="Its RF."
+        "offsets.topic.replication.factor",
+        3,
+        Range(1),
+        importance=HIGH,
+        update=READ_ONLY,
+        doc="How many replicas `__consumer_offsets` is created with.",
     )
     offsets_topic_segment_bytes = integer(
         "offsets.topic.segment.bytes",
@@ -130,5 +144,5 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Its segment size.",
+        doc="Segment size of `__consumer_offsets`; small segments load and compact faster.",
     )

@@ -14,10 +14,14 @@ class BrokerLogConfigs(ConfigValues):
         -1,
         GzipLevel(),
         update=CLUSTER_WIDE,
-        doc="Level when the broker recompresses with gzip.",
+        doc="How hard to compress with gzip where compression.type asks for it; -1 is its own default.",
     )
     compression_lz4_level = integer(
-        "compression.lz4.level", 9, Range(1, 17), update=CLUSTER_WIDE, doc="Level for lz4 recompression."
+        "compression.lz4.level",
+        9,
+        Range(1, 17),
+        update=CLUSTER_WIDE,
+        doc="How hard to compress with lz4 where compression.type asks for it.",
     )
     compression_type = string(
         "compression.type",
@@ -25,28 +29,28 @@ class BrokerLogConfigs(ConfigValues):
         OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="Codec stored on disk; producer = keep as sent.",
+        doc="How batches are compressed on disk; `producer` keeps them as they came.",
     )
     compression_zstd_level = integer(
         "compression.zstd.level",
         3,
         Range(-131_072, 22),
         update=CLUSTER_WIDE,
-        doc="Level for zstd recompression.",
+        doc="How hard to compress with zstd where compression.type asks for it.",
     )
     cordoned_log_dirs = listing(
         "cordoned.log.dirs",
         (),
         DistinctList(may_be_null=True),
         update=PER_BROKER,
-        doc="Directories that get no new replicas (new in 4.3); * = all.",
+        doc="Data directories that get no new replicas; * stands for all.",
     )
     log_cleanup_policy = listing(
         "log.cleanup.policy",
         ("delete",),
         DistinctList(("compact", "delete")),
         update=CLUSTER_WIDE,
-        doc="Default cleanup.policy.",
+        doc="The cleanup.policy of topics that set none.",
     )
     log_dir = listing(
         "log.dir",
@@ -54,7 +58,7 @@ class BrokerLogConfigs(ConfigValues):
         DistinctList(may_be_empty=False),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Single data directory, used if log.dirs missing.",
+        doc="The data directory, if log.dirs names none.",
     )
     log_dir_failure_timeout_ms = long(
         "log.dir.failure.timeout.ms",
@@ -62,7 +66,7 @@ class BrokerLogConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Stop if a dead directory cannot be reported in time.",
+        doc="Stop if the controller cannot be told about a broken directory for so long.",
     )
     log_dirs = listing(
         "log.dirs",
@@ -70,7 +74,7 @@ class BrokerLogConfigs(ConfigValues):
         DistinctList(may_be_empty=False, may_be_null=True),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Data directories.",
+        doc="The data directories.",
     )
     log_flush_interval_messages = long(
         "log.flush.interval.messages",
@@ -78,10 +82,14 @@ class BrokerLogConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="Default flush.messages.",
+        doc="The flush.messages of topics that set none.",
     )
     log_flush_interval_ms = long(
-        "log.flush.interval.ms", None, importance=HIGH, update=CLUSTER_WIDE, doc="Default flush.ms."
+        "log.flush.interval.ms",
+        None,
+        importance=HIGH,
+        update=CLUSTER_WIDE,
+        doc="The flush.ms of topics that set none; if unset, log.flush.scheduler.interval.ms.",
     )
     log_flush_offset_checkpoint_interval_ms = integer(
         "log.flush.offset.checkpoint.interval.ms",
@@ -89,14 +97,14 @@ class BrokerLogConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Period of recovery-point checkpoint.",
+        doc="How often it is written down up to where logs are on disk, which is where recovery starts.",
     )
     log_flush_scheduler_interval_ms = long(
         "log.flush.scheduler.interval.ms",
         LONG_MAX,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Period of the flush check.",
+        doc="How often logs are looked for that are due for a sync.",
     )
     log_flush_start_offset_checkpoint_interval_ms = integer(
         "log.flush.start.offset.checkpoint.interval.ms",
@@ -104,17 +112,21 @@ class BrokerLogConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Period of log-start-offset checkpoint.",
+        doc="How often it is written down where logs begin.",
     )
     log_index_interval_bytes = integer(
-        "log.index.interval.bytes", 4096, Range(0), update=CLUSTER_WIDE, doc="Default index.interval.bytes."
+        "log.index.interval.bytes",
+        4096,
+        Range(0),
+        update=CLUSTER_WIDE,
+        doc="The index.interval.bytes of topics that set none.",
     )
     log_index_size_max_bytes = integer(
         "log.index.size.max.bytes",
         10_485_760,
         Range(4),
         update=CLUSTER_WIDE,
-        doc="Default segment.index.bytes.",
+        doc="The segment.index.bytes of topics that set none.",
     )
     log_initial_task_delay_ms = long(
         "log.initial.task.delay.ms",
@@ -123,61 +135,77 @@ class BrokerLogConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Internal: first run of log background tasks.",
+        doc="How long after the start the housekeeping of logs begins.",
     )
     log_message_timestamp_after_max_ms = long(
         "log.message.timestamp.after.max.ms",
         3_600_000,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="How far in the future CreateTime may be.",
+        doc="The message.timestamp.after.max.ms of topics that set none.",
     )
     log_message_timestamp_before_max_ms = long(
         "log.message.timestamp.before.max.ms",
         LONG_MAX,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="How far in the past CreateTime may be.",
+        doc="The message.timestamp.before.max.ms of topics that set none.",
     )
     log_message_timestamp_type = string(
         "log.message.timestamp.type",
         "CreateTime",
         OneOf(("CreateTime", "LogAppendTime")),
         update=CLUSTER_WIDE,
-        doc="CreateTime or LogAppendTime.",
+        doc="The message.timestamp.type of topics that set none.",
     )
     log_preallocate = boolean(
-        "log.preallocate", False, update=CLUSTER_WIDE, doc="Allocate segment files up front."
+        "log.preallocate", False, update=CLUSTER_WIDE, doc="The preallocate of topics that set none."
     )
     log_retention_bytes = long(
-        "log.retention.bytes", -1, importance=HIGH, update=CLUSTER_WIDE, doc="Default retention.bytes."
+        "log.retention.bytes",
+        -1,
+        importance=HIGH,
+        update=CLUSTER_WIDE,
+        doc="The retention.bytes of topics that set none.",
     )
     log_retention_check_interval_ms = long(
         "log.retention.check.interval.ms",
         300_000,
         Range(1),
         update=READ_ONLY,
-        doc="Period of retention check.",
+        doc="How often segments are looked for that can be deleted.",
     )
     log_retention_hours = integer(
         "log.retention.hours",
         168,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Retention in hours, lowest priority.",
+        doc=(
+            "The retention of topics that set none, in hours; log.retention.minutes and "
+            "log.retention.ms go before it."
+        ),
     )
     log_retention_minutes = integer(
-        "log.retention.minutes", None, importance=HIGH, update=READ_ONLY, doc="Retention in minutes."
+        "log.retention.minutes",
+        None,
+        importance=HIGH,
+        update=READ_ONLY,
+        doc="The retention of topics that set none, in minutes; log.retention.ms goes before it.",
     )
     log_retention_ms = long(
         "log.retention.ms",
         None,
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="Retention in ms, highest priority.",
+        doc="The retention.ms of topics that set none; -1 keeps records for ever.",
     )
     log_roll_hours = integer(
-        "log.roll.hours", 168, Range(1), importance=HIGH, update=READ_ONLY, doc="Segment.ms in hours."
+        "log.roll.hours",
+        168,
+        Range(1),
+        importance=HIGH,
+        update=READ_ONLY,
+        doc="The segment.ms of topics that set none, in hours; log.roll.ms goes before it.",
     )
     log_roll_jitter_hours = integer(
         "log.roll.jitter.hours",
@@ -185,19 +213,29 @@ class BrokerLogConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Segment.jitter.ms in hours.",
+        doc="The segment.jitter.ms of topics that set none, in hours; log.roll.jitter.ms goes before it.",
     )
     log_roll_jitter_ms = long(
-        "log.roll.jitter.ms", None, importance=HIGH, update=CLUSTER_WIDE, doc="Default segment.jitter.ms."
+        "log.roll.jitter.ms",
+        None,
+        importance=HIGH,
+        update=CLUSTER_WIDE,
+        doc="The segment.jitter.ms of topics that set none.",
     )
-    log_roll_ms = long("log.roll.ms", None, importance=HIGH, update=CLUSTER_WIDE, doc="Default segment.ms.")
+    log_roll_ms = long(
+        "log.roll.ms",
+        None,
+        importance=HIGH,
+        update=CLUSTER_WIDE,
+        doc="The segment.ms of topics that set none.",
+    )
     log_segment_bytes = integer(
         "log.segment.bytes",
         1_073_741_824,
         Range(1_048_576),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="Default segment.bytes (min 1 MiB).",
+        doc="The segment.bytes of topics that set none.",
     )
     log_segment_delete_delay_ms = long(
         "log.segment.delete.delay.ms",
@@ -205,7 +243,7 @@ class BrokerLogConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="Default file.delete.delay.ms.",
+        doc="The file.delete.delay.ms of topics that set none.",
     )
     message_max_bytes = integer(
         "message.max.bytes",
@@ -213,7 +251,7 @@ class BrokerLogConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="Default max.message.bytes (batch incl. overhead).",
+        doc="The max.message.bytes of topics that set none.",
     )
     num_recovery_threads_per_data_dir = integer(
         "num.recovery.threads.per.data.dir",
@@ -221,5 +259,5 @@ class BrokerLogConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="Threads loading logs at start/stop.",
+        doc="How many threads check the logs of a directory after a crash, and close them at the end.",
     )

@@ -14,7 +14,7 @@ class BrokerMetricsConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Poll period of legacy metric reporters.",
+        doc="How often the older metrics reporters are called.",
     )
     kafka_metrics_reporters = listing(
         "kafka.metrics.reporters",
@@ -22,7 +22,7 @@ class BrokerMetricsConfigs(ConfigValues):
         DistinctList(),
         importance=LOW,
         update=READ_ONLY,
-        doc="Legacy metric reporter classes.",
+        doc="Java classes of the older metrics reporters.",
     )
     metric_reporters = listing(
         "metric.reporters",
@@ -30,16 +30,30 @@ class BrokerMetricsConfigs(ConfigValues):
         DistinctList(),
         importance=LOW,
         update=CLUSTER_WIDE,
-        doc="Metric reporter classes.",
+        doc="Java classes that publish metrics.",
     )
     metrics_num_samples = integer(
-        "metrics.num.samples", 2, Range(1), importance=LOW, update=READ_ONLY, doc="Samples per metric."
+        "metrics.num.samples",
+        2,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="How many samples a metric is computed from.",
     )
     metrics_recording_level = string(
-        "metrics.recording.level", "INFO", importance=LOW, update=READ_ONLY, doc="Detail of metrics."
+        "metrics.recording.level",
+        "INFO",
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Which metrics are recorded: INFO, DEBUG or TRACE.",
     )
     metrics_sample_window_ms = long(
-        "metrics.sample.window.ms", 30_000, Range(1), importance=LOW, update=READ_ONLY, doc="Metric window."
+        "metrics.sample.window.ms",
+        30_000,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="How long a sample of a metric is.",
     )
     telemetry_max_bytes = integer(
         "telemetry.max.bytes",
@@ -47,5 +61,5 @@ class BrokerMetricsConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Largest client telemetry push.",
+        doc="Largest push of metrics that a client may send.",
     )

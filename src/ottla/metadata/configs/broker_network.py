@@ -15,13 +15,16 @@ class BrokerNetworkConfigs(ConfigValues):
         DistinctList(may_be_empty=False, may_be_null=True),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Endpoints told to clients; default = listeners; may include controller listeners.",
+        doc=(
+            "What clients are told to connect to, as NAME://HOST:PORT; if unset, each is told the "
+            "address it came by."
+        ),
     )
     connections_max_idle_ms = long(
         "connections.max.idle.ms",
         600_000,
         update=READ_ONLY,
-        doc="Idle client connections are closed after this.",
+        doc="How long a connection may be idle before it is closed.",
     )
     early_start_listeners = listing(
         "early.start.listeners",
@@ -29,17 +32,20 @@ class BrokerNetworkConfigs(ConfigValues):
         DistinctList(may_be_null=True),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Listeners opened before the broker is ready.",
+        doc="Listeners that are opened before the broker is ready to serve.",
     )
     inter_broker_listener_name = string(
-        "inter.broker.listener.name", None, update=READ_ONLY, doc="Listener brokers use among themselves."
+        "inter.broker.listener.name",
+        None,
+        update=READ_ONLY,
+        doc="Name of the listener that brokers use among themselves.",
     )
     listener_security_protocol_map = string(
         "listener.security.protocol.map",
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         importance=LOW,
         update=PER_BROKER,
-        doc="Listener name to security protocol.",
+        doc="The security protocol of each listener, as NAME:PROTOCOL pairs.",
     )
     listeners = listing(
         "listeners",
@@ -47,26 +53,42 @@ class BrokerNetworkConfigs(ConfigValues):
         DistinctList(may_be_empty=False),
         importance=HIGH,
         update=PER_BROKER,
-        doc="Name://host:port to bind.",
+        doc="What to listen on, as NAME://HOST:PORT; an empty host means every interface.",
     )
     max_connection_creation_rate = integer(
         "max.connection.creation.rate",
         INT_MAX,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="Accepts per second per broker.",
+        doc="How many connections are accepted in a second.",
     )
     max_connections = integer(
-        "max.connections", INT_MAX, Range(0), update=CLUSTER_WIDE, doc="Connections per broker."
+        "max.connections",
+        INT_MAX,
+        Range(0),
+        update=CLUSTER_WIDE,
+        doc="How many connections there may be at a time.",
     )
     max_connections_per_ip = integer(
-        "max.connections.per.ip", INT_MAX, Range(0), update=CLUSTER_WIDE, doc="Connections per address."
+        "max.connections.per.ip",
+        INT_MAX,
+        Range(0),
+        update=CLUSTER_WIDE,
+        doc="How many connections one address may have at a time.",
     )
     max_connections_per_ip_overrides = string(
-        "max.connections.per.ip.overrides", "", update=CLUSTER_WIDE, doc="Address:limit list."
+        "max.connections.per.ip.overrides",
+        "",
+        update=CLUSTER_WIDE,
+        doc="Other limits for some addresses, as ADDRESS:NUMBER pairs.",
     )
     num_io_threads = integer(
-        "num.io.threads", 8, Range(1), importance=HIGH, update=CLUSTER_WIDE, doc="Request handler threads."
+        "num.io.threads",
+        8,
+        Range(1),
+        importance=HIGH,
+        update=CLUSTER_WIDE,
+        doc="How many threads Kafka handles requests with.",
     )
     num_network_threads = integer(
         "num.network.threads",
@@ -74,10 +96,13 @@ class BrokerNetworkConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="Network threads per listener.",
+        doc="How many threads Kafka reads requests with, for each listener.",
     )
     queued_max_request_bytes = long(
-        "queued.max.request.bytes", -1, update=READ_ONLY, doc="Bytes queued before reading stops; -1 none."
+        "queued.max.request.bytes",
+        -1,
+        update=READ_ONLY,
+        doc="How many bytes of requests may wait before no more are read; -1 for no limit.",
     )
     queued_max_requests = integer(
         "queued.max.requests",
@@ -85,37 +110,47 @@ class BrokerNetworkConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Requests queued before reading stops.",
+        doc="How many requests may wait before no more are read.",
     )
     request_timeout_ms = integer(
         "request.timeout.ms",
         30_000,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Timeout of broker's own requests.",
+        doc="How long this node waits for the answer to a request of its own.",
     )
     security_inter_broker_protocol = string(
         "security.inter.broker.protocol",
         "PLAINTEXT",
         OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
         update=READ_ONLY,
-        doc="Protocol between brokers if no listener name given.",
+        doc="The security protocol between brokers, if inter.broker.listener.name does not say.",
     )
     socket_connection_setup_timeout_max_ms = long(
-        "socket.connection.setup.timeout.max.ms", 30_000, update=READ_ONLY, doc="Cap of connect timeout."
+        "socket.connection.setup.timeout.max.ms",
+        30_000,
+        update=READ_ONLY,
+        doc="Longest time to wait for a connection of its own to be established, after several attempts.",
     )
     socket_connection_setup_timeout_ms = long(
-        "socket.connection.setup.timeout.ms", 10_000, update=READ_ONLY, doc="First connect timeout."
+        "socket.connection.setup.timeout.ms",
+        10_000,
+        update=READ_ONLY,
+        doc="How long this node waits for a connection of its own to be established.",
     )
     socket_listen_backlog_size = integer(
-        "socket.listen.backlog.size", 50, Range(1), update=READ_ONLY, doc="Listen backlog."
+        "socket.listen.backlog.size",
+        50,
+        Range(1),
+        update=READ_ONLY,
+        doc="How many connections the system keeps waiting until they are accepted.",
     )
     socket_receive_buffer_bytes = integer(
         "socket.receive.buffer.bytes",
         102_400,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Server socket receive buffer.",
+        doc="Receive buffer (SO_RCVBUF) of a client's connection; -1 leaves it to the system.",
     )
     socket_request_max_bytes = integer(
         "socket.request.max.bytes",
@@ -123,12 +158,12 @@ class BrokerNetworkConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Largest request frame.",
+        doc="Largest request that is read; a larger one closes the connection.",
     )
     socket_send_buffer_bytes = integer(
         "socket.send.buffer.bytes",
         102_400,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Server socket send buffer.",
+        doc="Send buffer (SO_SNDBUF) of a client's connection; -1 leaves it to the system.",
     )

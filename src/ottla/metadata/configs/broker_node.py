@@ -15,22 +15,32 @@ class BrokerNodeConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="Size of the background task pool.",
+        doc="How many threads Kafka does housekeeping with.",
     )
     broker_heartbeat_interval_ms = integer(
-        "broker.heartbeat.interval.ms", 2000, update=READ_ONLY, doc="Pause between BrokerHeartbeat requests."
+        "broker.heartbeat.interval.ms",
+        2000,
+        update=READ_ONLY,
+        doc="How often a broker tells the controller that it lives.",
     )
     broker_id = integer(
-        "broker.id", -1, importance=HIGH, update=READ_ONLY, doc="Old alias of node.id; must agree if given."
+        "broker.id",
+        -1,
+        importance=HIGH,
+        update=READ_ONLY,
+        doc="The older name of node.id; if both are set they must agree.",
     )
     broker_rack = string(
-        "broker.rack", None, update=READ_ONLY, doc="Rack name for placement and follower fetching."
+        "broker.rack",
+        None,
+        update=READ_ONLY,
+        doc="Where this node stands; replicas of a partition are spread over racks.",
     )
     broker_session_timeout_ms = integer(
         "broker.session.timeout.ms",
         9000,
         update=READ_ONLY,
-        doc="Controller fences a broker silent for this long.",
+        doc="How long a broker may be silent before the controller takes its leaderships away.",
     )
     config_providers = listing(
         "config.providers",
@@ -38,7 +48,7 @@ class BrokerNodeConfigs(ConfigValues):
         DistinctList(),
         importance=LOW,
         update=CLUSTER_WIDE,
-        doc="Names of plugins resolving ${...} in config values.",
+        doc="Names of plugins that fill in ${...} in config values.",
     )
     controlled_shutdown_enable = boolean(
         "controlled.shutdown.enable", True, update=READ_ONLY, doc="Hand over leadership before stopping."
@@ -47,7 +57,7 @@ class BrokerNodeConfigs(ConfigValues):
         "initial.broker.registration.timeout.ms",
         60_000,
         update=READ_ONLY,
-        doc="Give up start if the controller does not accept registration.",
+        doc="How long a starting broker tries to register with the controller before it gives up.",
     )
     node_id = integer(
         "node.id",
@@ -55,7 +65,7 @@ class BrokerNodeConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Id of this process in the cluster.",
+        doc="The number of this node in its cluster.",
     )
     process_roles = listing(
         "process.roles",
@@ -63,7 +73,7 @@ class BrokerNodeConfigs(ConfigValues):
         DistinctList(("broker", "controller"), may_be_empty=False),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Broker, controller or both.",
+        doc="What this node is: broker, controller or both.",
     )
     server_max_startup_time_ms = long(
         "server.max.startup.time.ms",
@@ -71,7 +81,7 @@ class BrokerNodeConfigs(ConfigValues):
         Range(0),
         update=READ_ONLY,
         internal=True,
-        doc="Internal: abort slow start.",
+        doc="Give up if the start takes longer.",
     )
     unstable_api_versions_enable = boolean(
         "unstable.api.versions.enable",
@@ -79,7 +89,7 @@ class BrokerNodeConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         internal=True,
-        doc="Internal: accept unstable API versions.",
+        doc="Offer versions of requests that are not final yet.",
     )
     unstable_feature_versions_enable = boolean(
         "unstable.feature.versions.enable",
@@ -87,5 +97,5 @@ class BrokerNodeConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         internal=True,
-        doc="Internal: accept unstable feature levels.",
+        doc="Allow feature levels that are not final yet.",
     )

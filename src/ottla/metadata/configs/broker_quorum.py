@@ -14,7 +14,7 @@ class BrokerQuorumConfigs(ConfigValues):
         DistinctList(may_be_empty=False),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Listener(s) used for controller traffic; first is used to reach controllers.",
+        doc="Names of the listeners that belong to the controller; the first is used to reach it.",
     )
     controller_performance_always_log_threshold_ms = long(
         "controller.performance.always.log.threshold.ms",
@@ -22,7 +22,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         update=READ_ONLY,
         internal=True,
-        doc="Internal: log slow controller events.",
+        doc="A step of the controller that takes longer is always logged.",
     )
     controller_performance_sample_period_ms = long(
         "controller.performance.sample.period.ms",
@@ -30,21 +30,21 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(100),
         update=READ_ONLY,
         internal=True,
-        doc="Internal: period of that summary.",
+        doc="How often the controller sums up how long its steps took.",
     )
     controller_quorum_append_linger_ms = integer(
         "controller.quorum.append.linger.ms",
         25,
         Range(0),
         update=READ_ONLY,
-        doc="Leader collects metadata records this long before writing a batch.",
+        doc="How long the leader of the quorum gathers records before it writes them.",
     )
     controller_quorum_auto_join_enable = boolean(
         "controller.quorum.auto.join.enable",
         False,
         importance=LOW,
         update=READ_ONLY,
-        doc="Controller adds itself as voter.",
+        doc="Let a new controller make itself a voter of the quorum.",
     )
     controller_quorum_bootstrap_servers = listing(
         "controller.quorum.bootstrap.servers",
@@ -52,7 +52,7 @@ class BrokerQuorumConfigs(ConfigValues):
         HostsAndPorts(),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Host:port list to find the quorum (dynamic quorum).",
+        doc="Where some controllers can be reached, as HOST:PORT, to find the quorum by.",
     )
     controller_quorum_election_backoff_max_ms = integer(
         "controller.quorum.election.backoff.max.ms",
@@ -60,7 +60,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Cap of the back-off after a lost election.",
+        doc="Longest pause before another election is tried.",
     )
     controller_quorum_election_timeout_ms = integer(
         "controller.quorum.election.timeout.ms",
@@ -68,7 +68,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Base election timeout (randomised up to double).",
+        doc="How long a candidate waits for votes before it tries again.",
     )
     controller_quorum_fetch_max_bytes = integer(
         "controller.quorum.fetch.max.bytes",
@@ -76,7 +76,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Max bytes per metadata Fetch.",
+        doc="How many bytes of the metadata log are fetched at a time.",
     )
     controller_quorum_fetch_snapshot_max_bytes = integer(
         "controller.quorum.fetch.snapshot.max.bytes",
@@ -84,7 +84,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Max bytes per FetchSnapshot.",
+        doc="How many bytes of a metadata snapshot are fetched at a time.",
     )
     controller_quorum_fetch_timeout_ms = integer(
         "controller.quorum.fetch.timeout.ms",
@@ -92,14 +92,14 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Follower starts election / leader resigns without successful fetches for this.",
+        doc="How long a voter goes without hearing from the leader before it calls an election.",
     )
     controller_quorum_request_timeout_ms = integer(
         "controller.quorum.request.timeout.ms",
         2000,
         Range(0),
         update=READ_ONLY,
-        doc="Timeout of quorum requests.",
+        doc="How long a node of the quorum waits for an answer.",
     )
     controller_quorum_retry_backoff_ms = integer(
         "controller.quorum.retry.backoff.ms",
@@ -107,7 +107,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=LOW,
         update=READ_ONLY,
-        doc="Pause before retrying a quorum request.",
+        doc="Pause before a request within the quorum is repeated.",
     )
     controller_quorum_voters = listing(
         "controller.quorum.voters",
@@ -115,13 +115,13 @@ class BrokerQuorumConfigs(ConfigValues):
         Voters(),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Static voters id@host:port (kraft.version 0).",
+        doc="The voters of a quorum that does not change, as ID@HOST:PORT.",
     )
     controller_socket_timeout_ms = integer(
         "controller.socket.timeout.ms",
         30_000,
         update=READ_ONLY,
-        doc="Socket timeout of broker to controller channel.",
+        doc="How long a broker waits on its connection to the controller.",
     )
     internal_metadata_delete_delay_millis = long(
         "internal.metadata.delete.delay.millis",
@@ -129,7 +129,7 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Internal: delay before metadata files are unlinked.",
+        doc="How long files of the metadata log stay after they were deleted.",
     )
     internal_metadata_log_segment_bytes = integer(
         "internal.metadata.log.segment.bytes",
@@ -137,7 +137,7 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Internal: small metadata segments for tests.",
+        doc="Segment size of the metadata log, as small as a test wants it.",
     )
     internal_metadata_max_batch_size_in_bytes = integer(
         "internal.metadata.max.batch.size.in.bytes",
@@ -145,14 +145,14 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Internal: largest metadata batch.",
+        doc="Largest batch of metadata records.",
     )
     metadata_log_dir = string(
         "metadata.log.dir",
         None,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Directory of the metadata log; default first log dir.",
+        doc="Directory of the metadata log; if unset, the first data directory.",
     )
     metadata_log_max_record_bytes_between_snapshots = long(
         "metadata.log.max.record.bytes.between.snapshots",
@@ -160,7 +160,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Snapshot after this many bytes.",
+        doc="A snapshot of the metadata is written after this many bytes of records.",
     )
     metadata_log_max_snapshot_interval_ms = long(
         "metadata.log.max.snapshot.interval.ms",
@@ -168,7 +168,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Snapshot at least this often.",
+        doc="A snapshot of the metadata is written after this time, if there is anything new; 0 for never.",
     )
     metadata_log_segment_bytes = integer(
         "metadata.log.segment.bytes",
@@ -176,10 +176,14 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(8_388_608),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Metadata segment size.",
+        doc="Segment size of the metadata log.",
     )
     metadata_log_segment_ms = long(
-        "metadata.log.segment.ms", 604_800_000, importance=HIGH, update=READ_ONLY, doc="Metadata segment age."
+        "metadata.log.segment.ms",
+        604_800_000,
+        importance=HIGH,
+        update=READ_ONLY,
+        doc="Age at which a segment of the metadata log is closed.",
     )
     metadata_max_idle_interval_ms = integer(
         "metadata.max.idle.interval.ms",
@@ -187,19 +191,22 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=LOW,
         update=READ_ONLY,
-        doc="Controller writes a NoOp when idle this long.",
+        doc=(
+            "How often the controller writes a record that changes nothing while there is no other; 0 "
+            "for never."
+        ),
     )
     metadata_max_retention_bytes = long(
         "metadata.max.retention.bytes",
         104_857_600,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Old metadata snapshots+log size limit.",
+        doc="How large the metadata log and its snapshots may grow before the oldest are deleted.",
     )
     metadata_max_retention_ms = long(
         "metadata.max.retention.ms",
         604_800_000,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Old metadata snapshots+log age limit.",
+        doc="How old metadata snapshots may grow before they are deleted.",
     )

@@ -15,7 +15,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Samples kept for the intra-broker move quota.",
+        doc="How many samples the rate of moves between directories is measured over.",
     )
     alter_log_dirs_replication_quota_window_size_seconds = integer(
         "alter.log.dirs.replication.quota.window.size.seconds",
@@ -23,10 +23,14 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Length of one such sample.",
+        doc="How long such a sample is.",
     )
     client_quota_callback_class = java_class(
-        "client.quota.callback.class", None, importance=LOW, update=READ_ONLY, doc="Plugin computing quotas."
+        "client.quota.callback.class",
+        None,
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Java class that computes quotas.",
     )
     controller_quota_window_num = integer(
         "controller.quota.window.num",
@@ -34,7 +38,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Samples for controller mutation quota.",
+        doc="How many samples the rate of topic changes is measured over.",
     )
     controller_quota_window_size_seconds = integer(
         "controller.quota.window.size.seconds",
@@ -42,7 +46,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Length of one sample.",
+        doc="How long such a sample is.",
     )
     follower_replication_throttled_rate = long(
         "follower.replication.throttled.rate",
@@ -50,7 +54,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(0),
         update=PER_BROKER,
         unlisted=True,
-        doc="Bytes/s for throttled follower replicas.",
+        doc="Bytes a second that followers may fetch of the replicas throttled on them.",
     )
     leader_replication_throttled_rate = long(
         "leader.replication.throttled.rate",
@@ -58,10 +62,15 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(0),
         update=PER_BROKER,
         unlisted=True,
-        doc="Bytes/s for throttled leader replicas.",
+        doc="Bytes a second that leaders may send of the replicas throttled on them.",
     )
     quota_window_num = integer(
-        "quota.window.num", 11, Range(1), importance=LOW, update=READ_ONLY, doc="Samples for client quotas."
+        "quota.window.num",
+        11,
+        Range(1),
+        importance=LOW,
+        update=READ_ONLY,
+        doc="How many samples a client's rate is measured over.",
     )
     quota_window_size_seconds = integer(
         "quota.window.size.seconds",
@@ -69,35 +78,35 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Length of one sample.",
+        doc="How long such a sample is.",
     )
     remote_log_manager_copy_quota_window_num = integer(
         "remote.log.manager.copy.quota.window.num",
         11,
         Range(1),
         update=READ_ONLY,
-        doc="Tiered storage: log manager copy quota window num.",
+        doc="How many samples the rate of copying to remote storage is measured over.",
     )
     remote_log_manager_copy_quota_window_size_seconds = integer(
         "remote.log.manager.copy.quota.window.size.seconds",
         1,
         Range(1),
         update=READ_ONLY,
-        doc="Tiered storage: log manager copy quota window size seconds.",
+        doc="How long such a sample is.",
     )
     remote_log_manager_fetch_quota_window_num = integer(
         "remote.log.manager.fetch.quota.window.num",
         11,
         Range(1),
         update=READ_ONLY,
-        doc="Tiered storage: log manager fetch quota window num.",
+        doc="How many samples the rate of reading from remote storage is measured over.",
     )
     remote_log_manager_fetch_quota_window_size_seconds = integer(
         "remote.log.manager.fetch.quota.window.size.seconds",
         1,
         Range(1),
         update=READ_ONLY,
-        doc="Tiered storage: log manager fetch quota window size seconds.",
+        doc="How long such a sample is.",
     )
     replica_alter_log_dirs_io_max_bytes_per_second = long(
         "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -105,7 +114,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(0),
         update=PER_BROKER,
         unlisted=True,
-        doc="Bytes/s for moves between directories.",
+        doc="Bytes a second for moving replicas between directories.",
     )
     replication_quota_window_num = integer(
         "replication.quota.window.num",
@@ -113,7 +122,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Samples for replication throttle.",
+        doc="How many samples the rate of throttled replication is measured over.",
     )
     replication_quota_window_size_seconds = integer(
         "replication.quota.window.size.seconds",
@@ -121,5 +130,5 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Length of one sample.",
+        doc="How long such a sample is.",
     )

@@ -12,30 +12,30 @@ class BrokerReplicationConfigs(ConfigValues):
         "delete.records.purgatory.purge.interval.requests",
         1,
         update=READ_ONLY,
-        doc="Housekeeping of waiting DeleteRecords.",
+        doc="After how many finished requests Kafka clears its list of waiting DeleteRecords.",
     )
     fetch_max_bytes = integer(
-        "fetch.max.bytes", 57_671_680, Range(1024), update=READ_ONLY, doc="Server cap of one Fetch response."
+        "fetch.max.bytes", 57_671_680, Range(1024), update=READ_ONLY, doc="Largest answer to a fetch."
     )
     fetch_purgatory_purge_interval_requests = integer(
         "fetch.purgatory.purge.interval.requests",
         1000,
         update=READ_ONLY,
-        doc="Housekeeping of waiting fetches.",
+        doc="After how many finished requests Kafka clears its list of waiting fetches.",
     )
     max_incremental_fetch_session_cache_slots = integer(
         "max.incremental.fetch.session.cache.slots",
         1000,
         Range(0),
         update=READ_ONLY,
-        doc="Fetch sessions kept.",
+        doc="How many fetch sessions are kept.",
     )
     num_replica_alter_log_dirs_threads = integer(
         "num.replica.alter.log.dirs.threads",
         None,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Threads moving replicas between dirs.",
+        doc="How many threads move replicas between directories.",
     )
     num_replica_fetchers = integer(
         "num.replica.fetchers",
@@ -43,69 +43,80 @@ class BrokerReplicationConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="Fetcher threads per source broker.",
+        doc="How many connections replicate from each other broker.",
     )
     producer_purgatory_purge_interval_requests = integer(
         "producer.purgatory.purge.interval.requests",
         1000,
         update=READ_ONLY,
-        doc="Housekeeping of waiting produces.",
+        doc="After how many finished requests Kafka clears its list of waiting writes.",
     )
     replica_fetch_backoff_ms = integer(
-        "replica.fetch.backoff.ms", 1000, Range(0), update=READ_ONLY, doc="Pause of a fetcher after an error."
+        "replica.fetch.backoff.ms",
+        1000,
+        Range(0),
+        update=READ_ONLY,
+        doc="Pause of a follower after a failed fetch.",
     )
     replica_fetch_max_bytes = integer(
         "replica.fetch.max.bytes",
         1_048_576,
         Range(0),
         update=READ_ONLY,
-        doc="Per partition bytes of replica fetch.",
+        doc="How many bytes of a partition a follower asks for at a time.",
     )
     replica_fetch_min_bytes = integer(
-        "replica.fetch.min.bytes", 1, importance=HIGH, update=READ_ONLY, doc="Min bytes of replica fetch."
+        "replica.fetch.min.bytes",
+        1,
+        importance=HIGH,
+        update=READ_ONLY,
+        doc="How many bytes a follower waits for.",
     )
     replica_fetch_response_max_bytes = integer(
         "replica.fetch.response.max.bytes",
         10_485_760,
         Range(0),
         update=READ_ONLY,
-        doc="Total bytes of replica fetch.",
+        doc="How many bytes of all partitions a follower asks for at a time.",
     )
     replica_fetch_wait_max_ms = integer(
         "replica.fetch.wait.max.ms",
         500,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Max wait of replica fetch; below replica.lag.time.max.ms.",
+        doc="How long a follower waits for bytes; not longer than replica.lag.time.max.ms.",
     )
     replica_high_watermark_checkpoint_interval_ms = long(
         "replica.high.watermark.checkpoint.interval.ms",
         5000,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Period of HW checkpoint.",
+        doc="How often high watermarks are written down.",
     )
     replica_lag_time_max_ms = long(
         "replica.lag.time.max.ms",
         30_000,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Follower leaves ISR after this lag.",
+        doc="How long a follower may be behind before it leaves the ISR.",
     )
     replica_selector_class = string(
-        "replica.selector.class", None, update=READ_ONLY, doc="Rack aware read replica selector."
+        "replica.selector.class",
+        None,
+        update=READ_ONLY,
+        doc="What chooses the replica a consumer reads from; unset, it is the leader.",
     )
     replica_socket_receive_buffer_bytes = integer(
         "replica.socket.receive.buffer.bytes",
         65_536,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Socket buffer of fetchers.",
+        doc="Receive buffer of a follower's connection.",
     )
     replica_socket_timeout_ms = integer(
         "replica.socket.timeout.ms",
         30_000,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Socket timeout of fetchers.",
+        doc="How long a follower waits on its connection; not less than replica.fetch.wait.max.ms.",
     )

@@ -24,129 +24,149 @@ class BrokerSaslConfigs(ConfigValues):
         Range(0),
         importance=LOW,
         update=READ_ONLY,
-        doc="Delay before closing after failed login.",
+        doc="How long the connection of a failed login is kept before it is closed, to slow down guessing.",
     )
     connections_max_reauth_ms = long(
         "connections.max.reauth.ms",
         0,
         update=READ_ONLY,
-        doc="Force SASL re-authentication after this; 0 off.",
+        doc="How long a SASL login is valid until it has to be repeated; 0 for ever.",
     )
     sasl_client_callback_handler_class = java_class(
         "sasl.client.callback.handler.class",
         None,
         update=READ_ONLY,
-        doc="SASL plugin: client callback handler class.",
+        doc="Java class that supplies credentials for this node's own connections.",
     )
     sasl_enabled_mechanisms = listing(
-        "sasl.enabled.mechanisms", ("GSSAPI",), DistinctList(), update=PER_BROKER, doc="Mechanisms offered."
+        "sasl.enabled.mechanisms",
+        ("GSSAPI",),
+        DistinctList(),
+        update=PER_BROKER,
+        doc="The SASL mechanisms that are offered.",
     )
     sasl_jaas_config = password(
-        "sasl.jaas.config", update=PER_BROKER, doc="Login module text per listener/mechanism."
+        "sasl.jaas.config",
+        update=PER_BROKER,
+        doc="Credentials and options of a mechanism in JAAS form, best set for one listener and mechanism.",
     )
     sasl_kerberos_kinit_cmd = string(
-        "sasl.kerberos.kinit.cmd", "/usr/bin/kinit", update=PER_BROKER, doc="Kerberos: kinit cmd."
+        "sasl.kerberos.kinit.cmd", "/usr/bin/kinit", update=PER_BROKER, doc="Path of Kerberos's kinit."
     )
     sasl_kerberos_min_time_before_relogin = long(
         "sasl.kerberos.min.time.before.relogin",
         60_000,
         update=PER_BROKER,
-        doc="Kerberos: min time before relogin.",
+        doc="Shortest time between two renewals of a Kerberos ticket.",
     )
     sasl_kerberos_principal_to_local_rules = listing(
         "sasl.kerberos.principal.to.local.rules",
         ("DEFAULT",),
         DistinctList(),
         update=PER_BROKER,
-        doc="Kerberos: principal to local rules.",
+        doc="Rules that make a short name of a Kerberos principal.",
     )
     sasl_kerberos_service_name = string(
-        "sasl.kerberos.service.name", None, update=PER_BROKER, doc="Kerberos: service name."
+        "sasl.kerberos.service.name",
+        None,
+        update=PER_BROKER,
+        doc="The Kerberos principal that brokers run as.",
     )
     sasl_kerberos_ticket_renew_jitter = double(
-        "sasl.kerberos.ticket.renew.jitter", 0.05, update=PER_BROKER, doc="Kerberos: ticket renew jitter."
+        "sasl.kerberos.ticket.renew.jitter",
+        0.05,
+        update=PER_BROKER,
+        doc="Share of the renewal time that is varied at random.",
     )
     sasl_kerberos_ticket_renew_window_factor = double(
         "sasl.kerberos.ticket.renew.window.factor",
         0.8,
         update=PER_BROKER,
-        doc="Kerberos: ticket renew window factor.",
+        doc="After which share of its lifetime a Kerberos ticket is renewed.",
     )
     sasl_login_callback_handler_class = java_class(
         "sasl.login.callback.handler.class",
         None,
         update=READ_ONLY,
-        doc="Client side login: callback handler class.",
+        doc="Java class that supplies credentials for a login.",
     )
-    sasl_login_class = java_class("sasl.login.class", None, update=READ_ONLY, doc="Client side login: class.")
+    sasl_login_class = java_class(
+        "sasl.login.class", None, update=READ_ONLY, doc="Java class that does a login."
+    )
     sasl_login_connect_timeout_ms = integer(
         "sasl.login.connect.timeout.ms",
         None,
         importance=LOW,
         update=READ_ONLY,
-        doc="Client side login: connect timeout ms.",
+        doc="How long to wait for a connection to the provider of tokens.",
     )
     sasl_login_read_timeout_ms = integer(
         "sasl.login.read.timeout.ms",
         None,
         importance=LOW,
         update=READ_ONLY,
-        doc="Client side login: read timeout ms.",
+        doc="How long to wait for the answer of the provider of tokens.",
     )
     sasl_login_refresh_buffer_seconds = short(
         "sasl.login.refresh.buffer.seconds",
         300,
         update=PER_BROKER,
-        doc="Client side login: refresh buffer seconds.",
+        doc="How long before it expires a token is renewed at the latest.",
     )
     sasl_login_refresh_min_period_seconds = short(
         "sasl.login.refresh.min.period.seconds",
         60,
         update=PER_BROKER,
-        doc="Client side login: refresh min period seconds.",
+        doc="Shortest time between two renewals of a token.",
     )
     sasl_login_refresh_window_factor = double(
         "sasl.login.refresh.window.factor",
         0.8,
         update=PER_BROKER,
-        doc="Client side login: refresh window factor.",
+        doc="After which share of its lifetime a token is renewed.",
     )
     sasl_login_refresh_window_jitter = double(
         "sasl.login.refresh.window.jitter",
         0.05,
         update=PER_BROKER,
-        doc="Client side login: refresh window jitter.",
+        doc="Share of the lifetime by which that is varied at random.",
     )
     sasl_login_retry_backoff_max_ms = long(
         "sasl.login.retry.backoff.max.ms",
         10_000,
         importance=LOW,
         update=READ_ONLY,
-        doc="Client side login: retry backoff max ms.",
+        doc="Longest pause between attempts to get a token.",
     )
     sasl_login_retry_backoff_ms = long(
         "sasl.login.retry.backoff.ms",
         100,
         importance=LOW,
         update=READ_ONLY,
-        doc="Client side login: retry backoff ms.",
+        doc="First pause between attempts to get a token.",
     )
     sasl_mechanism_controller_protocol = string(
         "sasl.mechanism.controller.protocol",
         "GSSAPI",
         importance=HIGH,
         update=READ_ONLY,
-        doc="Mechanism towards controllers.",
+        doc="The SASL mechanism this node uses towards controllers.",
     )
     sasl_mechanism_inter_broker_protocol = string(
-        "sasl.mechanism.inter.broker.protocol", "GSSAPI", update=PER_BROKER, doc="Mechanism between brokers."
+        "sasl.mechanism.inter.broker.protocol",
+        "GSSAPI",
+        update=PER_BROKER,
+        doc="The SASL mechanism this node uses towards other brokers.",
     )
     sasl_server_callback_handler_class = java_class(
         "sasl.server.callback.handler.class",
         None,
         update=READ_ONLY,
-        doc="SASL plugin: server callback handler class.",
+        doc="Java class that checks the credentials of clients.",
     )
     sasl_server_max_receive_size = integer(
-        "sasl.server.max.receive.size", 524_288, update=READ_ONLY, doc="Largest SASL token."
+        "sasl.server.max.receive.size",
+        524_288,
+        update=READ_ONLY,
+        doc="Largest message of a client that is read during its login.",
     )

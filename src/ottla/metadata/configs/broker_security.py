@@ -13,7 +13,7 @@ class BrokerSecurityConfigs(ConfigValues):
         False,
         update=READ_ONLY,
         plugin=True,
-        doc="Result when no ACL matches the resource.",
+        doc="Whether everybody may use a resource that no ACL speaks of.",
     )
     authorizer_class_name = string(
         "authorizer.class.name",
@@ -21,7 +21,10 @@ class BrokerSecurityConfigs(ConfigValues):
         NonNull(),
         importance=LOW,
         update=READ_ONLY,
-        doc="Empty = no ACL checks; StandardAuthorizer = ACLs from metadata log.",
+        doc=(
+            "What decides who may do what; empty allows everything, Kafka's StandardAuthorizer goes by "
+            "the ACLs of the cluster."
+        ),
     )
     delegation_token_expiry_check_interval_ms = long(
         "delegation.token.expiry.check.interval.ms",
@@ -29,35 +32,39 @@ class BrokerSecurityConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="How often expired tokens are removed.",
+        doc="How often expired delegation tokens are removed.",
     )
     delegation_token_expiry_time_ms = long(
         "delegation.token.expiry.time.ms",
         86_400_000,
         Range(1),
         update=READ_ONLY,
-        doc="Token lifetime until renewal.",
+        doc="How long a delegation token is valid unless it is renewed.",
     )
     delegation_token_max_lifetime_ms = long(
         "delegation.token.max.lifetime.ms",
         604_800_000,
         Range(1),
         update=READ_ONLY,
-        doc="Absolute token lifetime.",
+        doc="How long a delegation token can be renewed at most.",
     )
     delegation_token_secret_key = password(
         "delegation.token.secret.key",
         update=READ_ONLY,
-        doc="Key for token HMACs; must be equal on all nodes.",
+        doc="Key that delegation tokens are signed with; it must be the same on every node.",
     )
     principal_builder_class = java_class(
         "principal.builder.class",
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         update=PER_BROKER,
-        doc="Plugin building principals.",
+        doc="Java class that says which principal a connection belongs to.",
     )
     security_providers = string(
-        "security.providers", None, importance=LOW, update=READ_ONLY, doc="Extra JVM security providers."
+        "security.providers",
+        None,
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Java classes that provide security algorithms.",
     )
     super_users = string(
         "super.users",
@@ -65,5 +72,5 @@ class BrokerSecurityConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         plugin=True,
-        doc="Principals that bypass ACLs, separated by semicolons.",
+        doc="Principals that may do everything, separated by semicolons.",
     )

@@ -13,28 +13,31 @@ class BrokerShareGroupConfigs(ConfigValues):
         1000,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="Min pause between target assignments of a share group.",
+        doc=(
+            "Shortest time between two assignments of a share group; sets the group's "
+            "share.assignment.interval.ms."
+        ),
     )
     group_share_assignors = listing(
         "group.share.assignors",
         ("simple",),
         DistinctList(may_be_empty=False),
         update=READ_ONLY,
-        doc="Assignors for share groups.",
+        doc="The assignor of share groups.",
     )
     group_share_delivery_count_limit = integer(
         "group.share.delivery.count.limit",
         5,
         Range(2, 10),
         update=READ_ONLY,
-        doc="Max delivery attempts per record.",
+        doc="How often a record is delivered to a share group until it counts as undeliverable.",
     )
     group_share_heartbeat_interval_ms = integer(
         "group.share.heartbeat.interval.ms",
         5000,
         Range(1),
         update=READ_ONLY,
-        doc="Heartbeat interval of share members.",
+        doc="How often members of a share group are told to send heartbeats.",
     )
     group_share_initialize_retry_interval_ms = integer(
         "group.share.initialize.retry.interval.ms",
@@ -43,139 +46,150 @@ class BrokerShareGroupConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Internal: retry of state initialisation.",
+        doc="How often it is tried again to set up the state of a share group.",
     )
     group_share_max_assignment_interval_ms = integer(
         "group.share.max.assignment.interval.ms",
         15_000,
         Range(0),
         update=READ_ONLY,
-        doc="Upper limit broker-side for group setting assignment.interval.ms of share groups.",
+        doc="Highest share.assignment.interval.ms that a group may have.",
     )
     group_share_max_delivery_count_limit = integer(
         "group.share.max.delivery.count.limit",
         10,
         Range(5, 25),
         update=READ_ONLY,
-        doc="Upper limit broker-side for group setting delivery.count.limit of share groups.",
+        doc="Highest share.delivery.count.limit that a group may have.",
     )
     group_share_max_heartbeat_interval_ms = integer(
         "group.share.max.heartbeat.interval.ms",
         15_000,
         Range(1),
         update=READ_ONLY,
-        doc="Upper limit broker-side for group setting heartbeat.interval.ms of share groups.",
+        doc="Highest share.heartbeat.interval.ms that a group may have.",
     )
     group_share_max_partition_max_record_locks = integer(
         "group.share.max.partition.max.record.locks",
         4000,
         Range(2000, 10_000),
         update=READ_ONLY,
-        doc="Upper limit broker-side for group setting partition.max.record.locks of share groups.",
+        doc="Highest share.partition.max.record.locks that a group may have.",
     )
     group_share_max_record_lock_duration_ms = integer(
         "group.share.max.record.lock.duration.ms",
         60_000,
         Range(30_000, 3_600_000),
         update=READ_ONLY,
-        doc="Upper limit broker-side for group setting record.lock.duration.ms of share groups.",
+        doc="Highest share.record.lock.duration.ms that a group may have.",
     )
     group_share_max_session_timeout_ms = integer(
         "group.share.max.session.timeout.ms",
         60_000,
         Range(1),
         update=READ_ONLY,
-        doc="Upper limit broker-side for group setting session.timeout.ms of share groups.",
+        doc="Highest share.session.timeout.ms that a group may have.",
     )
     group_share_max_share_sessions = integer(
-        "group.share.max.share.sessions", 2000, Range(1), update=READ_ONLY, doc="Share sessions per broker."
+        "group.share.max.share.sessions",
+        2000,
+        Range(1),
+        update=READ_ONLY,
+        doc="How many share sessions a broker keeps.",
     )
     group_share_max_size = integer(
-        "group.share.max.size", 200, Range(1, 1000), update=READ_ONLY, doc="Members per share group."
+        "group.share.max.size",
+        200,
+        Range(1, 1000),
+        update=READ_ONLY,
+        doc="How many members a share group may have.",
     )
     group_share_min_assignment_interval_ms = integer(
         "group.share.min.assignment.interval.ms",
         0,
         Range(0),
         update=READ_ONLY,
-        doc="Lower limit broker-side for group setting assignment.interval.ms of share groups.",
+        doc="Lowest share.assignment.interval.ms that a group may have.",
     )
     group_share_min_delivery_count_limit = integer(
         "group.share.min.delivery.count.limit",
         2,
         Range(2, 5),
         update=READ_ONLY,
-        doc="Lower limit broker-side for group setting delivery.count.limit of share groups.",
+        doc="Lowest share.delivery.count.limit that a group may have.",
     )
     group_share_min_heartbeat_interval_ms = integer(
         "group.share.min.heartbeat.interval.ms",
         5000,
         Range(1),
         update=READ_ONLY,
-        doc="Lower limit broker-side for group setting heartbeat.interval.ms of share groups.",
+        doc="Lowest share.heartbeat.interval.ms that a group may have.",
     )
     group_share_min_partition_max_record_locks = integer(
         "group.share.min.partition.max.record.locks",
         100,
         Range(100, 2000),
         update=READ_ONLY,
-        doc="Lower limit broker-side for group setting partition.max.record.locks of share groups.",
+        doc="Lowest share.partition.max.record.locks that a group may have.",
     )
     group_share_min_record_lock_duration_ms = integer(
         "group.share.min.record.lock.duration.ms",
         15_000,
         Range(1000, 30_000),
         update=READ_ONLY,
-        doc="Lower limit broker-side for group setting record.lock.duration.ms of share groups.",
+        doc="Lowest share.record.lock.duration.ms that a group may have.",
     )
     group_share_min_session_timeout_ms = integer(
         "group.share.min.session.timeout.ms",
         45_000,
         Range(1),
         update=READ_ONLY,
-        doc="Lower limit broker-side for group setting session.timeout.ms of share groups.",
+        doc="Lowest share.session.timeout.ms that a group may have.",
     )
     group_share_partition_max_record_locks = integer(
         "group.share.partition.max.record.locks",
         2000,
         Range(100, 10_000),
         update=READ_ONLY,
-        doc="Records in flight per share partition.",
+        doc="How many records of a partition may be out for delivery at a time.",
     )
     group_share_persister_class_name = string(
         "group.share.persister.class.name",
         "org.apache.kafka.server.share.persister.DefaultStatePersister",
         update=READ_ONLY,
         internal=True,
-        doc="Internal: where share state is stored.",
+        doc="Java class that stores the state of share groups.",
     )
     group_share_record_lock_duration_ms = integer(
         "group.share.record.lock.duration.ms",
         30_000,
         Range(1000, 3_600_000),
         update=READ_ONLY,
-        doc="Acquisition lock time.",
+        doc="How long a record is lent to a member of a share group until another may get it.",
     )
     group_share_session_timeout_ms = integer(
         "group.share.session.timeout.ms",
         45_000,
         Range(1),
         update=READ_ONLY,
-        doc="Share member removed after this silence.",
+        doc="How long a member of a share group may be silent before it is removed.",
     )
     share_coordinator_append_linger_ms = integer(
         "share.coordinator.append.linger.ms",
         -1,
         Range(-1),
         update=READ_ONLY,
-        doc="Share coordinator / __share_group_state: append linger ms.",
+        doc=(
+            "How long the share coordinator gathers records before it writes them; -1 for as long as "
+            "it is busy."
+        ),
     )
     share_coordinator_cached_buffer_max_bytes = integer(
         "share.coordinator.cached.buffer.max.bytes",
         1_048_588,
         Range(524_288),
         update=CLUSTER_WIDE,
-        doc="Share coordinator / __share_group_state: cached buffer max bytes.",
+        doc="Largest buffer that the share coordinator keeps for another use.",
     )
     share_coordinator_cold_partition_snapshot_interval_ms = integer(
         "share.coordinator.cold.partition.snapshot.interval.ms",
@@ -184,7 +198,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Share coordinator / __share_group_state: cold partition snapshot interval ms.",
+        doc="How often the state of partitions that rarely change is written anew.",
     )
     share_coordinator_load_buffer_size = integer(
         "share.coordinator.load.buffer.size",
@@ -192,21 +206,21 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Share coordinator / __share_group_state: load buffer size.",
+        doc="How many bytes are read at a time when share state is loaded from its topic.",
     )
     share_coordinator_snapshot_update_records_per_snapshot = integer(
         "share.coordinator.snapshot.update.records.per.snapshot",
         500,
         Range(0, 500),
         update=READ_ONLY,
-        doc="Share coordinator / __share_group_state: snapshot update records per snapshot.",
+        doc="How many changes of share state are written before the whole is.",
     )
     share_coordinator_state_topic_compression_codec = integer(
         "share.coordinator.state.topic.compression.codec",
         0,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Share coordinator / __share_group_state: state topic compression codec.",
+        doc="How records of `__share_group_state` are compressed, by the codec's number.",
     )
     share_coordinator_state_topic_min_isr = short(
         "share.coordinator.state.topic.min.isr",
@@ -214,7 +228,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Share coordinator / __share_group_state: state topic min isr.",
+        doc="The min.insync.replicas of `__share_group_state`.",
     )
     share_coordinator_state_topic_num_partitions = integer(
         "share.coordinator.state.topic.num.partitions",
@@ -222,7 +236,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Share coordinator / __share_group_state: state topic num partitions.",
+        doc="How many partitions `__share_group_state` is created with; it must not change later.",
     )
     share_coordinator_state_topic_prune_interval_ms = integer(
         "share.coordinator.state.topic.prune.interval.ms",
@@ -231,7 +245,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Share coordinator / __share_group_state: state topic prune interval ms.",
+        doc="How often records that no longer count are deleted from `__share_group_state`.",
     )
     share_coordinator_state_topic_replication_factor = short(
         "share.coordinator.state.topic.replication.factor",
@@ -239,7 +253,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Share coordinator / __share_group_state: state topic replication factor.",
+        doc="How many replicas `__share_group_state` is created with.",
     )
     share_coordinator_state_topic_segment_bytes = integer(
         "share.coordinator.state.topic.segment.bytes",
@@ -247,14 +261,14 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Share coordinator / __share_group_state: state topic segment bytes.",
+        doc="Segment size of `__share_group_state`.",
     )
     share_coordinator_threads = integer(
         "share.coordinator.threads",
         1,
         Range(1),
         update=READ_ONLY,
-        doc="Share coordinator / __share_group_state: threads.",
+        doc="How many threads run the share coordinator.",
     )
     share_coordinator_write_timeout_ms = integer(
         "share.coordinator.write.timeout.ms",
@@ -262,11 +276,11 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Share coordinator / __share_group_state: write timeout ms.",
+        doc="How long a change of share state waits for its replicas.",
     )
     share_fetch_purgatory_purge_interval_requests = integer(
         "share.fetch.purgatory.purge.interval.requests",
         1000,
         update=READ_ONLY,
-        doc="Group override of broker setting group.share.fetch.purgatory.purge.interval.requests.",
+        doc="After how many finished requests Kafka clears its list of waiting share fetches.",
     )

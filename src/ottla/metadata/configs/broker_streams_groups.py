@@ -14,85 +14,92 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         1000,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="Min pause between target assignments of a streams group.",
+        doc=(
+            "Shortest time between two assignments of a streams group; sets the group's "
+            "streams.assignment.interval.ms."
+        ),
     )
     group_streams_heartbeat_interval_ms = integer(
         "group.streams.heartbeat.interval.ms",
         5000,
         Range(1),
         update=READ_ONLY,
-        doc="Heartbeat interval of streams members.",
+        doc="How often members of a streams group are told to send heartbeats.",
     )
     group_streams_initial_rebalance_delay_ms = integer(
         "group.streams.initial.rebalance.delay.ms",
         3000,
         Range(0),
         update=READ_ONLY,
-        doc="Wait for more streams members at start.",
+        doc="How long a new streams group waits for more members before it assigns tasks.",
     )
     group_streams_max_assignment_interval_ms = integer(
         "group.streams.max.assignment.interval.ms",
         15_000,
         Range(0),
         update=READ_ONLY,
-        doc="Upper limit broker-side for group setting assignment.interval.ms of streams groups.",
+        doc="Highest streams.assignment.interval.ms that a group may have.",
     )
     group_streams_max_heartbeat_interval_ms = integer(
         "group.streams.max.heartbeat.interval.ms",
         15_000,
         Range(1),
         update=READ_ONLY,
-        doc="Upper limit broker-side for group setting heartbeat.interval.ms of streams groups.",
+        doc="Highest streams.heartbeat.interval.ms that a group may have.",
     )
     group_streams_max_session_timeout_ms = integer(
         "group.streams.max.session.timeout.ms",
         60_000,
         Range(1),
         update=READ_ONLY,
-        doc="Upper limit broker-side for group setting session.timeout.ms of streams groups.",
+        doc="Highest streams.session.timeout.ms that a group may have.",
     )
     group_streams_max_size = integer(
-        "group.streams.max.size", INT_MAX, Range(1), update=READ_ONLY, doc="Members per streams group."
+        "group.streams.max.size",
+        INT_MAX,
+        Range(1),
+        update=READ_ONLY,
+        doc="How many members a streams group may have.",
     )
     group_streams_max_standby_replicas = integer(
         "group.streams.max.standby.replicas",
         2,
         Range(0),
         update=READ_ONLY,
-        doc="Upper limit broker-side for group setting standby.replicas of streams groups.",
+        doc="Highest streams.num.standby.replicas that a group may have.",
     )
     group_streams_min_assignment_interval_ms = integer(
         "group.streams.min.assignment.interval.ms",
         0,
         Range(0),
         update=READ_ONLY,
-        doc="Lower limit broker-side for group setting assignment.interval.ms of streams groups.",
+        doc="Lowest streams.assignment.interval.ms that a group may have.",
     )
     group_streams_min_heartbeat_interval_ms = integer(
         "group.streams.min.heartbeat.interval.ms",
         5000,
         Range(1),
         update=READ_ONLY,
-        doc="Lower limit broker-side for group setting heartbeat.interval.ms of streams groups.",
+        doc="Lowest streams.heartbeat.interval.ms that a group may have.",
     )
     group_streams_min_session_timeout_ms = integer(
         "group.streams.min.session.timeout.ms",
         45_000,
         Range(1),
         update=READ_ONLY,
-        doc="Lower limit broker-side for group setting session.timeout.ms of streams groups.",
+        doc="Lowest streams.session.timeout.ms that a group may have.",
     )
     group_streams_num_standby_replicas = integer(
         "group.streams.num.standby.replicas",
         0,
         Range(0),
         update=READ_ONLY,
-        doc="Standby copies of streams tasks.",
+        doc="How many standby copies each task of a streams group has.",
     )
     group_streams_session_timeout_ms = integer(
         "group.streams.session.timeout.ms",
         45_000,
         Range(1),
         update=READ_ONLY,
-        doc="Streams member removed after this silence.",
+        doc="How long a member of a streams group may be silent before it is removed.",
     )

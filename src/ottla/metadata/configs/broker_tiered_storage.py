@@ -13,35 +13,35 @@ class BrokerTieredStorageConfigs(ConfigValues):
         "follower.fetch.last.tiered.offset.enable",
         False,
         update=CLUSTER_WIDE,
-        doc="New follower starts at last tiered offset.",
+        doc="Let a new follower begin behind what is in remote storage.",
     )
     log_local_retention_bytes = long(
         "log.local.retention.bytes",
         -2,
         Range(-2),
         update=CLUSTER_WIDE,
-        doc="Local part of retention when tiered.",
+        doc="The local.retention.bytes of topics that set none.",
     )
     log_local_retention_ms = long(
         "log.local.retention.ms",
         -2,
         Range(-2),
         update=CLUSTER_WIDE,
-        doc="Local part of retention when tiered.",
+        doc="The local.retention.ms of topics that set none.",
     )
     remote_fetch_max_wait_ms = integer(
         "remote.fetch.max.wait.ms",
         500,
         Range(1),
         update=CLUSTER_WIDE,
-        doc="Tiered storage: fetch max wait ms.",
+        doc="How long a fetch waits for remote storage.",
     )
     remote_list_offsets_request_timeout_ms = long(
         "remote.list.offsets.request.timeout.ms",
         30_000,
         Range(1),
         update=CLUSTER_WIDE,
-        doc="Tiered storage: list offsets request timeout ms.",
+        doc="How long ListOffsets waits for remote storage.",
     )
     remote_log_index_file_cache_total_size_bytes = long(
         "remote.log.index.file.cache.total.size.bytes",
@@ -49,7 +49,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=CLUSTER_WIDE,
-        doc="Tiered storage: log index file cache total size bytes.",
+        doc="How many bytes of indexes from remote storage are kept locally.",
     )
     remote_log_index_file_cache_ttl_ms = long(
         "remote.log.index.file.cache.ttl.ms",
@@ -58,42 +58,42 @@ class BrokerTieredStorageConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Tiered storage: log index file cache ttl ms.",
+        doc="How long an index from remote storage is kept locally without being used; -1 for ever.",
     )
     remote_log_manager_copier_thread_pool_size = integer(
         "remote.log.manager.copier.thread.pool.size",
         10,
         Range(1),
         update=CLUSTER_WIDE,
-        doc="Tiered storage: log manager copier thread pool size.",
+        doc="How many threads copy segments to remote storage.",
     )
     remote_log_manager_copy_max_bytes_per_second = long(
         "remote.log.manager.copy.max.bytes.per.second",
         LONG_MAX,
         Range(1),
         update=CLUSTER_WIDE,
-        doc="Tiered storage: log manager copy max bytes per second.",
+        doc="Bytes a second for copying to remote storage.",
     )
     remote_log_manager_expiration_thread_pool_size = integer(
         "remote.log.manager.expiration.thread.pool.size",
         10,
         Range(1),
         update=CLUSTER_WIDE,
-        doc="Tiered storage: log manager expiration thread pool size.",
+        doc="How many threads delete segments from remote storage.",
     )
     remote_log_manager_fetch_max_bytes_per_second = long(
         "remote.log.manager.fetch.max.bytes.per.second",
         LONG_MAX,
         Range(1),
         update=CLUSTER_WIDE,
-        doc="Tiered storage: log manager fetch max bytes per second.",
+        doc="Bytes a second for reading from remote storage.",
     )
     remote_log_manager_follower_thread_pool_size = integer(
         "remote.log.manager.follower.thread.pool.size",
         2,
         Range(1),
         update=CLUSTER_WIDE,
-        doc="Tiered storage: log manager follower thread pool size.",
+        doc="How many threads follow what leaders have in remote storage.",
     )
     remote_log_manager_task_interval_ms = long(
         "remote.log.manager.task.interval.ms",
@@ -101,7 +101,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Tiered storage: log manager task interval ms.",
+        doc="How often segments are looked for that can be copied or deleted.",
     )
     remote_log_manager_task_retry_backoff_max_ms = long(
         "remote.log.manager.task.retry.backoff.max.ms",
@@ -110,7 +110,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Tiered storage: log manager task retry backoff max ms.",
+        doc="Longest pause before a remote storage task is repeated.",
     )
     remote_log_manager_task_retry_backoff_ms = long(
         "remote.log.manager.task.retry.backoff.ms",
@@ -119,7 +119,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Tiered storage: log manager task retry backoff ms.",
+        doc="First pause before a remote storage task is repeated.",
     )
     remote_log_manager_task_retry_jitter = double(
         "remote.log.manager.task.retry.jitter",
@@ -128,14 +128,14 @@ class BrokerTieredStorageConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Tiered storage: log manager task retry jitter.",
+        doc="Share of that pause that is varied at random.",
     )
     remote_log_manager_thread_pool_size = integer(
         "remote.log.manager.thread.pool.size",
         2,
         Range(1),
         update=READ_ONLY,
-        doc="Tiered storage: log manager thread pool size.",
+        doc="How many threads do the remaining work of remote storage.",
     )
     remote_log_metadata_custom_metadata_max_bytes = integer(
         "remote.log.metadata.custom.metadata.max.bytes",
@@ -143,72 +143,69 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(0),
         importance=LOW,
         update=READ_ONLY,
-        doc="Tiered storage: log metadata custom metadata max bytes.",
+        doc="How many bytes a storage plugin may note down for a segment.",
     )
     remote_log_metadata_manager_class_name = string(
         "remote.log.metadata.manager.class.name",
         "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
         NonEmpty(),
         update=READ_ONLY,
-        doc="Tiered storage: log metadata manager class name.",
+        doc="Java class that keeps the list of segments in remote storage.",
     )
     remote_log_metadata_manager_class_path = string(
         "remote.log.metadata.manager.class.path",
         None,
         update=READ_ONLY,
-        doc="Tiered storage: log metadata manager class path.",
+        doc="Where that Java class is loaded from.",
     )
     remote_log_metadata_manager_impl_prefix = string(
         "remote.log.metadata.manager.impl.prefix",
         "rlmm.config.",
         NonEmpty(),
         update=READ_ONLY,
-        doc="Tiered storage: log metadata manager impl prefix.",
+        doc="Configs with this prefix are handed to that Java class.",
     )
     remote_log_metadata_manager_listener_name = string(
         "remote.log.metadata.manager.listener.name",
         None,
         NonEmpty(),
         update=READ_ONLY,
-        doc="Tiered storage: log metadata manager listener name.",
+        doc="Listener that the Java class connects to.",
     )
     remote_log_reader_max_pending_tasks = integer(
         "remote.log.reader.max.pending.tasks",
         100,
         Range(1),
         update=READ_ONLY,
-        doc="Tiered storage: log reader max pending tasks.",
+        doc="How many reads from remote storage may wait.",
     )
     remote_log_reader_threads = integer(
         "remote.log.reader.threads",
         10,
         Range(1),
         update=CLUSTER_WIDE,
-        doc="Tiered storage: log reader threads.",
+        doc="How many threads read from remote storage.",
     )
     remote_log_storage_manager_class_name = string(
         "remote.log.storage.manager.class.name",
         None,
         NonEmpty(),
         update=READ_ONLY,
-        doc="Tiered storage: log storage manager class name.",
+        doc="Java class that stores segments remotely.",
     )
     remote_log_storage_manager_class_path = string(
         "remote.log.storage.manager.class.path",
         None,
         update=READ_ONLY,
-        doc="Tiered storage: log storage manager class path.",
+        doc="Where that Java class is loaded from.",
     )
     remote_log_storage_manager_impl_prefix = string(
         "remote.log.storage.manager.impl.prefix",
         "rsm.config.",
         NonEmpty(),
         update=READ_ONLY,
-        doc="Tiered storage: log storage manager impl prefix.",
+        doc="Configs with this prefix are handed to that Java class.",
     )
     remote_log_storage_system_enable = boolean(
-        "remote.log.storage.system.enable",
-        False,
-        update=READ_ONLY,
-        doc="Tiered storage: log storage system enable.",
+        "remote.log.storage.system.enable", False, update=READ_ONLY, doc="Use remote storage."
     )

@@ -9,79 +9,114 @@ class BrokerTlsConfigs(ConfigValues):
     """Broker configs of TLS."""
 
     ssl_allow_dn_changes = boolean(
-        "ssl.allow.dn.changes", False, importance=LOW, update=READ_ONLY, doc="TLS: allow dn changes."
+        "ssl.allow.dn.changes",
+        False,
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Let a new certificate have another distinguished name than the one it replaces.",
     )
     ssl_allow_san_changes = boolean(
-        "ssl.allow.san.changes", False, importance=LOW, update=READ_ONLY, doc="TLS: allow san changes."
+        "ssl.allow.san.changes",
+        False,
+        importance=LOW,
+        update=READ_ONLY,
+        doc="Let a new certificate have fewer alternative names than the one it replaces.",
     )
     ssl_cipher_suites = listing(
-        "ssl.cipher.suites", (), DistinctList(), update=PER_BROKER, doc="TLS: cipher suites."
+        "ssl.cipher.suites",
+        (),
+        DistinctList(),
+        update=PER_BROKER,
+        doc="The cipher suites that are allowed; empty for the default ones.",
     )
     ssl_client_auth = string(
         "ssl.client.auth",
         "none",
         OneOf(("required", "requested", "none")),
         update=PER_BROKER,
-        doc="TLS: client auth.",
+        doc="Whether clients have to show a certificate (required), may (requested) or need not (none).",
     )
     ssl_enabled_protocols = listing(
         "ssl.enabled.protocols",
         ("TLSv1.2", "TLSv1.3"),
         DistinctList(),
         update=PER_BROKER,
-        doc="TLS: enabled protocols.",
+        doc="The TLS versions that are allowed.",
     )
     ssl_endpoint_identification_algorithm = string(
         "ssl.endpoint.identification.algorithm",
         "https",
         importance=LOW,
         update=PER_BROKER,
-        doc="TLS: endpoint identification algorithm.",
+        doc="How the name of a server is compared with its certificate; empty for not at all.",
     )
     ssl_engine_factory_class = java_class(
-        "ssl.engine.factory.class", None, importance=LOW, update=PER_BROKER, doc="TLS: engine factory class."
+        "ssl.engine.factory.class",
+        None,
+        importance=LOW,
+        update=PER_BROKER,
+        doc="Java class that makes TLS engines.",
     )
-    ssl_key_password = password("ssl.key.password", update=PER_BROKER, doc="TLS: key password.")
+    ssl_key_password = password("ssl.key.password", update=PER_BROKER, doc="Password of the private key.")
     ssl_keymanager_algorithm = string(
-        "ssl.keymanager.algorithm", "SunX509", update=PER_BROKER, doc="TLS: keymanager algorithm."
+        "ssl.keymanager.algorithm",
+        "SunX509",
+        update=PER_BROKER,
+        doc="Java's name of the algorithm that chooses keys.",
     )
     ssl_keystore_certificate_chain = password(
-        "ssl.keystore.certificate.chain", update=PER_BROKER, doc="TLS: keystore certificate chain."
+        "ssl.keystore.certificate.chain",
+        update=PER_BROKER,
+        doc="This node's certificate and those it rests on, as PEM text.",
     )
-    ssl_keystore_key = password("ssl.keystore.key", update=PER_BROKER, doc="TLS: keystore key.")
+    ssl_keystore_key = password(
+        "ssl.keystore.key", update=PER_BROKER, doc="This node's private key, as PEM text."
+    )
     ssl_keystore_location = string(
-        "ssl.keystore.location", None, update=PER_BROKER, doc="TLS: keystore location."
+        "ssl.keystore.location",
+        None,
+        update=PER_BROKER,
+        doc="File with this node's private key and certificate.",
     )
-    ssl_keystore_password = password(
-        "ssl.keystore.password", update=PER_BROKER, doc="TLS: keystore password."
+    ssl_keystore_password = password("ssl.keystore.password", update=PER_BROKER, doc="Password of that file.")
+    ssl_keystore_type = string(
+        "ssl.keystore.type", "JKS", update=PER_BROKER, doc="Format of that file: JKS, PKCS12 or PEM."
     )
-    ssl_keystore_type = string("ssl.keystore.type", "JKS", update=PER_BROKER, doc="TLS: keystore type.")
     ssl_principal_mapping_rules = string(
         "ssl.principal.mapping.rules",
         "DEFAULT",
         importance=LOW,
         update=READ_ONLY,
-        doc="TLS: principal mapping rules.",
+        doc="Rules that make a user name of a certificate's distinguished name.",
     )
-    ssl_protocol = string("ssl.protocol", "TLSv1.3", update=PER_BROKER, doc="TLS: protocol.")
-    ssl_provider = string("ssl.provider", None, update=PER_BROKER, doc="TLS: provider.")
+    ssl_protocol = string("ssl.protocol", "TLSv1.3", update=PER_BROKER, doc="The TLS version to begin with.")
+    ssl_provider = string(
+        "ssl.provider", None, update=PER_BROKER, doc="Name of the Java security provider for TLS."
+    )
     ssl_secure_random_implementation = string(
         "ssl.secure.random.implementation",
         None,
         importance=LOW,
         update=PER_BROKER,
-        doc="TLS: secure random implementation.",
+        doc="Name of the Java source of randomness for TLS.",
     )
     ssl_trustmanager_algorithm = string(
-        "ssl.trustmanager.algorithm", "PKIX", update=PER_BROKER, doc="TLS: trustmanager algorithm."
+        "ssl.trustmanager.algorithm",
+        "PKIX",
+        update=PER_BROKER,
+        doc="Java's name of the algorithm that judges certificates.",
     )
     ssl_truststore_certificates = password(
-        "ssl.truststore.certificates", update=PER_BROKER, doc="TLS: truststore certificates."
+        "ssl.truststore.certificates",
+        update=PER_BROKER,
+        doc="The certificates that are trusted, as PEM text.",
     )
     ssl_truststore_location = string(
-        "ssl.truststore.location", None, update=PER_BROKER, doc="TLS: truststore location."
+        "ssl.truststore.location", None, update=PER_BROKER, doc="File with the certificates that are trusted."
     )
     ssl_truststore_password = password(
-        "ssl.truststore.password", update=PER_BROKER, doc="TLS: truststore password."
+        "ssl.truststore.password", update=PER_BROKER, doc="Password of that file."
     )
-    ssl_truststore_type = string("ssl.truststore.type", "JKS", update=PER_BROKER, doc="TLS: truststore type.")
+    ssl_truststore_type = string(
+        "ssl.truststore.type", "JKS", update=PER_BROKER, doc="Format of that file: JKS, PKCS12 or PEM."
+    )

@@ -13,37 +13,41 @@ class BrokerTopicConfigs(ConfigValues):
         None,
         importance=LOW,
         update=READ_ONLY,
-        doc="Plugin that may veto config changes.",
+        doc="Java class that may veto a change of configs.",
     )
     auto_create_topics_enable = boolean(
         "auto.create.topics.enable",
         True,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Create unknown topics on Metadata requests.",
+        doc="Create a topic when a client that allows it asks for one that does not exist.",
     )
     auto_leader_rebalance_enable = boolean(
         "auto.leader.rebalance.enable",
         True,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Controller periodically moves leadership back to preferred replica.",
+        doc="Hand leadership back to preferred replicas from time to time.",
     )
     create_topic_policy_class_name = java_class(
         "create.topic.policy.class.name",
         None,
         importance=LOW,
         update=READ_ONLY,
-        doc="Plugin that may veto topic creation.",
+        doc="Java class that may veto the creation of a topic.",
     )
     default_replication_factor = integer(
         "default.replication.factor",
         1,
         update=READ_ONLY,
-        doc="RF when CreateTopics says -1 and for auto-created topics.",
+        doc="How many replicas a topic has if its creator does not say.",
     )
     delete_topic_enable = boolean(
-        "delete.topic.enable", True, importance=HIGH, update=READ_ONLY, doc="False = DeleteTopics refused."
+        "delete.topic.enable",
+        True,
+        importance=HIGH,
+        update=READ_ONLY,
+        doc="Whether topics can be deleted at all.",
     )
     leader_imbalance_check_interval_seconds = long(
         "leader.imbalance.check.interval.seconds",
@@ -51,14 +55,14 @@ class BrokerTopicConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Period of preferred leader check.",
+        doc="How often the leaders are compared with the preferred ones.",
     )
     max_request_partition_size_limit = integer(
         "max.request.partition.size.limit",
         2000,
         Range(1),
         update=READ_ONLY,
-        doc="Cap for DescribeTopicPartitions.",
+        doc="How many partitions one answer to DescribeTopicPartitions holds.",
     )
     min_insync_replicas = integer(
         "min.insync.replicas",
@@ -66,17 +70,21 @@ class BrokerTopicConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="ISR size needed for acks=all.",
+        doc="How many replicas must have a record before a write with acks=all succeeds.",
     )
     num_partitions = integer(
-        "num.partitions", 1, Range(1), update=READ_ONLY, doc="Partitions when unspecified."
+        "num.partitions",
+        1,
+        Range(1),
+        update=READ_ONLY,
+        doc="How many partitions a topic has if its creator does not say.",
     )
     unclean_leader_election_enable = boolean(
         "unclean.leader.election.enable",
         False,
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="Allow a non in-sync leader.",
+        doc="Let a replica lead that may lack records, if no other is left; records can be lost.",
     )
     unclean_leader_election_interval_ms = long(
         "unclean.leader.election.interval.ms",
@@ -84,5 +92,5 @@ class BrokerTopicConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         internal=True,
-        doc="Internal: period of unclean election check.",
+        doc="How often partitions without a leader are looked for that may get one uncleanly.",
     )

@@ -14,7 +14,10 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Upper bound of server-side retry while a txn partition add is refused as concurrent.",
+        doc=(
+            "Longest time a broker retries on a producer's behalf while its last transaction is still "
+            "being completed."
+        ),
     )
     add_partitions_to_txn_retry_backoff_ms = integer(
         "add.partitions.to.txn.retry.backoff.ms",
@@ -22,7 +25,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="First pause of that retry.",
+        doc="First pause before such a retry.",
     )
     producer_id_expiration_check_interval_ms = integer(
         "producer.id.expiration.check.interval.ms",
@@ -31,7 +34,7 @@ class BrokerTransactionConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Period of producer state expiry.",
+        doc="How often producers are looked for that have been silent too long.",
     )
     producer_id_expiration_ms = integer(
         "producer.id.expiration.ms",
@@ -39,7 +42,10 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=CLUSTER_WIDE,
-        doc="Idle producer state is forgotten.",
+        doc=(
+            "How long a partition remembers a producer that writes nothing; its retries are recognised "
+            "only that long."
+        ),
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms = integer(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -47,7 +53,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Period of transaction timeout scan.",
+        doc="How often transactions are looked for that have run out of time.",
     )
     transaction_max_timeout_ms = integer(
         "transaction.max.timeout.ms",
@@ -55,14 +61,17 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Largest timeout a producer may ask.",
+        doc="Longest transaction timeout that a producer may ask for.",
     )
     transaction_partition_verification_enable = boolean(
         "transaction.partition.verification.enable",
         True,
         importance=LOW,
         update=CLUSTER_WIDE,
-        doc="Check with coordinator before first transactional append.",
+        doc=(
+            "Ask the coordinator before the first write of a transaction to a partition, so that none "
+            "is left hanging."
+        ),
     )
     transaction_remove_expired_transaction_cleanup_interval_ms = integer(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
@@ -70,7 +79,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Period of transactional id expiry.",
+        doc="How often transactional ids are looked for that nobody has used for long.",
     )
     transaction_state_log_load_buffer_size = integer(
         "transaction.state.log.load.buffer.size",
@@ -78,7 +87,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Read size when loading transactions.",
+        doc="How many bytes are read at a time when transactions are loaded from their topic.",
     )
     transaction_state_log_min_isr = integer(
         "transaction.state.log.min.isr",
@@ -86,7 +95,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Min.insync.replicas of __transaction_state.",
+        doc="The min.insync.replicas of `__transaction_state`.",
     )
     transaction_state_log_num_partitions = integer(
         "transaction.state.log.num.partitions",
@@ -94,7 +103,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Its partitions.",
+        doc="How many partitions `__transaction_state` is created with; it must not change later.",
     )
     transaction_state_log_replication_factor = short(
         "transaction.state.log.replication.factor",
@@ -102,7 +111,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Its RF.",
+        doc="How many replicas `__transaction_state` is created with.",
     )
     transaction_state_log_segment_bytes = integer(
         "transaction.state.log.segment.bytes",
@@ -110,14 +119,14 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Its segment size.",
+        doc="Segment size of `__transaction_state`; small segments load and compact faster.",
     )
     transaction_two_phase_commit_enable = boolean(
         "transaction.two.phase.commit.enable",
         False,
         importance=LOW,
         update=READ_ONLY,
-        doc="Allow 2PC participants.",
+        doc="Let producers take part in two-phase commits, which never time out.",
     )
     transactional_id_expiration_ms = integer(
         "transactional.id.expiration.ms",
@@ -125,5 +134,5 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Unused transactional ids are dropped.",
+        doc="How long a transactional id is remembered after its last use.",
     )

@@ -7,6 +7,13 @@ from ottla.metadata.configs.rules import DistinctList
 class ClientMetricsConfig(ConfigValues):
     """Configs of a client metrics subscription (KIP-714): which clients push which metrics how often."""
 
-    interval_ms = integer("interval.ms", 300_000, doc="Client telemetry push interval.")
-    match = listing("match", (), DistinctList(), doc="Client selectors for telemetry.")
-    metrics = listing("metrics", (), DistinctList(), doc="Metric name prefixes to push.")
+    interval_ms = integer("interval.ms", 300_000, doc="How often the clients push their metrics.")
+    match = listing(
+        "match",
+        (),
+        DistinctList(),
+        doc="Which clients push: NAME=PATTERN pairs that all have to fit; none for every client.",
+    )
+    metrics = listing(
+        "metrics", (), DistinctList(), doc="Prefixes of the metrics to push; empty for none, * for all."
+    )

@@ -12,111 +12,116 @@ class GroupConfig(ConfigValues):
         1000,
         Range(0),
         broker_key="group.consumer.assignment.interval.ms",
-        doc="Group override of assignment pause.",
+        doc="Shortest time between two assignments of this consumer group.",
     )
     consumer_heartbeat_interval_ms = integer(
         "consumer.heartbeat.interval.ms",
         5000,
         Range(1),
         broker_key="group.consumer.heartbeat.interval.ms",
-        doc="Group override of heartbeat interval.",
+        doc="How often members of this consumer group are told to send heartbeats.",
     )
     consumer_session_timeout_ms = integer(
         "consumer.session.timeout.ms",
         45_000,
         Range(1),
         broker_key="group.consumer.session.timeout.ms",
-        doc="Group override of session timeout.",
+        doc="How long a member of this consumer group may be silent before it is removed.",
     )
     share_assignment_interval_ms = integer(
         "share.assignment.interval.ms",
         1000,
         Range(0),
         broker_key="group.share.assignment.interval.ms",
-        doc="Group override of broker setting group.share.assignment.interval.ms.",
+        doc="Shortest time between two assignments of this share group.",
     )
     share_auto_offset_reset = string(
         "share.auto.offset.reset",
         "latest",
         OffsetReset(),
-        doc="Start of a new share partition: latest, earliest or by_duration.",
+        doc=(
+            "Where this share group begins to read: latest, earliest, or by_duration with a duration "
+            "back from now."
+        ),
     )
     share_delivery_count_limit = integer(
         "share.delivery.count.limit",
         5,
         Range(2),
         broker_key="group.share.delivery.count.limit",
-        doc="Group override of broker setting group.share.delivery.count.limit.",
+        doc="How often a record is delivered to this share group until it counts as undeliverable.",
     )
     share_heartbeat_interval_ms = integer(
         "share.heartbeat.interval.ms",
         5000,
         Range(1),
         broker_key="group.share.heartbeat.interval.ms",
-        doc="Group override of broker setting group.share.heartbeat.interval.ms.",
+        doc="How often members of this share group are told to send heartbeats.",
     )
     share_isolation_level = string(
         "share.isolation.level",
         "read_uncommitted",
         OneOf(("read_committed", "read_uncommitted")),
-        doc="Visibility of transactional records for share consumers.",
+        doc="Whether this share group gets records of transactions that are not committed.",
     )
     share_partition_max_record_locks = integer(
         "share.partition.max.record.locks",
         2000,
         Range(100),
         broker_key="group.share.partition.max.record.locks",
-        doc="Group override of broker setting group.share.partition.max.record.locks.",
+        doc="How many records of a partition may be out for delivery to this share group at a time.",
     )
     share_record_lock_duration_ms = integer(
         "share.record.lock.duration.ms",
         30_000,
         Range(1000),
         broker_key="group.share.record.lock.duration.ms",
-        doc="Group override of broker setting group.share.record.lock.duration.ms.",
+        doc="How long a record is lent to a member of this share group until another may get it.",
     )
     share_renew_acknowledge_enable = boolean(
-        "share.renew.acknowledge.enable", True, doc="Allow renewing locks."
+        "share.renew.acknowledge.enable",
+        True,
+        doc="Let members of this share group ask for more time with a record.",
     )
     share_session_timeout_ms = integer(
         "share.session.timeout.ms",
         45_000,
         Range(1),
         broker_key="group.share.session.timeout.ms",
-        doc="Group override of broker setting group.share.session.timeout.ms.",
+        doc="How long a member of this share group may be silent before it is removed.",
     )
     streams_assignment_interval_ms = integer(
         "streams.assignment.interval.ms",
         1000,
         Range(0),
         broker_key="group.streams.assignment.interval.ms",
-        doc="Group override of broker setting group.streams.assignment.interval.ms.",
+        doc="Shortest time between two assignments of this streams group.",
     )
     streams_heartbeat_interval_ms = integer(
         "streams.heartbeat.interval.ms",
         5000,
         Range(1),
         broker_key="group.streams.heartbeat.interval.ms",
-        doc="Group override of broker setting group.streams.heartbeat.interval.ms.",
+        doc="How often members of this streams group are told to send heartbeats.",
     )
     streams_initial_rebalance_delay_ms = integer(
         "streams.initial.rebalance.delay.ms",
         3000,
         Range(0),
         broker_key="group.streams.initial.rebalance.delay.ms",
-        doc="Group override of broker setting group.streams.initial.rebalance.delay.ms.",
+        doc="How long this streams group waits for more members before its first assignment.",
     )
     streams_num_standby_replicas = integer(
         "streams.num.standby.replicas",
         0,
         Range(0),
         broker_key="group.streams.num.standby.replicas",
-        doc="Group override of broker setting group.streams.num.standby.replicas.",
+        doc="How many standby copies each task of this streams group has.",
     )
     streams_session_timeout_ms = integer(
         "streams.session.timeout.ms",
         45_000,
         Range(1),
         broker_key="group.streams.session.timeout.ms",
-        doc="Group override of broker setting group.streams.session.timeout.ms.",
+        doc="How long a member of this streams group may be silent before it is removed.",
     )

@@ -9,13 +9,24 @@ class QuotaConfig(ConfigValues):
     """Quotas of users, clients and addresses. They are set by AlterClientQuotas, not by AlterConfigs."""
 
     connection_creation_rate = integer(
-        "connection_creation_rate", INT_MAX, Range(0), doc="Connections per second from an ip."
+        "connection_creation_rate",
+        INT_MAX,
+        Range(0),
+        doc="Connections a second that an address may open to one broker.",
     )
-    consumer_byte_rate = long("consumer_byte_rate", LONG_MAX, doc="Fetch bytes per second.")
+    consumer_byte_rate = long(
+        "consumer_byte_rate", LONG_MAX, doc="Bytes a second that a client may fetch from one broker."
+    )
     controller_mutation_rate = double(
-        "controller_mutation_rate", float(INT_MAX), doc="Partition mutations per second."
+        "controller_mutation_rate",
+        float(INT_MAX),
+        doc="Partitions a second that a client may create or delete.",
     )
-    producer_byte_rate = long("producer_byte_rate", LONG_MAX, doc="Produce bytes per second.")
+    producer_byte_rate = long(
+        "producer_byte_rate", LONG_MAX, doc="Bytes a second that a client may write to one broker."
+    )
     request_percentage = double(
-        "request_percentage", float(INT_MAX), doc="Share of request handling time in percent."
+        "request_percentage",
+        float(INT_MAX),
+        doc="Share of one broker's time that a client's requests may take, in percent of a thread.",
     )
