@@ -24,6 +24,14 @@ check: $(VENV)/.ready ## lint, check types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --config pyproject.toml
 
+.PHONY: fuzz
+fuzz: $(VENV)/.ready ## decode a million hostile frames
+	$(BIN)/python -m tests.fuzz.hostile_frames --frames 1000000
+
+.PHONY: bench-codec
+bench-codec: $(VENV)/.ready ## compare the codecs with those of other Python projects
+	$(BIN)/python -m benchmarks.codec
+
 .PHONY: format
 format: $(VENV)/.ready ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
