@@ -1,0 +1,132 @@
+"""AlterConfigs and IncrementalAlterConfigs. Whether a value is allowed is judged by
+`metadata.configs.alter`."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from ottla.metadata.configs.alter import (
+    MIN_ISR,
+    REPEATED_RESOURCE,
+    Change,
+    NewTexts,
+    Situation,
+    decide_changes,
+    decide_replacement,
+    find_repeated_resources,
+)
+from ottla.metadata.configs.errors import ChangeRefused
+from ottla.metadata.image import ConfigResource, ResourceType
+from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages import alter_configs, incremental_alter_configs
+from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from ottla.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from ottla.wire.metadata_records.configs import ConfigRecord
+from ottla.wire.metadata_records.partitions import ClearElrRecord
+
+Outcome = tuple[ConfigResource, Refusal | None]
+
+
+def decide_incremental_alter_configs(
+    view: ControllerView, ask: IncrementalAlterConfigsRequest
+) -> Decision[IncrementalAlterConfigsResponse]:
+    """Change single configs. Each resource stands for itself."""
+
+    def judge(index: int, resource: ConfigResource, situation: Situation) -> NewTexts:
+        changes = [
+            Change(config.name, config.config_operation, config.value)
+            for config in ask.resources[index].configs
+        ]
+        return decide_changes(resource, changes, view.image.configs.get(resource, {}), situation)
+
+    resources = [ConfigResource(one.resource_type, one.resource_name) for one in ask.resources]
+    outcomes, records = _judge_all(view, resources, judge)
+    responses = tuple(
+        incremental_alter_configs.AlterConfigsResourceResponse(
+            error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
+            error_message=None if refusal is None else refusal.message,
+            resource_type=resource.type,
+            resource_name=resource.name,
+        )
+        for resource, refusal in outcomes
+    )
+    reply = IncrementalAlterConfigsResponse(responses=responses)
+    return Decision(reply) if ask.validate_only else Decision(reply, records)
+
+
+def decide_alter_configs(view: ControllerView, ask: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
+    """Replace all configs of resources. Each resource stands for itself."""
+
+    def judge(index: int, resource: ConfigResource, situation: Situation) -> NewTexts:
+        wanted = [(config.name, config.value) for config in ask.resources[index].configs]
+        return decide_replacement(resource, wanted, view.image.configs.get(resource, {}), situation)
+
+    resources = [ConfigResource(one.resource_type, one.resource_name) for one in ask.resources]
+    outcomes, records = _judge_all(view, resources, judge)
+    responses = tuple(
+        alter_configs.AlterConfigsResourceResponse(
+            error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
+            error_message=None if refusal is None else refusal.message,
+            resource_type=resource.type,
+            resource_name=resource.name,
+        )
+        for resource, refusal in outcomes
+    )
+    reply = AlterConfigsResponse(responses=responses)
+    return Decision(reply) if ask.validate_only else Decision(reply, records)
+
+
+def _judge_all(
+    view: ControllerView,
+    resources: Sequence[ConfigResource],
+    judge: Callable[[int, ConfigResource, Situation], NewTexts],
+) -> tuple[list[Outcome], list[Any]]:
+    situation = Situation(view.configs, view.elr_enabled)
+    repeated = find_repeated_resources(resources)
+    outcomes: dict[ConfigResource, Refusal | None] = {}
+    records: list[Any] = []
+    for index, resource in enumerate(resources):
+        try:
+            _check_once(resource, repeated)
+            new_records = _records(view, resource, judge(index, resource, situation))
+            check_record_count(len(records) + len(new_records))
+        except ChangeRefused as refused:
+            outcomes[resource] = Refusal(refused.error_code, refused.message)
+        except Refusal as refusal:
+            outcomes[resource] = refusal
+        else:
+            outcomes[resource] = None
+            records += new_records
+    return list(outcomes.items()), records
+
+
+def _check_once(resource: ConfigResource, repeated: Collection[ConfigResource]) -> None:
+    if resource in repeated:
+        raise Refusal(ErrorCode.INVALID_REQUEST, REPEATED_RESOURCE)
+
+
+def _records(view: ControllerView, resource: ConfigResource, texts: NewTexts) -> list[Any]:
+    _check_exists(view, resource)
+    records: list[Any] = [
+        ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=text)
+        for name, text in texts.items()
+    ]
+    if MIN_ISR in texts and view.elr_enabled:
+        # Who is eligible to lead was decided by the old number, so it is forgotten.
+        is_topic = resource.type == ResourceType.TOPIC
+        records.append(ClearElrRecord(topic_name=resource.name if is_topic else ""))
+    return records
+
+
+def _check_exists(view: ControllerView, resource: ConfigResource) -> None:
+    if resource.type == ResourceType.TOPIC and resource.name not in view.image.topics.names:
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
+    if resource.type == ResourceType.BROKER and resource.name:
+        known = view.image.brokers.keys() | view.image.controllers.keys()
+        if int(resource.name) not in known:
+            raise Refusal(
+                ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {resource.name} is registered."
+            )

@@ -1,0 +1,81 @@
+"""DeleteTopics, by name or by id."""
+
+from collections import Counter
+from typing import Any
+
+from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from ottla.wire.metadata_records.topics import RemoveTopicRecord
+
+
+def decide_delete_topics(view: ControllerView, ask: DeleteTopicsRequest) -> Decision[DeleteTopicsResponse]:
+    """Delete topics. Each stands for itself; their logs go when the brokers have read the record."""
+    # Up to v5 topics are named in a list of their own.
+    wanted = (*ask.topics, *(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in ask.topic_names))
+    if not view.configs.node.delete_topic_enable:
+        return _refuse_all(wanted, Refusal(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled."))
+    times = Counter(_topic_of(view, topic) for topic in wanted)
+    results: dict[tuple[str | None, Uuid], DeletableTopicResult] = {}
+    records: list[Any] = []
+    for topic in wanted:
+        try:
+            topic_id = _find(view, topic)
+            _check_once(times[topic_id])
+        except Refusal as refusal:
+            results[topic.name, topic.topic_id] = _refused(topic, refusal)
+        else:
+            name = view.image.topics.by_id[topic_id].name
+            results[topic.name, topic.topic_id] = DeletableTopicResult(name=name, topic_id=topic_id)
+            records.append(RemoveTopicRecord(topic_id=topic_id))
+    try:
+        check_record_count(len(records))
+    except Refusal as refusal:
+        return _refuse_all(wanted, refusal)
+    return Decision(DeleteTopicsResponse(responses=tuple(results.values())), records)
+
+
+def _topic_of(view: ControllerView, topic: DeleteTopicState) -> Uuid | str:
+    """Return what tells topics apart, however they are called."""
+    if topic.name is None:
+        return topic.topic_id
+    return view.image.topics.names.get(topic.name, topic.name)
+
+
+def _find(view: ControllerView, topic: DeleteTopicState) -> Uuid:
+    if topic.name is None:
+        if topic.topic_id == ZERO_UUID:
+            raise Refusal(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        if topic.topic_id not in view.image.topics.by_id:
+            raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        return topic.topic_id
+    if topic.topic_id != ZERO_UUID:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "A topic is named by its name or by its id, not by both.")
+    topic_id = view.image.topics.names.get(topic.name)
+    if topic_id is None:
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic.name}' does not exist.")
+    return topic_id
+
+
+def _check_once(times: int) -> None:
+    if times > 1:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "The topic is to be deleted more than once.")
+
+
+def _refused(topic: DeleteTopicState, refusal: Refusal) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_code=refusal.error_code,
+        error_message=refusal.message,
+    )
+
+
+def _refuse_all(topics: tuple[DeleteTopicState, ...], refusal: Refusal) -> Decision[DeleteTopicsResponse]:
+    return Decision(DeleteTopicsResponse(responses=tuple(_refused(topic, refusal) for topic in topics)))
