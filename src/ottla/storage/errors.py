@@ -41,6 +41,15 @@ class OffsetOutOfRange(StorageError):
         self.log_end_offset = log_end_offset
 
 
+class OffsetOverflow(StorageError):
+    """A batch does not fit into its segment: its offset is more than 2^31 - 1 above the base offset."""
+
+    def __init__(self, base_offset: int, offset: int) -> None:
+        super().__init__(f"offset {offset} does not fit into the segment at {base_offset}")
+        self.base_offset = base_offset
+        self.offset = offset
+
+
 class LogDirectoryOffline(StorageError):
     """A log directory failed and is not touched any more before a restart."""
 

@@ -16,7 +16,9 @@ from ottla.model.ids import Offset, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.storage import partition_metadata
 from ottla.storage.checkpoints import LEADER_EPOCH_FILE, EpochEntry, decode_epoch_checkpoint
+from ottla.storage.compaction.split import split_on_disk
 from ottla.storage.config import LogConfig
+from ottla.storage.errors import OffsetOverflow
 from ottla.storage.file_errors import CorruptFile
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.leftovers import SegmentFiles, settle_leftovers
@@ -49,7 +51,13 @@ class LoadRequest(NamedTuple):
 def load_log(volume: Volume, request: LoadRequest, buffer: Buffer | None = None) -> Log:
     """Load the log of a partition. Raises `LogDirectoryOffline` if the disk fails."""
     try:
-        return _Loader(volume, request, buffer or Buffer()).load()
+        while True:
+            try:
+                return _Loader(volume, request, buffer or Buffer()).load()
+            except OffsetOverflow as overflow:
+                # Each time one segment fewer has to be split. What was recovered before stays recovered.
+                base_offset = Offset(overflow.base_offset)
+                split_on_disk(volume.disk, request.path, base_offset, request.config.index_interval_bytes)
     except DiskError as error:
         raise volume.fail(error) from error
 
@@ -142,6 +150,10 @@ class _Loader:
         return kept
 
     def _needs_recovery(self, segment: Segment, end: Offset | None) -> bool:
+        is_active = end is None
+        if is_active and segment.size == 0 and segment.offset_bytes_saved == segment.time_bytes_saved == 0:
+            # Just started. It gets index files when there is something in them.
+            return False
         if not self.request.is_clean and (end is None or end > self.request.recovery_point):
             return True
         if segment.base_offset not in self.files[FileKind.OFFSET_INDEX]:

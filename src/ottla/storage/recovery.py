@@ -26,6 +26,7 @@ from ottla.records.batch import (
     iter_batches,
 )
 from ottla.records.errors import RecordsError
+from ottla.storage.errors import OffsetOverflow
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.producer_state import ProducerState
 from ottla.storage.replay import aborted_transaction_of, replay_batch
@@ -96,7 +97,7 @@ def recover_segment(
 ) -> RecoveredSegment:
     """Read all of a segment, let `state` and `epochs` take notice of its batches, and make its indexes.
 
-    `state` must be the one at the base offset.
+    `state` must be the one at the base offset. Raises `OffsetOverflow` if the segment has to be split before.
     """
     recovered = RecoveredSegment(base_offset)
     while True:
@@ -104,11 +105,14 @@ def recover_segment(
         filled = file.read_into(position, buffer.view[: size - position])
         wanted = _recover_piece(recovered, buffer.view[:filled], index_interval_bytes, state, epochs)
         if wanted == 0 or position + filled >= size or recovered.valid_bytes + wanted > size:
+            # The last entry covers the batches since the last interval. Whoever looks for a time later goes
+            # by it, and so does retention.
+            _add_time_entry(recovered)
             return recovered
         buffer.fit(wanted)
 
 
-def _recover_piece(
+def _recover_piece(  # noqa: C901 - one loop over all batches of a disk; calls would double its time
     recovered: RecoveredSegment,
     view: memoryview,
     index_interval_bytes: int,
@@ -145,11 +149,12 @@ def _recover_piece(
             length < _LENGTH_MIN
             or base_offset < next_offset
             or last_delta < 0
-            or last_offset - base_offset_of_segment > _RELATIVE_OFFSET_MAX
             or crc32c(view[at + 21 : end]) != crc
         ):
             wanted = 0
             break
+        if last_offset - base_offset_of_segment > _RELATIVE_OFFSET_MAX:
+            raise OffsetOverflow(base_offset_of_segment, last_offset)
         if max_timestamp > max_timestamp_so_far:
             max_timestamp_so_far = max_timestamp
             recovered.largest = TimestampOffset(max_timestamp, Offset(last_offset))
@@ -190,9 +195,13 @@ def _recover_piece(
 def _add_entries(recovered: RecoveredSegment, last_offset: int, position: int) -> None:
     base_offset = recovered.base_offset
     recovered.offset_entries += _OFFSET_ENTRY.pack(last_offset - base_offset, position)
+    _add_time_entry(recovered)
+
+
+def _add_time_entry(recovered: RecoveredSegment) -> None:
     timestamp_ms, offset = recovered.largest
     if timestamp_ms > recovered.last_indexed_timestamp:
-        recovered.time_entries += _TIME_ENTRY.pack(timestamp_ms, offset - base_offset)
+        recovered.time_entries += _TIME_ENTRY.pack(timestamp_ms, offset - recovered.base_offset)
         recovered.last_indexed_timestamp = timestamp_ms
 
 
@@ -227,6 +236,8 @@ def _find_legacy_message(view: memoryview) -> BatchView | None:
 
 def _note_legacy(recovered: RecoveredSegment, message: BatchView, index_interval_bytes: int) -> None:
     offset = Offset(message.base_offset)
+    if offset - recovered.base_offset > _RELATIVE_OFFSET_MAX:
+        raise OffsetOverflow(recovered.base_offset, offset)
     if message.max_timestamp > recovered.largest.timestamp_ms:
         recovered.largest = TimestampOffset(message.max_timestamp, offset)
     if recovered.valid_bytes == 0:

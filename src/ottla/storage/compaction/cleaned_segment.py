@@ -8,21 +8,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.model.ids import NO_TIMESTAMP, FilePosition, Offset
-from ottla.storage.errors import StorageError
+from ottla.storage.errors import OffsetOverflow
 from ottla.storage.names import SEGMENT_KINDS, FileKind, FileState, segment_file_name
 from ottla.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.transaction_index import AbortedTransaction, encode_transaction_index
 from ottla.world.disk import Buffer, Disk, DiskError, Reason
-
-
-class OffsetOverflow(StorageError):
-    """A batch does not fit into a segment: its offset is more than 2^31 - 1 above the base offset."""
-
-    def __init__(self, base_offset: Offset, offset: int) -> None:
-        super().__init__(f"offset {offset} does not fit into the segment at {base_offset}")
-        self.base_offset = base_offset
-        self.offset = offset
 
 
 class WrittenBatch(NamedTuple):
@@ -81,8 +72,13 @@ class CleanedSegmentWriter:
             self._pieces = []
         return added_bytes
 
-    def finish(self, aborted: list[AbortedTransaction], modified_ms: int) -> CleanedSegment:
-        """Complete all files and make them survive a power cut."""
+    def finish(
+        self, aborted: list[AbortedTransaction], modified_ms: int, *, replaces_transaction_index: bool
+    ) -> CleanedSegment:
+        """Complete all files and make them survive a power cut.
+
+        A transaction index without entries is only written where it has to take the place of an older one.
+        """
         self.write_out()
         self._times.maybe_append(self._largest_timestamp_ms, self._largest_offset)
         self._file.sync()
@@ -91,7 +87,7 @@ class CleanedSegmentWriter:
             FileKind.OFFSET_INDEX: self._offsets.entries,
             FileKind.TIME_INDEX: self._times.entries,
         }
-        if aborted:
+        if aborted or replaces_transaction_index:
             contents[FileKind.TRANSACTION_INDEX] = encode_transaction_index(aborted)
         for kind, content in contents.items():
             self._write_file(kind, content)

@@ -135,7 +135,11 @@ def _clean_group(
             for chunk in read_chunks(segment, chunk_bytes=chunk_bytes):
                 written_bytes = _clean_chunk(chunk, segment, cleaner, writer)
                 yield Progress(chunk.size_bytes, written_bytes)
-        cleaned = writer.finish(cleaner.transactions.take_retained(), group[-1].modified_ms)
+        cleaned = writer.finish(
+            cleaner.transactions.take_retained(),
+            group[-1].modified_ms,
+            replaces_transaction_index=group[0].has_aborted,
+        )
         is_complete = True
     finally:
         if not is_complete:

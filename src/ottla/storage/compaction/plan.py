@@ -44,6 +44,7 @@ def _source(log: Log, segment: Segment) -> SourceSegment:
         segment.size,
         segment.offset_bytes_saved,
         segment.time_bytes_saved,
+        segment.has_aborted,
         segment.modified_ms,
     )
 

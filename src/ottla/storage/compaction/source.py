@@ -37,6 +37,7 @@ class SourceSegment(NamedTuple):
     size_bytes: int
     offset_index_bytes: int
     time_index_bytes: int
+    has_aborted: bool
     modified_ms: int
 
 

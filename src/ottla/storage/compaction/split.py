@@ -24,8 +24,10 @@ from ottla.storage.compaction.source import (
     SourceSegment,
     read_chunks,
 )
+from ottla.storage.compaction.swap import stage_swap
+from ottla.storage.names import SEGMENT_KINDS, FileKind, segment_file_name
 from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
-from ottla.storage.transaction_index import AbortedTransaction
+from ottla.storage.transaction_index import AbortedTransaction, decode_transaction_index
 from ottla.world.disk import Disk
 
 
@@ -58,7 +60,11 @@ def split_segment(
             yield Progress(chunk.size_bytes, written_bytes + writers[-1].write_out())
         ends = [*(writer.base_offset for writer in writers[1:]), None]
         parts = tuple(
-            writer.finish(_within(aborted, writer.base_offset, end), segment.modified_ms)
+            writer.finish(
+                _within(aborted, writer.base_offset, end),
+                segment.modified_ms,
+                replaces_transaction_index=segment.has_aborted and writer is writers[0],
+            )
             for writer, end in zip(writers, ends, strict=True)
         )
         is_complete = True
@@ -68,6 +74,27 @@ def split_segment(
                 writer.abandon()
     assert sum(part.size_bytes for part in parts) == segment.size_bytes, "every batch is in one of the parts"
     yield parts
+
+
+def split_on_disk(disk: Disk, directory: str, base_offset: Offset, index_interval_bytes: int) -> None:
+    """Split a segment of a log that is not loaded, as far as `.swap` files. The next load does the rest."""
+    paths = {kind: f"{directory}/{segment_file_name(base_offset, kind)}" for kind in SEGMENT_KINDS}
+    file = disk.open(paths[FileKind.LOG])
+    aborted: list[AbortedTransaction] = []
+    has_aborted = disk.exists(paths[FileKind.TRANSACTION_INDEX])
+    if has_aborted:
+        content = disk.read_file(paths[FileKind.TRANSACTION_INDEX])
+        aborted = decode_transaction_index(content, base_offset)
+    modified_ms = next(
+        entry.modified_ms
+        for entry in disk.list(directory)
+        if entry.name == segment_file_name(base_offset, FileKind.LOG)
+    )
+    segment = SourceSegment(base_offset, file, file.size(), 0, 0, has_aborted, modified_ms)
+    for step in split_segment(segment, aborted, disk, directory, index_interval_bytes):
+        if not isinstance(step, Progress):
+            stage_swap(disk, directory, step)
+    file.close()
 
 
 def _written(batch: PlacedBatch | PlacedMessage) -> WrittenBatch:

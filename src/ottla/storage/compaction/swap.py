@@ -1,18 +1,21 @@
 """Putting cleaned segments in the place of those they were made from. A crash leaves one or the other.
 
-    1  stage_swap        .cleaned becomes .swap            any thread; synced
-    2  replace_segments  the originals become .deleted     the log's thread; the log uses the .swap files now
-    3                    the directory is synced           any thread
-    4  finish_swap       .swap becomes the plain name      the log's thread
+    1  stage_swap        .cleaned becomes .swap; synced         any thread
+    2  replace_segments  the old log files become .deleted,     the log's thread
+                         and the log uses the .swap files
+    3                    the directory is synced                any thread
+    4  finish_swap       .swap becomes the plain name, and      the log's thread
+                         the old indexes go
 
 A start that finds `.cleaned` files removes them, and with them every `.swap` file at or above the lowest of
 them: then step 1 was not over, and the originals are all there. Else it finishes the swap for each `.swap`
 file it finds: it removes the originals that lie in its range and renames it.
 
-Step 3 is why a swap takes more than one call. If the names of step 4 survived a power cut and those of step 2
-did not, an original would lie beside the segment that replaces it, and nothing would tell. In the thread of
-the log a sync of the directory would hold up every partition of the node, so it is left to the worker that
-did the cleaning, and the log reads from the `.swap` files meanwhile.
+A power cut may keep any of the names that changed since the last sync, and lose any. Hence step 3: if a name
+of step 4 survived and one of step 2 did not, an original would lie beside the segment that replaces it. And
+hence the old indexes stay until step 4: an original that comes back without its transaction index would show
+aborted records. In the log's thread a sync would hold up every partition of the node, so it is left to the
+worker that did the cleaning, and the log reads from the `.swap` files meanwhile.
 """
 
 from collections.abc import Sequence
@@ -20,17 +23,21 @@ from typing import NamedTuple
 
 from ottla.model.ids import Offset
 from ottla.storage.compaction.cleaned_segment import CleanedSegment
+from ottla.storage.deletion import Deletion, not_found_is_fine
 from ottla.storage.log import Log
-from ottla.storage.names import FileKind, FileState, segment_file_name
+from ottla.storage.names import SEGMENT_KINDS, FileKind, FileState, segment_file_name
 from ottla.storage.segment import Segment
 from ottla.world.disk import Disk, DiskError
 
 
 class Replacement(NamedTuple):
-    """Segments that took the place of others, whose files are to be removed after a while."""
+    """Segments that took the place of others."""
 
-    replaced: tuple[Segment, ...]
     cleaned: tuple[Segment, ...]
+    # Base offsets of the segments that are gone, where no new one starts.
+    vanished: tuple[Offset, ...]
+    # The old files, which fetches may still be reading from.
+    deletion: Deletion
 
 
 def stage_swap(disk: Disk, directory: str, cleaned: Sequence[CleanedSegment]) -> None:
@@ -77,34 +84,34 @@ def replace_segments(
     log.volume.check()
     start = next((at for at, segment in enumerate(log.segments) if segment.base_offset == replaced[0]), -1)
     old = log.segments[start : start + len(replaced)] if start >= 0 else []
-    is_active = bool(old) and old[-1] is log.active_segment
-    if [segment.base_offset for segment in old] != list(replaced) or is_active:
+    if [segment.base_offset for segment in old] != list(replaced) or old[-1] is log.active_segment:
         return None
+    starts = {segment.base_offset for segment in cleaned}
+    vanished = tuple(offset for offset in replaced if offset not in starts)
     try:
-        for segment in old:
-            segment.rename(FileState.DELETED)
-        _drop_snapshots(log, cleaned, replaced)
+        paths = [_retire(segment) for segment in old]
+        for offset in vanished:
+            # Producer snapshots lie where segments start. Elsewhere the next start would drop them.
+            snapshot = f"{log.path}/{segment_file_name(offset, FileKind.PRODUCER_SNAPSHOT)}"
+            with not_found_is_fine():
+                log.volume.disk.rename(snapshot, snapshot + FileState.DELETED.value)
+                paths.append(snapshot + FileState.DELETED.value)
     except DiskError as error:
         raise log.volume.fail(error) from error
     new = [_open_staged(log, segment) for segment in cleaned]
     log.segments[start : start + len(replaced)] = new
     log.end_position = (Offset(-1), None, 0)
-    return Replacement(tuple(old), tuple(new))
+    handles = tuple(segment.file for segment in old)
+    return Replacement(tuple(new), vanished, Deletion(tuple(paths), handles, log.config.file_delete_delay_ms))
 
 
-def finish_swap(log: Log, replacement: Replacement) -> None:
-    """Give the new segments their plain names, once the directory was synced after `replace_segments`.
-
-    A segment that has left the log again meanwhile is left alone.
-    """
-    log.volume.check()
-    try:
-        for segment in replacement.cleaned:
-            if segment in log.segments:
-                segment.rename(FileState.CURRENT)
-    except DiskError as error:
-        raise log.volume.fail(error) from error
-    log.has_unsynced_names = True
+def _retire(segment: Segment) -> str:
+    """Rename the log file of an old segment, but not its indexes. Returns the new path."""
+    path = segment.file.path + FileState.DELETED.value
+    segment.volume.disk.rename(segment.file.path, path)
+    segment.file.path = path
+    segment.volume.index_cache.forget(segment)
+    return path
 
 
 def _open_staged(log: Log, cleaned: CleanedSegment) -> Segment:
@@ -121,11 +128,21 @@ def _open_staged(log: Log, cleaned: CleanedSegment) -> Segment:
     )
 
 
-def _drop_snapshots(log: Log, cleaned: Sequence[CleanedSegment], replaced: Sequence[Offset]) -> None:
-    """Producer snapshots lie where segments start. Where none does any more, a start would drop them."""
-    starts = {segment.base_offset for segment in cleaned}
+def finish_swap(log: Log, replacement: Replacement) -> None:
+    """Give the new segments their plain names, once the directory was synced after `replace_segments`.
+
+    A segment that has left the log again meanwhile is left alone.
+    """
+    log.volume.check()
     disk = log.volume.disk
-    for offset in replaced:
-        path = f"{log.path}/{segment_file_name(offset, FileKind.PRODUCER_SNAPSHOT)}"
-        if offset not in starts and disk.exists(path):
-            disk.rename(path, path + FileState.DELETED.value)
+    try:
+        for offset in replacement.vanished:
+            for kind in SEGMENT_KINDS[1:]:
+                with not_found_is_fine():
+                    disk.remove(f"{log.path}/{segment_file_name(offset, kind)}")
+        for segment in replacement.cleaned:
+            if segment in log.segments:
+                segment.rename(FileState.CURRENT)
+    except DiskError as error:
+        raise log.volume.fail(error) from error
+    log.has_unsynced_names = True

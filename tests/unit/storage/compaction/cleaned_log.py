@@ -81,7 +81,9 @@ class LogUnderTest:
             if batches:
                 file.write(0, batches)
             size_bytes = file.size()
-            sources.append(SourceSegment(Offset(base_offset), file, size_bytes, 0, 0, NOW_MS - 1_000_000))
+            sources.append(
+                SourceSegment(Offset(base_offset), file, size_bytes, 0, 0, False, NOW_MS - 1_000_000)
+            )
         return CleaningTask(
             directory=DIRECTORY,
             config=self.config,

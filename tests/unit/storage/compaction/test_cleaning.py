@@ -15,10 +15,10 @@ from tests.unit.storage.compaction.cleaned_log import (
 from ottla.model.ids import NO_TIMESTAMP
 from ottla.records.attributes import Codec
 from ottla.records.errors import CorruptBatch
-from ottla.storage.compaction.cleaned_segment import OffsetOverflow
 from ottla.storage.compaction.cleaning import clean
 from ottla.storage.compaction.offset_map import ENTRY_BYTES
 from ottla.storage.config import LogConfig
+from ottla.storage.errors import OffsetOverflow
 from ottla.storage.names import FileKind
 
 CODECS = list(Codec)
