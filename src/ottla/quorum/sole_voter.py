@@ -60,6 +60,11 @@ class SoleVoter:
         self.epoch = max(self._remembered_epoch(), log.leader_epochs.latest, loaded.snapshot_id.epoch) + 1
 
     @property
+    def kraft_version(self) -> int:
+        """The level of kraft.version."""
+        return self.quorum.kraft_version
+
+    @property
     def log_end_offset(self) -> Offset:
         """Where the next record will lie."""
         return self.log.log_end_offset

@@ -36,6 +36,10 @@ class RecordWriter(Protocol):
         """The epoch that new records belong to."""
 
     @property
+    def kraft_version(self) -> int:
+        """The level of kraft.version."""
+
+    @property
     def log_end_offset(self) -> Offset:
         """Where the next record will lie."""
 
@@ -102,7 +106,13 @@ class Controller:
             self._overrides = overrides
             self._configs = self._configs.with_dynamic(*overrides)
         return ControllerView(
-            image, self._writer.log_end_offset, now_ms, self.settings, self._configs, self._random
+            image,
+            self._writer.log_end_offset,
+            now_ms,
+            self.settings,
+            self._configs,
+            self._random,
+            self._writer.kraft_version,
         )
 
     def append(self, records: Sequence[Any], now_ms: int) -> None:

@@ -61,6 +61,8 @@ class ControllerView(NamedTuple):
     configs: EffectiveConfigs
     """What holds on the controller's own node, and so for topics without overrides."""
     random: Randomness
+    kraft_version: int
+    """The level of kraft.version, which the image does not have."""
 
     @property
     def metadata_version(self) -> int:

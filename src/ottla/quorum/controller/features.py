@@ -1,0 +1,115 @@
+"""UpdateFeatures: the cluster agrees on another level of a feature. All updates of a request or none."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ottla.metadata.features import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED,
+    UNSUPPORTED,
+    LevelRange,
+    find_unmet_need,
+    loses_metadata,
+)
+from ottla.quorum.controller.decision import ControllerView, Decision, Refusal
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from ottla.wire.metadata_records.features import FeatureLevelRecord
+
+_UPGRADE: Final = 1
+_SAFE_DOWNGRADE: Final = 2
+_UNSAFE_DOWNGRADE: Final = 3
+
+
+def decide_update_features(
+    view: ControllerView, ask: UpdateFeaturesRequest
+) -> Decision[UpdateFeaturesResponse]:
+    """Set levels of features, if every node supports them."""
+    updates = {update.feature: update for update in ask.feature_updates}
+    levels = {**view.image.features, METADATA_VERSION: view.metadata_version}
+    proposed = {**levels, **{name: update.max_version_level for name, update in updates.items()}}
+    records: list[Any] = []
+    for name, update in updates.items():
+        try:
+            records += _update(view, update, levels.get(name, 0), proposed)
+        except Refusal as refusal:
+            return Decision(
+                UpdateFeaturesResponse(error_code=refusal.error_code, error_message=refusal.message)
+            )
+    results = tuple(UpdatableFeatureResult(feature=name, error_message=None) for name in updates)
+    reply = UpdateFeaturesResponse(error_message=None, results=results)
+    return Decision(reply) if ask.validate_only else Decision(reply, records)
+
+
+def _update(
+    view: ControllerView, update: FeatureUpdateKey, old: int, proposed: Mapping[str, int]
+) -> list[Any]:
+    name, new = update.feature, update.max_version_level
+    # Version 0 of the request only says that a downgrade is allowed.
+    kind = _SAFE_DOWNGRADE if update.allow_downgrade else update.upgrade_type
+    if kind not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):
+        raise _invalid(name, new, f"The upgrade type {kind} is not known.")
+    if new < 0:
+        raise _invalid(name, new, "A feature version cannot be less than 0.")
+    _check_supported(view, name, new)
+    if name == KRAFT_VERSION:
+        old = view.kraft_version
+    if new < old and kind == _UPGRADE:
+        raise _invalid(name, new, "Going down needs the upgrade type of a safe or an unsafe downgrade.")
+    if new > old and kind != _UPGRADE:
+        raise _invalid(name, new, "Can't downgrade to a newer version.")
+    if name == KRAFT_VERSION:
+        if new != old:
+            raise _invalid(name, new, "The voters of this quorum cannot be made static or dynamic.")
+        return []
+    if name == METADATA_VERSION:
+        _check_metadata_version(old, new, kind)
+    else:
+        unmet = find_unmet_need(name, new, proposed)
+        if unmet is not None:
+            raise _invalid(name, new, f"It depends on {unmet[0]} level {unmet[1]}.")
+    return [FeatureLevelRecord(name=name, feature_level=new)]
+
+
+def _check_supported(view: ControllerView, name: str, level: int) -> None:
+    if level not in SUPPORTED.get(name, UNSUPPORTED):
+        raise _invalid(name, level, f"Local controller {view.settings.node_id} does not support it.")
+    for broker in view.image.brokers.values():
+        if level not in _range_of(broker.features, name):
+            raise _invalid(name, level, f"Broker {broker.broker_id} does not support it.")
+    for controller in view.image.controllers.values():
+        if level not in _range_of(controller.features, name):
+            raise _invalid(name, level, f"Controller {controller.controller_id} does not support it.")
+
+
+def _range_of(features: tuple[Any, ...], name: str) -> LevelRange:
+    for feature in features:
+        if feature.name == name:
+            return LevelRange(feature.min_supported_version, feature.max_supported_version)
+    return UNSUPPORTED
+
+
+def _check_metadata_version(old: int, new: int, kind: int) -> None:
+    if new >= old or not loses_metadata(old, new):
+        return
+    reason = (
+        "An unsafe downgrade is not supported."
+        if kind == _UNSAFE_DOWNGRADE
+        else "It might delete metadata that the older version cannot express."
+    )
+    raise Refusal(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Unsupported metadata.version downgrade from {old} to {new}. {reason}",
+    )
+
+
+def _invalid(name: str, level: int, reason: str) -> Refusal:
+    return Refusal(
+        ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. {reason}"
+    )
