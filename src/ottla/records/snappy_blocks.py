@@ -37,7 +37,7 @@ def decompress_snappy(data: bytes | memoryview, limit_bytes: int) -> bytes:
     """Decompress either form into at most `limit_bytes`."""
     view = memoryview(data)
     if bytes(view[: len(_MAGIC)]) != _MAGIC:
-        return _decompress_block(view, limit_bytes)
+        return _decompress_block(view, 0, limit_bytes)
     if len(view) < len(_HEADER):
         raise CorruptCompression("snappy", "cut off within the header")
     version: int = _LENGTH.unpack_from(view, len(_MAGIC))[0]
@@ -53,18 +53,19 @@ def decompress_snappy(data: bytes | memoryview, limit_bytes: int) -> bytes:
         position += _LENGTH.size
         if not 0 < length <= len(view) - position:
             raise CorruptCompression("snappy", f"a block of {length} bytes, {len(view) - position} are left")
-        block = _decompress_block(view[position : position + length], limit_bytes - total)
+        block = _decompress_block(view[position : position + length], total, limit_bytes)
         total += len(block)
         parts.append(block)
         position += length
     return b"".join(parts)
 
 
-def _decompress_block(block: memoryview, limit_bytes: int) -> bytes:
+def _decompress_block(block: memoryview, before_bytes: int, limit_bytes: int) -> bytes:
+    """Decompress a raw block, which may only bring the total from `before_bytes` up to the limit."""
     size = _decompressed_size(block)
     if size > len(block) * _EXPANSION_MAX:
         raise CorruptCompression("snappy", f"{len(block)} bytes cannot hold the {size} they declare")
-    if size > limit_bytes:
+    if before_bytes + size > limit_bytes:
         raise DecompressionTooLarge("snappy", limit_bytes)
     try:
         return bytes(snappy.decompress_raw(block))
