@@ -25,6 +25,8 @@ class LoadedLog(NamedTuple):
     snapshot_id: SnapshotId
     quorum: VoterHistory
     logged_voters: VoterHistory
+    tail_bytes: int
+    """How much the log has after the snapshot."""
 
 
 def load_metadata(log: Log, snapshots: Snapshots) -> LoadedLog:
@@ -45,13 +47,14 @@ def load_metadata(log: Log, snapshots: Snapshots) -> LoadedLog:
             f"the newest snapshot ends at {snapshot_id.end_offset}, but the metadata log goes from "
             f"{log.log_start_offset} to {log.log_end_offset}"
         )
-    logged = _feed(log, snapshot_id.end_offset, loader)
-    return LoadedLog(loader, snapshot_id, quorum.after(logged.records()), logged)
+    logged, tail_bytes = _feed(log, snapshot_id.end_offset, loader)
+    return LoadedLog(loader, snapshot_id, quorum.after(logged.records()), logged, tail_bytes)
 
 
-def _feed(log: Log, offset: Offset, loader: MetadataLoader) -> VoterHistory:
-    """Feed the batches from `offset` on. Returns what their control records say about the quorum."""
+def _feed(log: Log, offset: Offset, loader: MetadataLoader) -> tuple[VoterHistory, int]:
+    """Feed the batches from `offset` on. Returns what they say about the quorum, and their size."""
     quorum = VoterHistory()
+    size_bytes = 0
     while offset < log.log_end_offset:
         chunk = log.read(offset, _READ_BYTES, ReadLimit.LOG_END).read()
         for raw in iter_batches(memoryview(chunk)):
@@ -65,4 +68,5 @@ def _feed(log: Log, offset: Offset, loader: MetadataLoader) -> VoterHistory:
             else:
                 loader.feed(batch.records, batch.position)
             offset = Offset(batch.position.offset + 1)
-    return quorum
+            size_bytes += raw.size_bytes
+    return quorum, size_bytes

@@ -5,13 +5,14 @@ its directory and it can take over Apache Kafka's. It begins a new epoch wheneve
 `quorum-state` before it uses it, and appends a LEADER_CHANGE as the first record of it. A record is committed
 when it is synced: there is nobody else to wait for.
 
-Whoever drives it syncs the log, in this thread (`flush`) or another one (`log.start_flush`, `synced`).
+Whoever drives it syncs the log: in this thread by `flush`, or in another one, whereupon `synced` is called.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ottla.metadata.errors import MetadataError
+from ottla.metadata.image import Position
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.model.uuid import Uuid
 from ottla.quorum.batches import BATCH_BYTES_MAX, encode_batch, encode_control_batch
@@ -21,7 +22,6 @@ from ottla.quorum.quorum_state import QuorumState, decode_quorum_state, encode_q
 from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT
 from ottla.quorum.voters import STATIC, Endpoint, VoterHistory, voter
 from ottla.storage.append_info import AppendOrigin
-from ottla.storage.flush import FlushTicket
 from ottla.storage.log import Log
 from ottla.wire.control_records import LeaderChangeMessage, LeaderChangeVoter
 from ottla.world.disk import Disk
@@ -43,6 +43,10 @@ class VoterIdentity(NamedTuple):
     endpoint: Endpoint
 
 
+def _nobody(*_: object) -> None:
+    """Stand for somebody who is not there yet."""
+
+
 class SoleVoter:
     """The leader, and only member, of a quorum."""
 
@@ -52,7 +56,10 @@ class SoleVoter:
         """`static_voters` are the voters that the config names; they count only with kraft.version 0."""
         self._disk = disk
         self._me = me
-        self._commit_listener: Callable[[Offset], None] | None = None
+        self._commit_listener: Callable[[Offset], None] = _nobody
+        self.request_sync: Callable[[], None] = _nobody
+        """Called after each append. Whoever syncs in another thread sets it."""
+        self.appended_bytes = 0
         self.log = log
         self.quorum = loaded.quorum
         self._check_voters(static_voters)
@@ -78,8 +85,11 @@ class SoleVoter:
         """Call `listener` with the offset of the last committed record whenever it has moved."""
         self._commit_listener = listener
 
-    def become_leader(self, now_ms: int) -> None:
-        """Begin the new epoch. When this returns it is on disk, with everything the log had before."""
+    def become_leader(self, now_ms: int) -> Position:
+        """Begin the new epoch. When this returns it is on disk, with everything the log had before.
+
+        Returns where the last record of the change lies.
+        """
         state = QuorumState(leader_id=self._me.node_id, leader_epoch=self.epoch)
         content = encode_quorum_state(state, self.quorum.kraft_version)
         self._disk.write_file_atomically(self._state_path, content)
@@ -89,6 +99,7 @@ class SoleVoter:
         self.append(encode_control_batch(control, self.log_end_offset, self.epoch, now_ms), now_ms)
         self.quorum = self.quorum.after(control)
         self.flush()
+        return Position(Offset(self.log_end_offset - 1), self.epoch, now_ms)
 
     def encode(
         self, records: Sequence[Any], metadata_version: int, base_offset: Offset, now_ms: int
@@ -107,22 +118,19 @@ class SoleVoter:
             now_ms=now_ms,
             origin=AppendOrigin.RAFT_LEADER,
         )
+        self.appended_bytes += len(batch)
+        self.request_sync()
 
-    def synced(self, ticket: FlushTicket) -> None:
-        """Take note that the log was synced as `ticket` asked for."""
-        self.log.finish_flush(ticket)
-        self._commit()
+    def synced(self) -> None:
+        """Take note that the log was synced: what lies below its recovery point is committed."""
+        if self.log.recovery_point > self.log.high_watermark:
+            self.log.update_high_watermark(self.log.recovery_point)
+            self._commit_listener(Offset(self.log.high_watermark - 1))
 
     def flush(self) -> None:
         """Sync the log in this thread."""
         self.log.flush()
-        self._commit()
-
-    def _commit(self) -> None:
-        if self.log.recovery_point > self.log.high_watermark:
-            self.log.update_high_watermark(self.log.recovery_point)
-            if self._commit_listener is not None:
-                self._commit_listener(Offset(self.log.high_watermark - 1))
+        self.synced()
 
     def _check_voters(self, static_voters: Sequence[int]) -> None:
         if self.quorum.kraft_version == STATIC:
