@@ -1,7 +1,8 @@
 """Making a log survive a power cut: what has to be synced, and who may do it.
 
 `start_flush` says what there is to do, as a ticket. `run` does it, and may do so in another thread, because
-it touches nothing but the disk. `finish_flush` then moves the recovery point. Appends go on meanwhile.
+it touches nothing but the disk. `finish_flush` then moves the recovery point. Appends go on meanwhile, but
+there is only one ticket of a log at a time.
 
 A ticket covers everything below its offset: the segments' files and, of inactive segments, their indexes and
 producer snapshots, since nothing below the recovery point is looked at after a crash; the names of new files;
@@ -12,66 +13,69 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.model.ids import Offset
 from ottla.storage.checkpoints import LEADER_EPOCH_FILE, encode_epoch_checkpoint
-from ottla.storage.names import FileKind
-from ottla.world.disk import Disk, DiskError, File
+from ottla.world.disk import Disk, DiskError, File, Reason
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
 
 
 class FlushTicket(NamedTuple):
-    """What makes everything below `offset` survive. `truncations` tells a log that was truncated since."""
+    """What makes everything below `offset` survive."""
 
     offset: Offset
-    truncations: int
     files: tuple[File, ...]
+    # Files that were written and closed again.
+    paths: tuple[str, ...] = ()
     # Content by path, to be replaced atomically.
-    contents: tuple[tuple[str, bytes], ...]
-    # A directory in which names changed, or "".
-    directory: str
+    contents: tuple[tuple[str, bytes], ...] = ()
+    # The partition's directory if names in it changed, or "".
+    directory: str = ""
+    # What the log and its volume had counted, to tell whether files went away meanwhile.
+    truncations: int = 0
+    renames: int = 0
 
 
 def start_flush(log: "Log") -> FlushTicket | None:
     """Return what is to be synced now, or None if everything is safe already."""
-    log.volume.check()
-    if (
-        log.recovery_point >= log.log_end_offset
-        and not log.has_unsynced_names
-        and not log.has_unsynced_epochs
-    ):
-        return None
-    files = tuple(_unsynced_files(log))
+    volume = log.volume
+    volume.check()
+    has_names, has_epochs = log.has_unsynced_names, log.has_unsynced_epochs
+    active = log.segments[-1]
+    if not has_names and not has_epochs and not log.unsynced_paths:
+        if log.recovery_point >= log.log_end_offset:
+            return None
+        if log.recovery_point >= active.base_offset:
+            return FlushTicket(
+                log.log_end_offset, (active.file,), truncations=log.truncations, renames=volume.renames
+            )
+    segments = list(log.segments_from(log.recovery_point))
+    paths = [path for segment in segments if segment is not active for path in segment.derived_paths()]
     contents: tuple[tuple[str, bytes], ...] = ()
-    if log.has_unsynced_epochs:
+    if has_epochs:
         path = f"{log.path}/{LEADER_EPOCH_FILE}"
         contents = ((path, encode_epoch_checkpoint(log.leader_epochs.entries)),)
-    directory = log.path if log.has_unsynced_names else ""
-    log.has_unsynced_epochs = log.has_unsynced_names = False
-    return FlushTicket(log.log_end_offset, log.truncations, files, contents, directory)
-
-
-def _unsynced_files(log: "Log") -> list[File]:
-    active = log.segments[-1]
-    if log.recovery_point >= active.base_offset and not log.unsynced_paths:
-        return [active.file]
-    files = []
-    disk = log.volume.disk
-    for segment in log.segments_from(log.recovery_point):
-        files.append(segment.file)
-        if segment is not active:
-            files.append(disk.open(segment.path_of(FileKind.OFFSET_INDEX)))
-            files.append(disk.open(segment.path_of(FileKind.TIME_INDEX)))
-            if segment.has_aborted:
-                files.append(disk.open(segment.path_of(FileKind.TRANSACTION_INDEX)))
-    files.extend([disk.open(path) for path in log.unsynced_paths])
+    ticket = FlushTicket(
+        log.log_end_offset,
+        tuple([segment.file for segment in segments]),
+        (*paths, *log.unsynced_paths),
+        contents,
+        log.path if has_names else "",
+        log.truncations,
+        volume.renames,
+    )
     log.unsynced_paths = ()
-    return files
+    log.has_unsynced_epochs = log.has_unsynced_names = False
+    return ticket
 
 
 def run(ticket: FlushTicket, disk: Disk) -> None:
     """Do what a ticket says. Touches the disk only, so it may run in another thread."""
     for file in ticket.files:
         file.sync()
+    for path in ticket.paths:
+        file = disk.open(path)
+        file.sync()
+        file.close()
     for path, content in ticket.contents:
         disk.write_file_atomically(path, content)
     if ticket.directory:
@@ -84,6 +88,15 @@ def finish_flush(log: "Log", ticket: FlushTicket) -> None:
         log.recovery_point = ticket.offset
 
 
-def fail_flush(log: "Log", error: DiskError) -> None:
-    """Take the directory offline. What the failed sync covered is lost or not, and no retry would tell."""
-    log.volume.fail(error)
+def fail_flush(log: "Log", ticket: FlushTicket, error: DiskError) -> bool:
+    """Take the directory offline, and say so. What the sync covered is lost or not, and no retry would tell.
+
+    One case is none: a file that is not there because retention or compaction renamed it meanwhile. Then the
+    next ticket has its new name, or does not need it.
+    """
+    if error.reason is not Reason.NOT_FOUND or ticket.renames == log.volume.renames:
+        log.volume.fail(error)
+        return True
+    log.unsynced_paths += tuple([path for path in ticket.paths if log.volume.disk.exists(path)])
+    log.has_unsynced_names = log.has_unsynced_epochs = True
+    return False

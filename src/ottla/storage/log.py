@@ -155,15 +155,17 @@ class Log:
         """Say that what a ticket asked for was done."""
         flush.finish_flush(self, ticket)
 
-    def fail_flush(self, error: DiskError) -> None:
-        """Say that it failed: the directory goes offline."""
-        flush.fail_flush(self, error)
+    def fail_flush(self, ticket: FlushTicket, error: DiskError) -> bool:
+        """Say that it failed. Unless a file was only renamed meanwhile, the directory goes offline."""
+        return flush.fail_flush(self, ticket, error)
 
     def flush(self) -> None:
         """Sync everything now, in this thread."""
         ticket = self.start_flush()
-        if ticket is None:
-            return
+        if ticket is not None:
+            self._run(ticket)
+
+    def _run(self, ticket: FlushTicket) -> None:
         try:
             flush.run(ticket, self.volume.disk)
         except DiskError as error:
@@ -265,25 +267,43 @@ class Log:
         self.unsynced_paths = (*self.unsynced_paths, path)
         self.has_unsynced_names = True
 
-    def close(self) -> None:
-        """Complete all files, so that the next start need not look at a batch, and sync them."""
+    def move_to(self, path: str) -> None:
+        """Give the partition's directory another name, next to the old one."""
         self.volume.check()
         try:
-            self.active_segment.become_inactive()
-            self.take_producer_snapshot(self.log_end_offset)
+            self.volume.disk.rename(self.path, path)
+            self.volume.disk.sync_directory(self.volume.path)
         except DiskError as error:
             raise self.volume.fail(error) from error
-        self.has_unsynced_epochs = True
-        self._flush_all()
+        self.volume.renames += 1
+        for segment in self.segments:
+            segment.file.path = path + segment.file.path.removeprefix(self.path)
+        self.unsynced_paths = tuple([path + old.removeprefix(self.path) for old in self.unsynced_paths])
+        self.path = path
 
-    def _flush_all(self) -> None:
+    def start_close(self) -> FlushTicket | None:
+        """Complete all files, so that the next start need not look at a batch. Returns what is to be synced.
+
+        A log that was not appended to since it was loaded costs nothing.
+        """
+        self.volume.check()
         active = self.active_segment
-        index_paths = [active.path_of(FileKind.OFFSET_INDEX), active.path_of(FileKind.TIME_INDEX)]
-        if active.has_aborted:
-            index_paths.append(active.path_of(FileKind.TRANSACTION_INDEX))
-        self.unsynced_paths = (*self.unsynced_paths, *index_paths)
-        self.has_unsynced_names = True
-        self.flush()
+        try:
+            known = max(self.snapshot_offset, self.segments[0].base_offset)
+            if active.has_unsaved_indexes or self.log_end_offset > known:
+                active.become_inactive()
+                self.take_producer_snapshot(self.log_end_offset)
+                self.unsynced_paths = (*self.unsynced_paths, *active.derived_paths())
+                self.has_unsynced_names = True
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+        return self.start_flush()
+
+    def close(self) -> None:
+        """Complete and sync all files, in this thread."""
+        ticket = self.start_close()
+        if ticket is not None:
+            self._run(ticket)
 
 
 def _base_offset_of(segment: Segment) -> Offset:

@@ -17,11 +17,11 @@ An inactive segment keeps next to nothing in memory: what is not known yet is `U
 from bisect import bisect_left
 from functools import partial
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.model.ids import NO_TIMESTAMP, FilePosition, Offset
 from ottla.storage.index_cache import Indexes
-from ottla.storage.names import FileKind, FileState
+from ottla.storage.names import FileKind, FileState, segment_file_name
 from ottla.storage.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.storage.offset_index import OffsetIndex, OffsetPosition
 from ottla.storage.recovery import RecoveredSegment
@@ -44,6 +44,22 @@ _OFFSET_ENTRY: Final = Struct(">ii")
 _TIME_ENTRY: Final = Struct(">qi")
 
 UNREAD: Final = TimestampOffset(-(1 << 62), Offset(-1))
+
+
+class SegmentFacts(NamedTuple):
+    """What a segment knows that has nothing in memory but facts: to carry it to another process."""
+
+    base_offset: Offset
+    size: int
+    modified_ms: int
+    first_timestamp: int
+    largest: TimestampOffset
+    last_indexed_timestamp: int
+    bytes_since_entry: int
+    offset_bytes_saved: int
+    time_bytes_saved: int
+    has_aborted: bool
+    roll_jitter_ms: int
 
 
 class Segment:
@@ -113,10 +129,50 @@ class Segment:
             segment.last_indexed_timestamp = UNREAD.timestamp_ms
         return segment
 
+    def facts(self) -> SegmentFacts:
+        """Take down what is known. All index entries must be in the files."""
+        assert not self.has_unsaved_indexes, "entries in memory would be lost"
+        return SegmentFacts(
+            self.base_offset,
+            self.size,
+            self.modified_ms,
+            self.first_timestamp,
+            self._largest,
+            self.last_indexed_timestamp,
+            self.bytes_since_entry,
+            self.offset_bytes_saved,
+            self.time_bytes_saved,
+            self.has_aborted,
+            self.roll_jitter_ms,
+        )
+
+    @classmethod
+    def of_facts(cls, volume: Volume, directory: str, facts: SegmentFacts) -> "Segment":
+        """Stand for a segment of a partition's directory as it was taken down."""
+        name = segment_file_name(facts.base_offset, FileKind.LOG)
+        segment = cls(volume, volume.disk.open(f"{directory}/{name}"), facts.base_offset, facts.modified_ms)
+        segment.size = facts.size
+        segment.first_timestamp = facts.first_timestamp
+        segment._largest = UNREAD if facts.largest == UNREAD else facts.largest
+        segment.last_indexed_timestamp = facts.last_indexed_timestamp
+        segment.bytes_since_entry = facts.bytes_since_entry
+        segment.offset_bytes_saved = facts.offset_bytes_saved
+        segment.time_bytes_saved = facts.time_bytes_saved
+        segment.has_aborted = facts.has_aborted
+        segment.roll_jitter_ms = facts.roll_jitter_ms
+        return segment
+
     def path_of(self, kind: FileKind) -> str:
         """Return the path of one of the segment's files. They are all in the state of the log file."""
         stem, _, state = self.file.path.rpartition(FileKind.LOG.value)
         return stem + kind.value + state
+
+    def derived_paths(self) -> list[str]:
+        """Return the paths of the index files."""
+        kinds = [FileKind.OFFSET_INDEX, FileKind.TIME_INDEX]
+        if self.has_aborted:
+            kinds.append(FileKind.TRANSACTION_INDEX)
+        return [self.path_of(kind) for kind in kinds]
 
     # Appending. An active segment has read everything about itself.
 
@@ -210,6 +266,10 @@ class Segment:
             file.write(position, (entries,))
         file.close()
         return len(entries)
+
+    @property
+    def has_unsaved_indexes(self) -> bool:
+        return self.unsaved_offsets is not None or self.unsaved_times is not None
 
     def become_inactive(self) -> None:
         """Complete the index files and forget what is only needed to append."""
@@ -434,6 +494,7 @@ class Segment:
         path = stem + FileKind.LOG.value + state.value
         disk.rename(self.file.path, path)
         self.file.path = path
+        self.volume.renames += 1
         self.volume.index_cache.forget(self)
         return [*renamed, path]
 

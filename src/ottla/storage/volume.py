@@ -22,7 +22,7 @@ def _no_jitter(_bound_ms: int) -> int:
 class Volume:
     """A log directory, as its logs see it."""
 
-    __slots__ = ("disk", "error", "index_cache", "path", "pick_jitter_ms")
+    __slots__ = ("disk", "error", "index_cache", "path", "pick_jitter_ms", "renames")
 
     def __init__(
         self,
@@ -36,15 +36,21 @@ class Volume:
         self.path = path
         self.error: DiskError | None = None
         self.pick_jitter_ms = pick_jitter_ms
+        # How often files that may be in use elsewhere got another name.
+        self.renames = 0
         self.index_cache = IndexCache(index_cache_bytes)
 
     def fail(self, error: DiskError) -> LogDirectoryOffline:
         """Mark the directory offline and return the error to raise."""
         if self.error is None:
             self.error = error
+        return self.offline_error()
+
+    def offline_error(self) -> LogDirectoryOffline:
+        """Return the error of a directory that is offline."""
         return LogDirectoryOffline(self.path, str(self.error))
 
     def check(self) -> None:
         """Raise if the directory is offline."""
         if self.error is not None:
-            raise LogDirectoryOffline(self.path, str(self.error))
+            raise self.offline_error()

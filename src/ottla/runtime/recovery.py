@@ -1,0 +1,91 @@
+"""Loading the logs of a start, in several processes when there is much to recover.
+
+Recovery computes: after a crash every batch above the recovery point is read and its checksum verified. One
+process would use one core. Workers are processes of their own rather than threads, and load whole logs; what
+comes back is a few hundred bytes for each.
+
+After a clean stop a log takes well under a millisecond to load, and starting workers takes longer than
+loading a thousand of them, so then they are loaded here.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Final
+
+from ottla.runtime.disk import RealDisk
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.frozen_log import FrozenLog, freeze, thaw
+from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.log import Log
+from ottla.storage.recovery import Buffer
+from ottla.storage.volume import Volume
+from ottla.world.disk import DiskError
+
+# Below this, starting processes takes longer than it saves.
+_WORTHWHILE_LOGS: Final = 5_000
+_WORTHWHILE_BYTES: Final = 128 << 20
+# A worker gets its next share when it is done with one, so that none is left with all the large logs.
+_SHARES_PER_WORKER: Final = 8
+
+
+def load_logs(volume: Volume, requests: Sequence[LoadRequest], workers: int | None = None) -> list[Log]:
+    """Load the logs of one directory, in the order of `requests`. `workers` defaults to one per core."""
+    workers = workers or os.cpu_count() or 1
+    if workers == 1 or not _is_worthwhile(volume, requests):
+        buffer = Buffer()
+        return [load_log(volume, request, buffer) for request in requests]
+    shares = _share(requests, workers * _SHARES_PER_WORKER)
+    context = multiprocessing.get_context("spawn")
+    logs: dict[str, Log] = {}
+    by_path = {request.path: request for request in requests}
+    try:
+        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+            for frozen_logs in pool.map(_load_share, [(volume.path, share) for share in shares]):
+                for frozen in frozen_logs:
+                    logs[frozen.path] = thaw(frozen, volume, by_path[frozen.path].config)
+    except DiskError as error:
+        raise volume.fail(error) from error
+    return [logs[request.path] for request in requests]
+
+
+def _is_worthwhile(volume: Volume, requests: Sequence[LoadRequest]) -> bool:
+    if len(requests) >= _WORTHWHILE_LOGS:
+        return True
+    if all(request.is_clean for request in requests):
+        return False
+    size_bytes = 0
+    for request in requests:
+        size_bytes += sum([entry.size for entry in volume.disk.list(request.path)])
+        if size_bytes >= _WORTHWHILE_BYTES:
+            return True
+    return False
+
+
+def _share(requests: Sequence[LoadRequest], count: int) -> list[list[LoadRequest]]:
+    """Deal the requests out like cards, so that neighbours, often of one topic and size, are spread."""
+    shares = [list(requests[number::count]) for number in range(count)]
+    return [share for share in shares if share]
+
+
+def _load_share(work: tuple[str, list[LoadRequest]]) -> list[FrozenLog]:
+    """Load logs in a worker."""
+    path, requests = work
+    volume = Volume(RealDisk(), path)
+    try:
+        return list(_load_each(volume, requests))
+    except LogDirectoryOffline:
+        if volume.error is not None:
+            # The directory goes offline in the process that serves it.
+            raise volume.error from None
+        raise
+
+
+def _load_each(volume: Volume, requests: Sequence[LoadRequest]) -> Iterator[FrozenLog]:
+    buffer = Buffer()
+    for request in requests:
+        log = load_log(volume, request, buffer)
+        yield freeze(log)
+        for segment in log.segments:
+            segment.file.close()

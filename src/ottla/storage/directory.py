@@ -1,0 +1,385 @@
+"""One log directory: whose it is, which logs it holds, and what has to be remembered over a restart.
+
+Starting: lock it, read `meta.properties`, take note of the mark of a clean stop and remove it *before* any
+log is looked at (or a crash while loading would look like a clean stop), then load every partition's
+directory. Stopping: close every log, write the checkpoints, and the mark of a clean stop as the last act.
+
+Kafka refuses to start on a directory with a sub-directory that is no partition's. So does Ottla, and nothing
+else is ever made here.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from ottla.model.ids import NodeId, Offset, TopicPartition
+from ottla.model.uuid import Uuid
+from ottla.storage import clean_shutdown, flush, meta_properties, partition_metadata
+from ottla.storage.config import LogConfig
+from ottla.storage.deletion import Deletion, not_found_is_fine
+from ottla.storage.directory_checkpoints import CheckpointKind, CheckpointWrite, DirectoryCheckpoints
+from ottla.storage.errors import StorageError, UnusableDirectory
+from ottla.storage.file_errors import CorruptFile
+from ottla.storage.flush import FlushTicket
+from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.log import Log
+from ottla.storage.meta_properties import MetaProperties
+from ottla.storage.names import (
+    LOCK_FILE,
+    METADATA_PARTITION,
+    REMOTE_INDEX_CACHE_DIRECTORY,
+    DirectoryState,
+    directory_name,
+    directory_name_with_state,
+    parse_directory_name,
+)
+from ottla.storage.volume import Volume
+from ottla.world.disk import Disk, DiskError, Lock, Reason
+
+NO_CLEAN_STOP: Final = -2
+"""In place of a broker epoch: the last stop was not clean."""
+
+
+class DirectoryDeletion(NamedTuple):
+    """A partition's directory to be removed after a while."""
+
+    path: str
+    delay_ms: int
+
+    def run(self, disk: Disk) -> None:
+        """Remove it with all that is in it."""
+        with not_found_is_fine():
+            disk.remove_tree(self.path)
+
+
+class LoadPlan(NamedTuple):
+    """What a start has to do in a directory."""
+
+    loads: list[LoadRequest]
+    # Partitions that were deleted before the stop.
+    deletions: list[DirectoryDeletion]
+
+
+class LogDirectory:
+    """A log directory that this process has locked. `open_directory` makes one."""
+
+    def __init__(self, volume: Volume, lock: Lock, meta: MetaProperties, clean_stop_epoch: int) -> None:
+        self.volume = volume
+        self.meta = meta
+        # The broker epoch at the last clean stop, -1 if it was not told, or NO_CLEAN_STOP.
+        self.clean_stop_epoch = clean_stop_epoch
+        self.logs: dict[TopicPartition, Log] = {}
+        # Being copied here from another directory of this node.
+        self.future_logs: dict[TopicPartition, Log] = {}
+        self.checkpoints = DirectoryCheckpoints(volume.disk, volume.path)
+        # The first dirty offsets are compaction's to know, and kept here with the other checkpoints.
+        self.cleaner_offsets: dict[TopicPartition, Offset] = {}
+        self._high_watermarks: dict[TopicPartition, Offset] = {}
+        self._lock = lock
+
+    def __repr__(self) -> str:
+        return f"<LogDirectory {self.path}, {len(self.logs)} logs{', offline' if self.is_offline else ''}>"
+
+    @property
+    def path(self) -> str:
+        return self.volume.path
+
+    @property
+    def was_clean(self) -> bool:
+        return self.clean_stop_epoch != NO_CLEAN_STOP
+
+    @property
+    def is_offline(self) -> bool:
+        return self.volume.error is not None
+
+    # Starting.
+
+    def plan_load(self, config_of: Callable[[str], LogConfig], now_ms: int) -> LoadPlan:
+        """Say what is to be loaded. The metadata log is not: it is the quorum's, and has rules of its own."""
+        try:
+            recovery_points = self.checkpoints.read(CheckpointKind.RECOVERY_POINT)
+            log_starts = self.checkpoints.read(CheckpointKind.LOG_START)
+            self._high_watermarks = self.checkpoints.read(CheckpointKind.HIGH_WATERMARK)
+            self.cleaner_offsets = self.checkpoints.read(CheckpointKind.CLEANER)
+            names = self._partition_names()
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+        plan = LoadPlan([], [])
+        for name in names:
+            partition, state, _ = parse_directory_name(name)
+            path = f"{self.path}/{name}"
+            config = config_of(partition.topic)
+            if state is DirectoryState.DELETE:
+                plan.deletions.append(DirectoryDeletion(path, config.file_delete_delay_ms))
+            elif state is not DirectoryState.STRAY and partition != METADATA_PARTITION:
+                plan.loads.append(
+                    LoadRequest(
+                        path,
+                        partition,
+                        config,
+                        recovery_points.get(partition, Offset(0)),
+                        log_starts.get(partition, Offset(0)),
+                        self.was_clean,
+                        now_ms,
+                    )
+                )
+        return plan
+
+    def _partition_names(self) -> list[str]:
+        """Return the names of the partitions' directories. Whatever else is a directory stops the start."""
+        names: list[str] = []
+        for entry in self.volume.disk.list(self.path):
+            if not entry.is_directory or entry.name == REMOTE_INDEX_CACHE_DIRECTORY:
+                continue
+            try:
+                parse_directory_name(entry.name)
+            except CorruptFile as error:
+                raise UnusableDirectory(
+                    self.path,
+                    f"{self.path}/{entry.name} is not named like a partition's directory, topic-number. "
+                    "Nothing else may lie in a log directory: move it elsewhere",
+                ) from error
+            names.append(entry.name)
+        return names
+
+    def add(self, log: Log) -> None:
+        """Take a log that was loaded from here, with the high watermark it had."""
+        logs = self.logs if parse_state(log.path) is DirectoryState.CURRENT else self.future_logs
+        if log.topic_partition in logs:
+            raise UnusableDirectory(
+                self.path,
+                f"{log.topic_partition} is there twice: {logs[log.topic_partition].path}, {log.path}",
+            )
+        logs[log.topic_partition] = log
+        log.update_high_watermark(self._high_watermarks.get(log.topic_partition, Offset(0)))
+
+    # Logs that come and go.
+
+    def create_log(
+        self,
+        partition: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+        now_ms: int,
+        future_id: Uuid | None = None,
+    ) -> Log:
+        """Make the log of a partition. With a `future_id`, one that will replace another directory's."""
+        self.volume.check()
+        name = directory_name(partition)
+        if future_id is not None:
+            name = directory_name_with_state(partition, DirectoryState.FUTURE, future_id)
+        path = f"{self.path}/{name}"
+        disk = self.volume.disk
+        try:
+            disk.make_directory(path)
+            metadata_path = f"{path}/{partition_metadata.FILE}"
+            if not disk.exists(metadata_path):
+                # A log without it is taken for a stray. So it comes before the first record.
+                disk.write_file_atomically(
+                    metadata_path, partition_metadata.encode_partition_metadata(topic_id)
+                )
+            disk.sync_directory(self.path)
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+        log = load_log(self.volume, LoadRequest(path, partition, config, now_ms=now_ms))
+        if log.topic_id != topic_id:
+            raise StorageError(
+                f"{path} belongs to topic {log.topic_id}, not to {topic_id}: it has to be set aside first"
+            )
+        (self.logs if future_id is None else self.future_logs)[partition] = log
+        return log
+
+    def set_aside(self, log: Log, state: DirectoryState, unique_id: Uuid) -> DirectoryDeletion:
+        """Rename the directory of a log that is to be deleted, or is of no known topic, and let go of it.
+
+        Of the latter kind the returned deletion is not to be run: a human may want the data.
+        """
+        for logs in (self.logs, self.future_logs):
+            if logs.get(log.topic_partition) is log:
+                del logs[log.topic_partition]
+        name = directory_name_with_state(log.topic_partition, state, unique_id)
+        log.move_to(f"{self.path}/{name}")
+        return DirectoryDeletion(log.path, log.config.file_delete_delay_ms)
+
+    def promote_future(self, partition: TopicPartition) -> Log:
+        """Make the future log of a partition the current one."""
+        log = self.future_logs.pop(partition)
+        log.move_to(f"{self.path}/{directory_name(partition)}")
+        self.logs[partition] = log
+        return log
+
+    def truncate(self, offsets: Iterable[tuple[Log, Offset]], now_ms: int) -> list[Deletion]:
+        """Truncate logs, after their recovery points were lowered where a crash would look for them."""
+        wanted = list(offsets)
+        is_lowered = False
+        for log, offset in wanted:
+            if log.recovery_point > offset:
+                log.recovery_point = offset
+                is_lowered = True
+        if is_lowered:
+            self.checkpoint_now(CheckpointKind.RECOVERY_POINT)
+        deletions: list[Deletion] = []
+        for log, offset in wanted:
+            deletions += log.truncate_to(offset, now_ms)
+        return deletions
+
+    # Checkpoints.
+
+    def offsets_of(self, kind: CheckpointKind) -> dict[TopicPartition, Offset]:
+        """Return what a checkpoint has to say now."""
+        logs = [*self.logs.values(), *self.future_logs.values()]
+        match kind:
+            case CheckpointKind.RECOVERY_POINT:
+                return {log.topic_partition: log.recovery_point for log in logs}
+            case CheckpointKind.LOG_START:
+                return {
+                    log.topic_partition: log.log_start_offset
+                    for log in logs
+                    if log.log_start_offset > log.segments[0].base_offset
+                }
+            case CheckpointKind.HIGH_WATERMARK:
+                # Partitions whose log is not loaded keep the one they had.
+                return {
+                    **self._high_watermarks,
+                    **{log.topic_partition: log.high_watermark for log in self.logs.values()},
+                }
+            case CheckpointKind.CLEANER:
+                return dict(self.cleaner_offsets)
+
+    def start_checkpoint(self, kind: CheckpointKind) -> CheckpointWrite | None:
+        """Begin to write a checkpoint. See `directory_checkpoints`. None if there is nothing new to say."""
+        self.volume.check()
+        return self.checkpoints.start(kind, self.offsets_of(kind))
+
+    def finish_checkpoint(self, write: CheckpointWrite) -> None:
+        """Put in place what a checkpoint's `run` has written."""
+        self.volume.check()
+        try:
+            self.checkpoints.finish(write)
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+
+    def checkpoint_now(self, kind: CheckpointKind) -> None:
+        """Write a checkpoint and wait until it is safe."""
+        self.volume.check()
+        try:
+            self.checkpoints.write_now(kind, self.offsets_of(kind))
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+
+    # Stopping.
+
+    def start_close(self) -> list[tuple[Log, FlushTicket]]:
+        """Complete the files of all logs, and return what has to be synced. Nothing may be appended after."""
+        starts = [(log, log.start_close()) for log in [*self.logs.values(), *self.future_logs.values()]]
+        return [(log, ticket) for log, ticket in starts if ticket is not None]
+
+    def finish_close(self, broker_epoch: int = clean_shutdown.NO_BROKER_EPOCH) -> None:
+        """Write the checkpoints and the mark of a clean stop, once everything was synced. Unlocks."""
+        try:
+            self.volume.check()
+            for kind in (
+                CheckpointKind.RECOVERY_POINT,
+                CheckpointKind.LOG_START,
+                CheckpointKind.HIGH_WATERMARK,
+            ):
+                self.checkpoint_now(kind)
+            self.volume.disk.write_file_atomically(
+                f"{self.path}/{clean_shutdown.FILE}", clean_shutdown.encode_clean_shutdown(broker_epoch)
+            )
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+        finally:
+            self.release()
+
+    def close(self, broker_epoch: int = clean_shutdown.NO_BROKER_EPOCH) -> None:
+        """Stop cleanly, in this thread."""
+        try:
+            for log, ticket in self.start_close():
+                flush.run(ticket, self.volume.disk)
+                log.finish_flush(ticket)
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+        finally:
+            if self.is_offline:
+                self.release()
+        self.finish_close(broker_epoch)
+
+    def release(self) -> None:
+        """Let other processes have the directory."""
+        self._lock.release()
+
+
+def parse_state(path: str) -> DirectoryState:
+    """Return what the partition's directory at `path` is there for."""
+    return parse_directory_name(path.rpartition("/")[2]).state
+
+
+def format_directory(disk: Disk, path: str, meta: MetaProperties) -> None:
+    """Make a directory one that a node may use. One that is formatted already is refused."""
+    disk.make_directory(path)
+    meta_path = f"{path}/{meta_properties.FILE}"
+    if disk.exists(meta_path):
+        raise UnusableDirectory(path, "it is formatted already")
+    disk.write_file_atomically(meta_path, meta_properties.encode_meta_properties(meta))
+
+
+def open_directory(
+    volume: Volume, node_id: NodeId | None = None, cluster_id: str | None = None
+) -> LogDirectory:
+    """Lock a directory and find out whose it is.
+
+    Raises `UnusableDirectory` if it is in use, not formatted, or of another node or cluster, and
+    `LogDirectoryOffline` if the disk fails.
+    """
+    disk, path = volume.disk, volume.path
+    try:
+        if not disk.exists(path):
+            raise UnusableDirectory(path, "there is no such directory")
+        lock = disk.lock(f"{path}/{LOCK_FILE}")
+    except DiskError as error:
+        if error.reason is Reason.LOCKED:
+            raise UnusableDirectory(path, "another process is using it: stop that one first") from error
+        raise volume.fail(error) from error
+    try:
+        meta = _read_meta(disk, path, node_id, cluster_id)
+        directory = LogDirectory(volume, lock, meta, _take_clean_stop(disk, path))
+        directory.checkpoints.remove_staged()
+    except DiskError as error:
+        lock.release()
+        raise volume.fail(error) from error
+    except UnusableDirectory:
+        lock.release()
+        raise
+    return directory
+
+
+def _read_meta(disk: Disk, path: str, node_id: NodeId | None, cluster_id: str | None) -> MetaProperties:
+    try:
+        meta = meta_properties.decode_meta_properties(disk.read_file(f"{path}/{meta_properties.FILE}"))
+    except CorruptFile as error:
+        raise UnusableDirectory(path, str(error)) from error
+    except DiskError as error:
+        if error.reason is not Reason.NOT_FOUND:
+            raise
+        raise UnusableDirectory(
+            path, f"it has no {meta_properties.FILE}, so it was never formatted"
+        ) from error
+    if node_id is not None and meta.node_id is not None and meta.node_id != node_id:
+        raise UnusableDirectory(path, f"it belongs to node {meta.node_id}, and this is node {node_id}")
+    if cluster_id is not None and meta.cluster_id is not None and meta.cluster_id != cluster_id:
+        raise UnusableDirectory(path, f"it belongs to cluster {meta.cluster_id}, and this is {cluster_id}")
+    return meta
+
+
+def _take_clean_stop(disk: Disk, path: str) -> int:
+    """Return the broker epoch of the mark of a clean stop, having removed it for good."""
+    marker = f"{path}/{clean_shutdown.FILE}"
+    try:
+        epoch = clean_shutdown.decode_clean_shutdown(disk.read_file(marker))
+    except DiskError as error:
+        if error.reason is not Reason.NOT_FOUND:
+            raise
+        return NO_CLEAN_STOP
+    disk.remove(marker)
+    disk.sync_directory(path)
+    return epoch

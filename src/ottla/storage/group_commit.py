@@ -1,0 +1,118 @@
+"""Syncing for many who wait: appends that arrive while a sync is under way share the next one.
+
+A sync takes about as long for a thousand batches as for one, so the busier a log is, the less each of its
+appends costs. Each log has at most one sync under way; all logs together at most so many.
+
+This is the state machine alone. It says which tickets to run; the caller runs them where it likes and tells
+how each ended. A failed sync is never tried again: whoever waits for it is told that it failed.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from ottla.model.ids import Offset
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.flush import FlushTicket
+from ottla.storage.log import Log
+from ottla.world.disk import DiskError
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Outcome(Generic[T]):
+    """What is to be done now: tickets to run, and those to be told."""
+
+    starts: list[tuple[Log, FlushTicket]] = field(default_factory=list)
+    done: list[T] = field(default_factory=list)
+    failed: list[tuple[T, LogDirectoryOffline]] = field(default_factory=list)
+
+
+class GroupCommit(Generic[T]):
+    """The syncs of a node. `T` is what the caller knows a waiting append by."""
+
+    __slots__ = ("_queue", "_running", "_running_max", "_waiters")
+
+    def __init__(self, running_max: int) -> None:
+        self._running_max = running_max
+        self._running: dict[Log, FlushTicket] = {}
+        # Logs that want a sync, in the order they asked.
+        self._queue: dict[Log, None] = {}
+        # By log, ascending by the offset below which all has to be safe.
+        self._waiters: dict[Log, deque[tuple[Offset, T]]] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._running and not self._queue
+
+    def request(self, log: Log, offset: Offset | None = None, waiter: T | None = None) -> Outcome[T]:
+        """Ask for a sync. `waiter` is told when everything below `offset` is safe."""
+        outcome: Outcome[T] = Outcome()
+        if waiter is not None and offset is not None:
+            if log.recovery_point >= offset:
+                outcome.done.append(waiter)
+                return outcome
+            self._waiters.setdefault(log, deque()).append((offset, waiter))
+        self._queue[log] = None
+        self._start(outcome)
+        return outcome
+
+    def finished(self, log: Log) -> Outcome[T]:
+        """Take notice that the running sync of `log` succeeded."""
+        outcome: Outcome[T] = Outcome()
+        log.finish_flush(self._running.pop(log))
+        if self._settle(log, outcome):
+            self._queue[log] = None
+        self._start(outcome)
+        return outcome
+
+    def failed(self, log: Log, error: DiskError) -> Outcome[T]:
+        """Take notice that the running sync of `log` failed."""
+        outcome: Outcome[T] = Outcome()
+        if log.fail_flush(self._running.pop(log), error):
+            self._tell_failed(log, outcome)
+        else:
+            self._queue[log] = None
+        self._start(outcome)
+        return outcome
+
+    def forget(self, log: Log) -> list[T]:
+        """Let go of a log that was deleted or moved. Returns who waited for it."""
+        self._queue.pop(log, None)
+        return [waiter for _, waiter in self._waiters.pop(log, ())]
+
+    def _settle(self, log: Log, outcome: Outcome[T]) -> bool:
+        """Tell those whose offset is safe. Says whether others are waiting still."""
+        waiters = self._waiters.get(log)
+        if waiters is None:
+            return False
+        recovery_point = log.recovery_point
+        while waiters and waiters[0][0] <= recovery_point:
+            outcome.done.append(waiters.popleft()[1])
+        if not waiters:
+            del self._waiters[log]
+        return bool(waiters)
+
+    def _start(self, outcome: Outcome[T]) -> None:
+        """Start what is wanted, as far as there may be more at once."""
+        while len(self._running) < self._running_max:
+            log = next((log for log in self._queue if log not in self._running), None)
+            if log is None:
+                return
+            del self._queue[log]
+            try:
+                ticket = log.start_flush()
+            except LogDirectoryOffline:
+                self._tell_failed(log, outcome)
+                continue
+            if ticket is None:
+                # Whoever still waits then waits for records that a truncation took: `forget` is for them.
+                self._settle(log, outcome)
+                continue
+            self._running[log] = ticket
+            outcome.starts.append((log, ticket))
+
+    def _tell_failed(self, log: Log, outcome: Outcome[T]) -> None:
+        error = log.volume.offline_error()
+        outcome.failed.extend([(waiter, error) for _, waiter in self._waiters.pop(log, ())])
