@@ -49,7 +49,7 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Join continued lines; leave out blank lines and comments."""
-    joined: list[str] = []
+    joined = ""
     first_number = 0
     natural_lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for number, natural in enumerate(natural_lines, start=1):
@@ -60,12 +60,12 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             first_number = number
         backslashes = len(line) - len(line.rstrip("\\"))
         is_continued = backslashes % 2 == 1
-        joined.append(line[:-1] if is_continued else line)
+        joined += line[:-1] if is_continued else line
         if not is_continued:
-            yield first_number, "".join(joined)
-            joined = []
-    if any(joined):
-        yield first_number, "".join(joined)
+            yield first_number, joined
+            joined = ""
+    if joined:
+        yield first_number, joined
 
 
 def _find_key_end(line: str) -> int:

@@ -1,101 +1,14 @@
-"""Java's properties format, as far as meta.properties needs it: what `java.util.Properties` loads and stores.
+"""The properties files of a log directory. One that is malformed is corrupt."""
 
-`key=value` lines; `:` or white space separate as well. `#` and `!` begin a comment line. A backslash escapes
-the next character, names a control character or (`\\uXXXX`) a code unit, and at the end of a line joins it
-with the next. Files are ISO 8859-1: everything else is written escaped.
-"""
-
-from collections.abc import Iterator, Mapping
-from typing import Final
-
+from ottla.model.properties import MalformedProperties, encode_properties, iter_properties
 from ottla.storage.file_errors import CorruptFile
 
-_CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_CONTROL_NAMES: Final = {character: name for name, character in _CONTROL.items()}
-_BLANKS: Final = " \t\f"
-_HEX_DIGITS: Final = frozenset("0123456789abcdefABCDEF")
+__all__ = ["decode_properties", "encode_properties"]
 
 
 def decode_properties(text: bytes) -> dict[str, str]:
     """Read the pairs of a properties file. A key that occurs twice has its last value."""
-    properties: dict[str, str] = {}
-    for line in _logical_lines(text.decode("iso-8859-1")):
-        key_end = _find_key_end(line)
-        rest = line[key_end:].lstrip(_BLANKS)
-        if rest[:1] in ("=", ":"):
-            rest = rest[1:].lstrip(_BLANKS)
-        properties[_unescape(line[:key_end])] = _unescape(rest)
-    return properties
-
-
-def encode_properties(properties: Mapping[str, str]) -> bytes:
-    """Return the bytes of a properties file, without the date comment that Java adds."""
-    lines = [f"{_escape(key, is_key=True)}={_escape(value)}\n" for key, value in properties.items()]
-    return "".join(lines).encode("ascii")
-
-
-def _logical_lines(text: str) -> Iterator[str]:
-    """Join continued lines; leave out blank lines and comments."""
-    joined = ""
-    is_continued = False
-    for natural in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        line = natural.lstrip(_BLANKS)
-        if not is_continued and (not line or line[0] in "#!"):
-            continue
-        backslashes = len(line) - len(line.rstrip("\\"))
-        is_continued = backslashes % 2 == 1
-        joined += line[:-1] if is_continued else line
-        if not is_continued:
-            yield joined
-            joined = ""
-    if joined:
-        yield joined
-
-
-def _find_key_end(line: str) -> int:
-    position = 0
-    while position < len(line) and line[position] not in "=:" + _BLANKS:
-        position += 2 if line[position] == "\\" else 1
-    return min(position, len(line))
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    units: list[str] = []
-    position = 0
-    while position < len(text):
-        character = text[position]
-        position += 1
-        if character == "\\" and position < len(text):
-            character = text[position]
-            position += 1
-            if character == "u":
-                units.append(_code_unit(text[position : position + 4]))
-                position += 4
-                continue
-            character = _CONTROL.get(character, character)
-        units.append(character)
-    # Characters beyond the first plane are written as two code units, which have to be put together again.
-    return "".join(units).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _code_unit(digits: str) -> str:
-    if len(digits) != 4 or not set(digits) <= _HEX_DIGITS:
-        raise CorruptFile("properties", f"malformed \\u{digits}")
-    return chr(int(digits, 16))
-
-
-def _escape(text: str, *, is_key: bool = False) -> str:
-    escaped: list[str] = []
-    for position, character in enumerate(text):
-        if character in _CONTROL_NAMES:
-            escaped.append("\\" + _CONTROL_NAMES[character])
-        elif character in "\\=:#!" or (character == " " and (is_key or position == 0)):
-            escaped.append("\\" + character)
-        elif " " <= character <= "~":
-            escaped.append(character)
-        else:
-            units = character.encode("utf-16-be", "surrogatepass")
-            escaped += [f"\\u{units[at : at + 2].hex().upper()}" for at in range(0, len(units), 2)]
-    return "".join(escaped)
+    try:
+        return {key: value for _, key, value in iter_properties(text)}
+    except MalformedProperties as error:
+        raise CorruptFile("properties", str(error)) from error

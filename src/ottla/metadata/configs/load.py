@@ -81,7 +81,7 @@ def load_node_config(
     # Kafka knows a node by both names and shows both.
     static.setdefault("broker.id", static["node.id"])
     configs = EffectiveConfigs(static)
-    problems = [f"{origin}: {problem}" for problem in find_node_problems(configs.node)]
+    problems = list(find_node_problems(configs.node))
     if problems:
         raise UnusableConfigs(tuple(problems))
     return LoadedConfig(configs, tuple(_find_warnings(given)))
