@@ -13,7 +13,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import Log
 from ottla.storage.producer_state import ProducerState
-from ottla.storage.segment import Segment, SegmentFacts
+from ottla.storage.segment import Segment, SegmentFacts, segment_path
 from ottla.storage.volume import Volume
 
 
@@ -65,5 +65,9 @@ def thaw(frozen: FrozenLog, volume: Volume, config: LogConfig) -> Log:
     log.leader_epochs = LeaderEpochs(frozen.epochs)
     if frozen.producer_state is not None:
         log.producer_state = frozen.producer_state
-    log.segments = [Segment.of_facts(volume, frozen.path, facts) for facts in frozen.segments]
+    log.segments = [_segment(volume, frozen.path, facts) for facts in frozen.segments]
     return log
+
+
+def _segment(volume: Volume, directory: str, facts: SegmentFacts) -> Segment:
+    return Segment.of_facts(volume, volume.disk.open(segment_path(directory, facts.base_offset)), facts)

@@ -20,6 +20,7 @@ from ottla.storage.compaction.split import split_on_disk
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import OffsetOverflow
 from ottla.storage.file_errors import CorruptFile
+from ottla.storage.index_files import replace_index
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.leftovers import SegmentFiles, settle_leftovers
 from ottla.storage.log import Log
@@ -151,14 +152,14 @@ class _Loader:
 
     def _needs_recovery(self, segment: Segment, end: Offset | None) -> bool:
         is_active = end is None
-        if is_active and segment.size == 0 and segment.offset_bytes_saved == segment.time_bytes_saved == 0:
+        if is_active and segment.size == 0 and segment.offset_bytes == segment.time_bytes == 0:
             # Just started. It gets index files when there is something in them.
             return False
         if not self.request.is_clean and (end is None or end > self.request.recovery_point):
             return True
         if segment.base_offset not in self.files[FileKind.OFFSET_INDEX]:
             return True
-        if segment.offset_bytes_saved % OFFSET_ENTRY_BYTES or segment.time_bytes_saved % TIME_ENTRY_BYTES:
+        if segment.offset_bytes % OFFSET_ENTRY_BYTES or segment.time_bytes % TIME_ENTRY_BYTES:
             return True
         if segment.has_aborted:
             try:
@@ -248,26 +249,19 @@ class _Loader:
 def _index_end_is_plausible(segment: Segment) -> bool:
     """Say whether the last entries of the indexes fit the log file: neither torn nor padded nor foreign."""
     offset, position = segment.last_entry()
-    if segment.offset_bytes_saved and not 0 < position < segment.size:
+    if segment.offset_bytes and not 0 < position < segment.size:
         return False
     found = segment.find_batch_at(position)
-    if segment.offset_bytes_saved and (found is None or found.last_offset != offset):
+    if segment.offset_bytes and (found is None or found.last_offset != offset):
         return False
     timestamp_ms, time_offset = segment.last_time_entry()
-    return segment.time_bytes_saved == 0 or (timestamp_ms >= 0 and time_offset >= segment.base_offset)
+    return segment.time_bytes == 0 or (timestamp_ms >= 0 and time_offset >= segment.base_offset)
 
 
 def replace_derived_files(disk: Disk, segment: Segment, recovered: RecoveredSegment) -> None:
     """Write the indexes that recovery has made, and let the segment know what it found out."""
-    for kind, entries in (
-        (FileKind.OFFSET_INDEX, recovered.offset_entries),
-        (FileKind.TIME_INDEX, recovered.time_entries),
-    ):
-        file = disk.open(segment.path_of(kind), create=True)
-        file.truncate(0)
-        if entries:
-            file.write(0, (entries,))
-        file.close()
+    replace_index(disk, segment.path_of(FileKind.OFFSET_INDEX), recovered.offset_entries)
+    replace_index(disk, segment.path_of(FileKind.TIME_INDEX), recovered.time_entries)
     path = segment.path_of(FileKind.TRANSACTION_INDEX)
     if recovered.aborted:
         disk.write_file_atomically(path, encode_transaction_index(recovered.aborted))

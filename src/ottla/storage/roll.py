@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Final
 
 from ottla.model.ids import Offset
-from ottla.storage.names import FileKind, segment_file_name
-from ottla.storage.segment import Segment
+from ottla.storage.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from ottla.storage.segment import Segment, segment_path
+from ottla.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
@@ -30,16 +31,29 @@ def must_roll(log: "Log", size_bytes: int, last_offset: int, max_timestamp: int,
     age_ms_max = config.segment_ms - segment.roll_jitter_ms
     first_timestamp = segment.first_timestamp
     age_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.modified_ms
+    index_bytes_max = config.segment_index_bytes
     return (
         age_ms > age_ms_max
         or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
-        or segment.index_is_full(config.segment_index_bytes)
+        # The time index keeps room for the entry it gets when the segment is completed.
+        or segment.offset_bytes > index_bytes_max - OFFSET_ENTRY_BYTES
+        or segment.time_bytes > index_bytes_max - 2 * TIME_ENTRY_BYTES
     )
 
 
 def roll(log: "Log", base_offset: Offset, now_ms: int) -> Segment:
-    """Complete the active segment and start one at `base_offset`."""
-    log.segments[-1].become_inactive()
+    """Complete the active segment and start one at `base_offset`.
+
+    A power cut may keep the new segment and lose the end of the completed one. In a log without gaps recovery
+    sees that. A compacted log has gaps, so there the completed segment is synced before it gets a successor.
+    """
+    completed = log.segments[-1]
+    completed.become_inactive()
+    if log.config.is_compacted:
+        completed.file.sync()
+        log.volume.disk.sync_directory(log.path)
+    # The recovery point may be at its end already, and then no flush would look at it again.
+    log.unsynced_paths = (*log.unsynced_paths, *completed.derived_paths())
     log.take_producer_snapshot(base_offset)
     segment = create_segment(log, base_offset, now_ms)
     log.segments.append(segment)
@@ -49,8 +63,7 @@ def roll(log: "Log", base_offset: Offset, now_ms: int) -> Segment:
 def create_segment(log: "Log", base_offset: Offset, now_ms: int) -> Segment:
     """Make the files of a new, empty segment. Whatever had its name is from a history that is gone."""
     volume = log.volume
-    path = f"{log.path}/{segment_file_name(base_offset, FileKind.LOG)}"
-    file = volume.disk.open(path, create=True)
+    file = volume.disk.open(segment_path(log.path, base_offset), create=True)
     if file.size():
         file.truncate(0)
     if log.config.preallocate:

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from ottla.model.ids import NO_TIMESTAMP, FilePosition, Offset
 from ottla.storage.index_cache import Indexes
+from ottla.storage.index_files import cut_index, extend_index, read_index, read_index_part
 from ottla.storage.names import FileKind, FileState, segment_file_name
 from ottla.storage.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.storage.offset_index import OffsetIndex, OffsetPosition
@@ -43,23 +44,24 @@ _UNSAVED_BYTES_MAX: Final = 128 * OFFSET_ENTRY_BYTES
 _OFFSET_ENTRY: Final = Struct(">ii")
 _TIME_ENTRY: Final = Struct(">qi")
 
-UNREAD: Final = TimestampOffset(-(1 << 62), Offset(-1))
+UNREAD: Final = -(1 << 62)
+"""In place of a timestamp: it is in the files, and nobody has asked for it yet."""
 
 
 class SegmentFacts(NamedTuple):
-    """What a segment knows that has nothing in memory but facts: to carry it to another process."""
+    """All that is known of a segment with complete files: to carry it to another process."""
 
     base_offset: Offset
     size: int
     modified_ms: int
-    first_timestamp: int
-    largest: TimestampOffset
-    last_indexed_timestamp: int
-    bytes_since_entry: int
-    offset_bytes_saved: int
-    time_bytes_saved: int
+    offset_bytes: int
+    time_bytes: int
     has_aborted: bool
-    roll_jitter_ms: int
+    first_timestamp: int = UNREAD
+    largest_timestamp: int = UNREAD
+    largest_offset: Offset = Offset(-1)
+    last_indexed_timestamp: int = UNREAD
+    bytes_since_entry: int = 0
 
 
 class Segment:
@@ -67,18 +69,19 @@ class Segment:
 
     __slots__ = (
         "_aborted",
-        "_largest",
+        "_first_timestamp",
+        "_largest_offset",
+        "_largest_timestamp",
+        "_last_indexed_timestamp",
         "base_offset",
         "bytes_since_entry",
         "file",
-        "first_timestamp",
         "has_aborted",
-        "last_indexed_timestamp",
         "modified_ms",
-        "offset_bytes_saved",
+        "offset_bytes",
         "roll_jitter_ms",
         "size",
-        "time_bytes_saved",
+        "time_bytes",
         "unsaved_offsets",
         "unsaved_times",
         "volume",
@@ -93,16 +96,36 @@ class Segment:
         # When the file was made or last seen modified: the age of a segment without timestamps.
         self.modified_ms = modified_ms
         self.roll_jitter_ms = 0
-        self.first_timestamp = NO_TIMESTAMP
-        self._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
-        self.last_indexed_timestamp = NO_TIMESTAMP
+        # The max timestamp of the first batch, and the largest of all with the last offset of its batch.
+        self._first_timestamp = NO_TIMESTAMP
+        self._largest_timestamp = NO_TIMESTAMP
+        self._largest_offset = base_offset
+        self._last_indexed_timestamp = NO_TIMESTAMP
         self.bytes_since_entry = 0
-        self.offset_bytes_saved = 0
-        self.time_bytes_saved = 0
+        # Sizes of the indexes, with the entries that are not in the files yet.
+        self.offset_bytes = 0
+        self.time_bytes = 0
         self.unsaved_offsets: OffsetIndex | None = None
         self.unsaved_times: TimeIndex | None = None
         self.has_aborted = False
+        # Of the active segment only. Others are asked rarely, and read their file.
         self._aborted: list[AbortedTransaction] | None = None
+
+    @classmethod
+    def of_facts(cls, volume: Volume, file: File, facts: SegmentFacts) -> "Segment":
+        """Stand for a segment whose files are complete."""
+        segment = cls(volume, file, facts.base_offset, facts.modified_ms)
+        segment.size = facts.size
+        segment.offset_bytes = facts.offset_bytes
+        segment.time_bytes = facts.time_bytes
+        segment.has_aborted = facts.has_aborted
+        if facts.size:
+            segment._first_timestamp = facts.first_timestamp
+            segment._largest_timestamp = facts.largest_timestamp
+            segment._largest_offset = facts.largest_offset
+            segment._last_indexed_timestamp = facts.last_indexed_timestamp
+            segment.bytes_since_entry = facts.bytes_since_entry
+        return segment
 
     @classmethod
     def of_files(
@@ -117,17 +140,9 @@ class Segment:
         time_bytes: int,
         has_aborted: bool,
     ) -> "Segment":
-        """Stand for a segment whose files are complete and checked."""
-        segment = cls(volume, file, base_offset, modified_ms)
-        segment.size = size
-        segment.offset_bytes_saved = offset_bytes
-        segment.time_bytes_saved = time_bytes
-        segment.has_aborted = has_aborted
-        if size:
-            segment.first_timestamp = UNREAD.timestamp_ms
-            segment._largest = UNREAD
-            segment.last_indexed_timestamp = UNREAD.timestamp_ms
-        return segment
+        """Stand for a segment of whose complete files nothing but the sizes are known."""
+        facts = SegmentFacts(base_offset, size, modified_ms, offset_bytes, time_bytes, has_aborted)
+        return cls.of_facts(volume, file, facts)
 
     def facts(self) -> SegmentFacts:
         """Take down what is known. All index entries must be in the files."""
@@ -136,31 +151,17 @@ class Segment:
             self.base_offset,
             self.size,
             self.modified_ms,
-            self.first_timestamp,
-            self._largest,
-            self.last_indexed_timestamp,
-            self.bytes_since_entry,
-            self.offset_bytes_saved,
-            self.time_bytes_saved,
+            self.offset_bytes,
+            self.time_bytes,
             self.has_aborted,
-            self.roll_jitter_ms,
+            self._first_timestamp,
+            self._largest_timestamp,
+            self._largest_offset,
+            self._last_indexed_timestamp,
+            self.bytes_since_entry,
         )
 
-    @classmethod
-    def of_facts(cls, volume: Volume, directory: str, facts: SegmentFacts) -> "Segment":
-        """Stand for a segment of a partition's directory as it was taken down."""
-        name = segment_file_name(facts.base_offset, FileKind.LOG)
-        segment = cls(volume, volume.disk.open(f"{directory}/{name}"), facts.base_offset, facts.modified_ms)
-        segment.size = facts.size
-        segment.first_timestamp = facts.first_timestamp
-        segment._largest = UNREAD if facts.largest == UNREAD else facts.largest
-        segment.last_indexed_timestamp = facts.last_indexed_timestamp
-        segment.bytes_since_entry = facts.bytes_since_entry
-        segment.offset_bytes_saved = facts.offset_bytes_saved
-        segment.time_bytes_saved = facts.time_bytes_saved
-        segment.has_aborted = facts.has_aborted
-        segment.roll_jitter_ms = facts.roll_jitter_ms
-        return segment
+    # Names.
 
     def path_of(self, kind: FileKind) -> str:
         """Return the path of one of the segment's files. They are all in the state of the log file."""
@@ -174,6 +175,23 @@ class Segment:
             kinds.append(FileKind.TRANSACTION_INDEX)
         return [self.path_of(kind) for kind in kinds]
 
+    def rename(self, state: FileState) -> list[str]:
+        """Give all files of the segment the suffix of `state`, and return their paths. The handle follows."""
+        disk = self.volume.disk
+        stem = self.file.path.rpartition(FileKind.LOG.value)[0]
+        renamed: list[str] = []
+        for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX):
+            path = self.path_of(kind)
+            if disk.exists(path):
+                renamed.append(stem + kind.value + state.value)
+                disk.rename(path, renamed[-1])
+        path = stem + FileKind.LOG.value + state.value
+        disk.rename(self.file.path, path)
+        self.file.path = path
+        self.volume.renames += 1
+        self.volume.index_cache.forget(self)
+        return [*renamed, path]
+
     # Appending. An active segment has read everything about itself.
 
     def append(
@@ -185,95 +203,92 @@ class Segment:
         self.note_batch(position, len(records), last_offset, max_timestamp, index_interval_bytes)
 
     def note_batch(
-        self, position: int, size_bytes: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
+        self,
+        position: int,
+        size_bytes: int,
+        last_offset: int,
+        max_timestamp: int,
+        index_interval_bytes: int,
     ) -> None:
         """Take notice of a batch that was written at the end."""
         self.size = position + size_bytes
-        if position == 0:
-            self.first_timestamp = max_timestamp
-        if max_timestamp > self._largest[0]:
-            self._largest = TimestampOffset(max_timestamp, Offset(last_offset))
+        if max_timestamp > self._largest_timestamp:
+            self._largest_timestamp = max_timestamp
+            self._largest_offset = Offset(last_offset)
         if self.bytes_since_entry > index_interval_bytes:
             self._add_index_entries(position, last_offset)
             self.bytes_since_entry = size_bytes
         else:
             self.bytes_since_entry += size_bytes
+            if position == 0:
+                self._first_timestamp = max_timestamp
 
     def _add_index_entries(self, position: int, last_offset: int) -> None:
         offsets = self.unsaved_offsets
         if offsets is None:
             offsets = self.unsaved_offsets = OffsetIndex(self.base_offset)
-            self.unsaved_times = TimeIndex(self.base_offset)
         offsets.entries += _OFFSET_ENTRY.pack(last_offset - self.base_offset, position)
-        if self._largest[0] > self.last_indexed_timestamp:
+        self.offset_bytes += OFFSET_ENTRY_BYTES
+        if self._largest_timestamp > self._last_indexed_timestamp:
             self._add_time_entry()
         if len(offsets.entries) >= _UNSAVED_BYTES_MAX:
             self.save_indexes()
 
     def _add_time_entry(self) -> None:
-        largest = self._largest
         if self.unsaved_times is None:
             self.unsaved_times = TimeIndex(self.base_offset)
-        self.unsaved_times.entries += _TIME_ENTRY.pack(largest[0], largest[1] - self.base_offset)
-        self.last_indexed_timestamp = largest[0]
-
-    def index_is_full(self, segment_index_bytes: int) -> bool:
-        """Say whether an index could not take one more entry, the time index's last one aside."""
-        offset_bytes = self.offset_bytes_saved
-        time_bytes = self.time_bytes_saved
-        if self.unsaved_offsets is not None:
-            offset_bytes += len(self.unsaved_offsets.entries)
-        if self.unsaved_times is not None:
-            time_bytes += len(self.unsaved_times.entries)
-        return (
-            offset_bytes > segment_index_bytes - OFFSET_ENTRY_BYTES
-            or time_bytes > segment_index_bytes - 2 * TIME_ENTRY_BYTES
+        self.unsaved_times.entries += _TIME_ENTRY.pack(
+            self._largest_timestamp, self._largest_offset - self.base_offset
         )
+        self.time_bytes += TIME_ENTRY_BYTES
+        self._last_indexed_timestamp = self._largest_timestamp
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
         """Note an aborted transaction whose marker was appended to this segment."""
         entries = self.aborted()
-        file = self.volume.disk.open(self.path_of(FileKind.TRANSACTION_INDEX), create=True)
-        file.write(len(entries) * len(transaction.encode()), (transaction.encode(),))
-        file.close()
+        extend_index(
+            self.volume.disk,
+            self.path_of(FileKind.TRANSACTION_INDEX),
+            len(encode_transaction_index(entries)),
+            transaction.encode(),
+        )
         self.has_aborted = True
         self._aborted = [*entries, transaction]
 
     # Saving and reading the indexes.
 
-    def save_indexes(self) -> None:
-        """Bring the index files up to date. They are there afterwards, even if empty."""
-        offsets, times = self.unsaved_offsets, self.unsaved_times
-        cached = self.volume.index_cache.find(self)
-        self.offset_bytes_saved += self._extend(
-            FileKind.OFFSET_INDEX, self.offset_bytes_saved, b"" if offsets is None else offsets.entries
-        )
-        self.time_bytes_saved += self._extend(
-            FileKind.TIME_INDEX, self.time_bytes_saved, b"" if times is None else times.entries
-        )
-        if cached is not None:
-            if offsets is not None:
-                cached.offsets.entries += offsets.entries
-            if times is not None:
-                cached.times.entries += times.entries
-            self.volume.index_cache.put(self, cached)
-        self.unsaved_offsets = None
-        self.unsaved_times = None
-
-    def _extend(self, kind: FileKind, position: int, entries: bytes | bytearray) -> int:
-        file = self.volume.disk.open(self.path_of(kind), create=True)
-        if entries:
-            file.write(position, (entries,))
-        file.close()
-        return len(entries)
-
     @property
     def has_unsaved_indexes(self) -> bool:
         return self.unsaved_offsets is not None or self.unsaved_times is not None
 
+    @property
+    def _offset_bytes_saved(self) -> int:
+        unsaved = self.unsaved_offsets
+        return self.offset_bytes if unsaved is None else self.offset_bytes - len(unsaved.entries)
+
+    @property
+    def _time_bytes_saved(self) -> int:
+        unsaved = self.unsaved_times
+        return self.time_bytes if unsaved is None else self.time_bytes - len(unsaved.entries)
+
+    def save_indexes(self) -> None:
+        """Bring the index files up to date. They are there afterwards, even if empty."""
+        offsets = b"" if self.unsaved_offsets is None else self.unsaved_offsets.entries
+        times = b"" if self.unsaved_times is None else self.unsaved_times.entries
+        disk = self.volume.disk
+        extend_index(disk, self.path_of(FileKind.OFFSET_INDEX), self._offset_bytes_saved, offsets)
+        extend_index(disk, self.path_of(FileKind.TIME_INDEX), self._time_bytes_saved, times)
+        cached = self.volume.index_cache.find(self)
+        if cached is not None:
+            cached.offsets.entries += offsets
+            cached.times.entries += times
+            self.volume.index_cache.put(self, cached)
+        self.unsaved_offsets = None
+        self.unsaved_times = None
+
     def become_inactive(self) -> None:
         """Complete the index files and forget what is only needed to append."""
-        if self.largest.timestamp_ms > self.last_indexed_timestamp:
+        if self.largest.timestamp_ms > self._last_indexed_timestamp:
             self._add_time_entry()
         self.save_indexes()
         self._aborted = None
@@ -283,29 +298,12 @@ class Segment:
         cache = self.volume.index_cache
         indexes = cache.find(self)
         if indexes is None:
-            indexes = Indexes(
-                OffsetIndex(self.base_offset, self._read(FileKind.OFFSET_INDEX, self.offset_bytes_saved)),
-                TimeIndex(self.base_offset, self._read(FileKind.TIME_INDEX, self.time_bytes_saved)),
-            )
+            disk = self.volume.disk
+            offsets = read_index(disk, self.path_of(FileKind.OFFSET_INDEX), self._offset_bytes_saved)
+            times = read_index(disk, self.path_of(FileKind.TIME_INDEX), self._time_bytes_saved)
+            indexes = Indexes(OffsetIndex(self.base_offset, offsets), TimeIndex(self.base_offset, times))
             cache.put(self, indexes)
         return indexes
-
-    def _read(self, kind: FileKind, size_bytes: int) -> bytes:
-        if size_bytes == 0:
-            return b""
-        file = self.volume.disk.open(self.path_of(kind))
-        entries = file.read(0, size_bytes)
-        file.close()
-        return entries
-
-    def _read_end(self, kind: FileKind, size_bytes: int, entry_bytes: int) -> bytes:
-        """Return the last entry of an index file, without the rest."""
-        if size_bytes == 0:
-            return b""
-        file = self.volume.disk.open(self.path_of(kind))
-        entry = file.read(size_bytes - entry_bytes, entry_bytes)
-        file.close()
-        return entry
 
     def aborted(self) -> list[AbortedTransaction]:
         """Return the transactions whose ABORT marker lies in this segment."""
@@ -325,7 +323,7 @@ class Segment:
             found = unsaved.find_scan_position(offset)
             if found.position:
                 return found.position
-        if self.offset_bytes_saved == 0:
+        if self._offset_bytes_saved == 0:
             return FilePosition(0)
         return self.saved_indexes().offsets.find_scan_position(offset).position
 
@@ -336,7 +334,7 @@ class Segment:
             found = unsaved.find(timestamp_ms)
             if found.timestamp_ms >= 0:
                 return found
-        if self.time_bytes_saved == 0:
+        if self._time_bytes_saved == 0:
             return TimestampOffset(NO_TIMESTAMP, self.base_offset)
         return self.saved_indexes().times.find(timestamp_ms)
 
@@ -354,7 +352,7 @@ class Segment:
     def find_offset_after(self, position: int) -> Offset | None:
         """Find the last offset of some batch that starts at `position` or later, if an index has one."""
         indexes = [self.unsaved_offsets]
-        if self.offset_bytes_saved:
+        if self._offset_bytes_saved:
             indexes.insert(0, self.saved_indexes().offsets)
         for index in indexes:
             if index is not None and index.entries and index.last.position >= position:
@@ -369,7 +367,9 @@ class Segment:
         unsaved = self.unsaved_offsets
         if unsaved is not None and unsaved.entries:
             return unsaved.last
-        entry = self._read_end(FileKind.OFFSET_INDEX, self.offset_bytes_saved, OFFSET_ENTRY_BYTES)
+        path = self.path_of(FileKind.OFFSET_INDEX)
+        position = self._offset_bytes_saved - OFFSET_ENTRY_BYTES
+        entry = read_index_part(self.volume.disk, path, position, OFFSET_ENTRY_BYTES)
         return OffsetIndex(self.base_offset, entry).last
 
     def last_time_entry(self) -> TimestampOffset:
@@ -377,22 +377,25 @@ class Segment:
         unsaved = self.unsaved_times
         if unsaved is not None and unsaved.entries:
             return unsaved.last
-        entry = self._read_end(FileKind.TIME_INDEX, self.time_bytes_saved, TIME_ENTRY_BYTES)
+        path = self.path_of(FileKind.TIME_INDEX)
+        position = self._time_bytes_saved - TIME_ENTRY_BYTES
+        entry = read_index_part(self.volume.disk, path, position, TIME_ENTRY_BYTES)
         return TimeIndex(self.base_offset, entry).last
 
-    def read_first_timestamp(self) -> int:
-        """Return the max timestamp of the first batch, or -1."""
-        if self.first_timestamp == UNREAD.timestamp_ms:
-            first = next(scan_batches(self.file, 0, self.size), None)
-            self.first_timestamp = NO_TIMESTAMP if first is None else first.max_timestamp
-        return self.first_timestamp
+    @property
+    def first_timestamp(self) -> int:
+        """The max timestamp of the first batch, or -1."""
+        if self._first_timestamp == UNREAD:
+            first = self.find_batch_at(0)
+            self._first_timestamp = NO_TIMESTAMP if first is None else first.max_timestamp
+        return self._first_timestamp
 
     @property
     def largest(self) -> TimestampOffset:
         """The largest timestamp, and the last offset of the batch that has it."""
-        if self._largest is UNREAD:
+        if self._largest_timestamp == UNREAD:
             self.read_end()
-        return self._largest
+        return TimestampOffset(self._largest_timestamp, self._largest_offset)
 
     @property
     def largest_timestamp_ms(self) -> int:
@@ -406,97 +409,80 @@ class Segment:
         Batches before the last offset entry cannot have a larger timestamp than the last time entry, since
         both kinds are added at once. So only the few after it are looked at.
         """
-        largest = self.last_time_entry()
-        self.last_indexed_timestamp = largest.timestamp_ms
+        largest_timestamp, largest_offset = self.last_time_entry()
+        self._last_indexed_timestamp = largest_timestamp
         next_offset = self.base_offset
         end = 0
         for place in scan_batches(self.file, self.last_entry().position, self.size):
-            if place.max_timestamp > largest.timestamp_ms:
-                largest = TimestampOffset(place.max_timestamp, Offset(place.last_offset))
+            if place.max_timestamp > largest_timestamp:
+                largest_timestamp, largest_offset = place.max_timestamp, Offset(place.last_offset)
             next_offset = Offset(place.last_offset + 1)
             end = place.end
-        self._largest = largest
+        self._largest_timestamp, self._largest_offset = largest_timestamp, largest_offset
         # Whatever follows the last whole batch is not part of the log.
         self.size = end
         return next_offset
 
-    def take_recovered(self, recovered: RecoveredSegment) -> None:
-        """Take over what recovery found out. The files are as it says."""
-        self.size = recovered.valid_bytes
-        self.first_timestamp = recovered.first_timestamp
-        self._largest = recovered.largest
-        self.last_indexed_timestamp = recovered.last_indexed_timestamp
-        self.bytes_since_entry = recovered.bytes_since_entry
-        self.offset_bytes_saved = len(recovered.offset_entries)
-        self.time_bytes_saved = len(recovered.time_entries)
-        self.unsaved_offsets = self.unsaved_times = None
-        self.has_aborted = bool(recovered.aborted)
-        self._aborted = None
-        self.volume.index_cache.forget(self)
+    # Becoming another one.
 
     def become_active(self) -> Offset:
         """Read what is needed to append. Returns the offset after the last batch."""
-        self.read_first_timestamp()
         next_offset = self.read_end()
         if self.has_aborted:
             self._aborted = self.aborted()
         return next_offset
 
-    # Truncation.
+    def take_recovered(self, recovered: RecoveredSegment) -> None:
+        """Take over what recovery found out. The files are as it says."""
+        self.size = recovered.valid_bytes
+        self._first_timestamp = recovered.first_timestamp
+        self._largest_timestamp, self._largest_offset = recovered.largest
+        self._last_indexed_timestamp = recovered.last_indexed_timestamp
+        self.bytes_since_entry = recovered.bytes_since_entry
+        self.offset_bytes = len(recovered.offset_entries)
+        self.time_bytes = len(recovered.time_entries)
+        self.unsaved_offsets = self.unsaved_times = None
+        self.has_aborted = bool(recovered.aborted)
+        self._aborted = None
+        self.volume.index_cache.forget(self)
 
     def truncate_to(self, offset: Offset) -> Offset:
         """Cut the batch that holds `offset` and all after it. Returns the offset after the last one left."""
         place = self.find_batch(offset)
         cut = self.size if place is None else place.position
-        saved = self.saved_indexes()
-        for unsaved in (self.unsaved_offsets, self.unsaved_times):
-            if unsaved is not None:
-                unsaved.truncate_to(offset)
-        saved.offsets.truncate_to(offset)
-        saved.times.truncate_to(offset)
-        self.volume.index_cache.put(self, saved)
-        disk = self.volume.disk
-        self.offset_bytes_saved = self._cut(FileKind.OFFSET_INDEX, len(saved.offsets.entries))
-        self.time_bytes_saved = self._cut(FileKind.TIME_INDEX, len(saved.times.entries))
+        self._truncate_indexes(offset)
         if self.has_aborted:
-            left = truncate_aborted(self.aborted(), offset)
-            path = self.path_of(FileKind.TRANSACTION_INDEX)
-            if left:
-                disk.write_file_atomically(path, encode_transaction_index(left))
-            else:
-                disk.remove(path)
-            self.has_aborted, self._aborted = bool(left), left or None
+            self._truncate_aborted(offset)
         self.file.truncate(cut)
         self.size = cut
         self.bytes_since_entry = 0
-        self.first_timestamp = UNREAD.timestamp_ms if cut else NO_TIMESTAMP
+        self._first_timestamp = UNREAD if cut else NO_TIMESTAMP
         return self.become_active()
 
-    def _cut(self, kind: FileKind, size_bytes: int) -> int:
-        file = self.volume.disk.open(self.path_of(kind), create=True)
-        if file.size() > size_bytes:
-            file.truncate(size_bytes)
-        file.close()
-        return size_bytes
+    def _truncate_indexes(self, offset: Offset) -> None:
+        self.save_indexes()
+        saved = self.saved_indexes()
+        saved.offsets.truncate_to(offset)
+        saved.times.truncate_to(offset)
+        self.volume.index_cache.put(self, saved)
+        self.offset_bytes = len(saved.offsets.entries)
+        self.time_bytes = len(saved.times.entries)
+        cut_index(self.volume.disk, self.path_of(FileKind.OFFSET_INDEX), self.offset_bytes)
+        cut_index(self.volume.disk, self.path_of(FileKind.TIME_INDEX), self.time_bytes)
 
-    # Renaming and removal.
+    def _truncate_aborted(self, offset: Offset) -> None:
+        left = truncate_aborted(self.aborted(), offset)
+        path = self.path_of(FileKind.TRANSACTION_INDEX)
+        if left:
+            self.volume.disk.write_file_atomically(path, encode_transaction_index(left))
+        else:
+            self.volume.disk.remove(path)
+        self.has_aborted, self._aborted = bool(left), left or None
 
-    def rename(self, state: FileState) -> list[str]:
-        """Give all files of the segment the suffix of `state`, and return their paths. The handle follows."""
-        disk = self.volume.disk
-        stem = self.file.path.rpartition(FileKind.LOG.value)[0]
-        renamed: list[str] = []
-        for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX):
-            path = self.path_of(kind)
-            if disk.exists(path):
-                renamed.append(stem + kind.value + state.value)
-                disk.rename(path, renamed[-1])
-        path = stem + FileKind.LOG.value + state.value
-        disk.rename(self.file.path, path)
-        self.file.path = path
-        self.volume.renames += 1
-        self.volume.index_cache.forget(self)
-        return [*renamed, path]
+
+def segment_path(directory: str, base_offset: Offset) -> str:
+    """Return the path of a segment's log file."""
+    return f"{directory}/{segment_file_name(base_offset, FileKind.LOG)}"
 
 
 def _position_at(entries: bytearray, slot: int) -> int:

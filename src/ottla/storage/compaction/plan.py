@@ -42,8 +42,8 @@ def _source(log: Log, segment: Segment) -> SourceSegment:
         segment.base_offset,
         log.volume.disk.open(segment.file.path),
         segment.size,
-        segment.offset_bytes_saved,
-        segment.time_bytes_saved,
+        segment.offset_bytes,
+        segment.time_bytes,
         segment.has_aborted,
         segment.modified_ms,
     )
