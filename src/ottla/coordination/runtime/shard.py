@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
-from ottla.coordination.runtime.decision import CoordinatorRecord, Decision, ProducerIdentity
+from ottla.coordination.runtime.decision import Decision, ProducerIdentity
+from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
 
 R = TypeVar("R")
@@ -154,15 +155,16 @@ class Shard(Generic[S]):
             try:
                 self.written_offset = self._log.append(decision.records, producer)
             except CannotAppend as error:
-                refuse(_ERROR_FOR_CLIENTS.get(error.error_code, error.error_code))
+                code = _ERROR_FOR_CLIENTS.get(error.error_code, error.error_code)
+                (decision.on_commit or refuse)(code)
                 return
             if decision.replayed:
                 for record in decision.records:
                     self.state.replay(record, producer)
-        if decision.then is not None:
-            decision.then()
-        if decision.reply is not None:
-            reply = decision.reply
+        on_commit, reply = decision.on_commit, decision.reply
+        if on_commit is not None:
+            self._when_committed(lambda: on_commit(ErrorCode.NONE), on_commit)
+        if reply is not None:
             self._when_committed(lambda: answer(reply), refuse)
 
     def read(

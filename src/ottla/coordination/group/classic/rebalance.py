@@ -1,0 +1,222 @@
+"""How a classic group gets from one generation to the next.
+
+A rebalance starts when somebody joins, leaves or goes silent. It waits until every member has asked to join
+again, or the longest rebalance timeout is over; who has not come by then is out. Then the generation counts
+up, the leader learns of all members, and brings the assignment with its SyncGroup. A group that was empty
+waits a little longer, so that the members of an application that starts up come in together.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.coordination.group.classic.group import (
+    ClassicGroup,
+    GroupState,
+    Member,
+    answer_join,
+    answer_sync,
+    refused_join,
+)
+from ottla.coordination.group.environment import Environment
+from ottla.coordination.group.journal import Event
+from ottla.coordination.runtime.decision import Decision
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.sync_group import SyncGroupResponse
+
+FindGroup = Callable[[str], ClassicGroup | None]
+NOTHING: Decision[Any] = Decision()
+
+
+class Rebalances:
+    """The steps of a rebalance, for all classic groups of a shard."""
+
+    def __init__(self, environment: Environment, find_group: FindGroup) -> None:
+        self._env = environment
+        self._find_group = find_group
+
+    def start_or_go_on(self, group: ClassicGroup, reason: str, now_ms: int) -> Decision[Any]:
+        """Start a rebalance, or see whether the one under way is complete now."""
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY):
+            return self.start(group, reason, now_ms)
+        return self.go_on(group, now_ms)
+
+    def start(self, group: ClassicGroup, reason: str, now_ms: int) -> Decision[Any]:
+        """Ask everybody to join again."""
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            self.hand_out_error(group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
+        group.pending_sync.clear()
+        self._env.timers.cancel(("sync", group.group_id))
+        is_first = group.state is GroupState.EMPTY
+        group.move_to(GroupState.PREPARING_REBALANCE, now_ms)
+        self._env.journal.add(
+            group.group_id, now_ms, Event.REBALANCE_STARTED, generation=group.generation, detail=reason
+        )
+        if is_first:
+            delay_ms = self._env.settings.initial_rebalance_delay_ms
+            self._wait_for_more(group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0), now_ms)
+            return NOTHING
+        if group.all_joined:
+            return self.complete_join(group, now_ms)
+        self._schedule_join(group, group.rebalance_timeout_ms, now_ms)
+        return NOTHING
+
+    def go_on(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
+        """Complete the joining if everybody is there. A group that was empty waits for its timer."""
+        if group.state is not GroupState.PREPARING_REBALANCE or group.previous_state is GroupState.EMPTY:
+            return NOTHING
+        return self.complete_join(group, now_ms) if group.all_joined else NOTHING
+
+    def complete_join(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
+        """Start the next generation with those who have come."""
+        self._env.timers.cancel(("join", group.group_id))
+        # A static member is given until its session ends: it may just be restarting.
+        for member in list(group.members.values()):
+            if member.awaiting_join is None and member.instance_id is None:
+                self.forget(group, member.member_id, "did not join again in time", now_ms)
+        if group.members and not group.elect_joined_leader():
+            self._schedule_join(group, group.rebalance_timeout_ms, now_ms)
+            return NOTHING
+        group.start_next_generation(now_ms)
+        self._env.journal.add(
+            group.group_id,
+            now_ms,
+            Event.GENERATION_STARTED,
+            generation=group.generation,
+            detail=tuple(group.members),
+        )
+        if group.state is GroupState.EMPTY:
+            return Decision(records=(group.record(),), replayed=False)
+        for member in list(group.members.values()):
+            answer_join(member, group.join_answer(member))
+            member.is_new = False
+            self.expect_heartbeat(group, member, now_ms)
+            group.pending_sync.add(member.member_id)
+        self._schedule_sync(group, now_ms)
+        return NOTHING
+
+    def hand_out(self, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int) -> None:
+        """Give everybody who waits the assignment; the group is stable from now on."""
+        assert group.state is GroupState.COMPLETING_REBALANCE
+        for member in group.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+        group.move_to(GroupState.STABLE, now_ms)
+        self._env.journal.add(group.group_id, now_ms, Event.ASSIGNED, "", group.generation, dict(assignments))
+        for member in list(group.members.values()):
+            answer = SyncGroupResponse(
+                protocol_type=group.protocol_type,
+                protocol_name=group.protocol_name,
+                assignment=member.assignment,
+            )
+            if answer_sync(member, answer):
+                self.expect_heartbeat(group, member, now_ms)
+
+    def hand_out_error(self, group: ClassicGroup, error_code: ErrorCode, now_ms: int) -> None:
+        """Tell everybody who waits that there is no assignment this time."""
+        for member in list(group.members.values()):
+            member.assignment = b""
+            if answer_sync(member, SyncGroupResponse(error_code=error_code, assignment=b"")):
+                self.expect_heartbeat(group, member, now_ms)
+
+    def expect_heartbeat(
+        self, group: ClassicGroup, member: Member, now_ms: int, timeout_ms: int | None = None
+    ) -> None:
+        """Give a member until its session ends to be heard of again."""
+        self.expect_word_of(
+            group.group_id,
+            member.member_id,
+            member.session_timeout_ms if timeout_ms is None else timeout_ms,
+            now_ms,
+        )
+
+    def expect_word_of(self, group_id: str, member_id: str, timeout_ms: int, now_ms: int) -> None:
+        """Give an id this long to be heard of."""
+        self._env.timers.schedule(
+            ("session", group_id, member_id),
+            now_ms + timeout_ms,
+            lambda then_ms: self._env.submit(lambda: self._session_ended(group_id, member_id, then_ms)),
+        )
+
+    def forget(self, group: ClassicGroup, member_id: str, reason: str, now_ms: int) -> None:
+        """Take a member, or an id that was only handed out, out of the group."""
+        self._env.timers.cancel(("session", group.group_id, member_id))
+        member = group.members.get(member_id)
+        if member is not None:
+            answer_join(member, refused_join("", ErrorCode.UNKNOWN_MEMBER_ID))
+            answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, assignment=b""))
+            self._env.journal.add(
+                group.group_id, now_ms, Event.MEMBER_LEFT, member_id, group.generation, reason
+            )
+        group.remove(member_id)
+
+    def after_leaving(self, group: ClassicGroup, reason: str, now_ms: int) -> Decision[Any]:
+        """Act on members that are gone."""
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            return self.start(group, reason, now_ms)
+        if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
+            return self.go_on(group, now_ms)
+        return NOTHING
+
+    def _session_ended(self, group_id: str, member_id: str, now_ms: int) -> Decision[Any]:
+        group = self._find_group(group_id)
+        if group is None:
+            return NOTHING
+        if member_id in group.pending_members:
+            group.remove(member_id)
+            if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
+                return self.complete_join(group, now_ms)
+            return NOTHING
+        member = group.members.get(member_id)
+        if member is None or member.waits_for_others:
+            return NOTHING
+        self.forget(group, member_id, "session timed out", now_ms)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            return self.complete_join(group, now_ms) if group.all_joined else NOTHING
+        return self.after_leaving(group, f"the session of {member_id} timed out", now_ms)
+
+    def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int, now_ms: int) -> None:
+        group.new_member_added = False
+        group_id = group.group_id
+
+        def over(then_ms: int) -> Decision[Any]:
+            group = self._find_group(group_id)
+            if group is None:
+                return NOTHING
+            if group.new_member_added and remaining_ms:
+                more_ms = min(self._env.settings.initial_rebalance_delay_ms, remaining_ms)
+                self._wait_for_more(group, more_ms, max(remaining_ms - delay_ms, 0), then_ms)
+                return NOTHING
+            return self.complete_join(group, then_ms)
+
+        self._env.timers.schedule(
+            ("join", group_id), now_ms + delay_ms, lambda then_ms: self._env.submit(lambda: over(then_ms))
+        )
+
+    def _schedule_join(self, group: ClassicGroup, timeout_ms: int, now_ms: int) -> None:
+        group_id = group.group_id
+
+        def over(then_ms: int) -> Decision[Any]:
+            group = self._find_group(group_id)
+            return NOTHING if group is None else self.complete_join(group, then_ms)
+
+        self._env.timers.schedule(
+            ("join", group_id), now_ms + timeout_ms, lambda then_ms: self._env.submit(lambda: over(then_ms))
+        )
+
+    def _schedule_sync(self, group: ClassicGroup, now_ms: int) -> None:
+        group_id, generation = group.group_id, group.generation
+
+        def over(then_ms: int) -> Decision[Any]:
+            group = self._find_group(group_id)
+            if group is None or group.generation != generation or not group.pending_sync:
+                return NOTHING
+            if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+                return NOTHING
+            for member_id in sorted(group.pending_sync):
+                self.forget(group, member_id, "did not ask for its assignment in time", then_ms)
+            return self.start(group, "members did not ask for their assignment", then_ms)
+
+        self._env.timers.schedule(
+            ("sync", group_id),
+            now_ms + group.rebalance_timeout_ms,
+            lambda then_ms: self._env.submit(lambda: over(then_ms)),
+        )

@@ -1,0 +1,55 @@
+"""What the group coordinator asks of whoever drives it."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from ottla.coordination.group.journal import Journal
+from ottla.coordination.group.settings import GroupSettings
+from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.runtime.timers import Timers
+from ottla.model.uuid import Uuid
+
+
+class TopicFacts(NamedTuple):
+    """What the coordinator must know of a topic."""
+
+    name: str
+    topic_id: Uuid
+    partition_count: int
+
+
+class Topics(Protocol):
+    """The topics of the cluster, as the newest metadata has them."""
+
+    def find_by_name(self, name: str) -> TopicFacts | None:
+        """Return the topic of this name."""
+
+    def find_by_id(self, topic_id: Uuid) -> TopicFacts | None:
+        """Return the topic with this id."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all topics."""
+
+
+class Environment(Protocol):
+    """One for each shard."""
+
+    settings: GroupSettings
+    timers: Timers
+    topics: Topics
+    journal: Journal
+
+    def new_member_suffix(self) -> str:
+        """Return a random id, for a new member."""
+
+    def submit(self, decide: Callable[[], Decision[Any]]) -> None:
+        """Write what a timer's action decides."""
+
+
+class Client(NamedTuple):
+    """Who sent a request."""
+
+    client_id: str
+    host: str
+    version: int
+    """The version of the request."""
