@@ -9,18 +9,17 @@ Whoever drives it syncs the log: in this thread by `flush`, or in another one, w
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.metadata.errors import MetadataError
 from ottla.metadata.image import Position
 from ottla.model.ids import LeaderEpoch, Offset
-from ottla.model.uuid import Uuid
 from ottla.quorum.batches import BATCH_BYTES_MAX, encode_batch, encode_control_batch
 from ottla.quorum.load import LoadedLog
 from ottla.quorum.quorum_state import FILE as QUORUM_STATE_FILE
 from ottla.quorum.quorum_state import QuorumState, decode_quorum_state, encode_quorum_state
 from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT
-from ottla.quorum.voters import STATIC, Endpoint, VoterHistory, voter
+from ottla.quorum.voters import STATIC, VoterHistory, VoterIdentity, voter
 from ottla.storage.append_info import AppendOrigin
 from ottla.storage.log import Log
 from ottla.wire.control_records import LeaderChangeMessage, LeaderChangeVoter
@@ -35,14 +34,6 @@ class BatchTooLarge(Exception):
     """What was decided does not fit into one batch. Nothing of it was appended."""
 
 
-class VoterIdentity(NamedTuple):
-    """Who this node is in the quorum."""
-
-    node_id: int
-    directory_id: Uuid
-    endpoint: Endpoint
-
-
 def _nobody(*_: object) -> None:
     """Stand for somebody who is not there yet."""
 
@@ -55,7 +46,7 @@ class SoleVoter:
     ) -> None:
         """`static_voters` are the voters that the config names; they count only with kraft.version 0."""
         self._disk = disk
-        self._me = me
+        self.me = me
         self._commit_listener: Callable[[Offset], None] = _nobody
         self.request_sync: Callable[[], None] = _nobody
         """Called after each append. Whoever syncs in another thread sets it."""
@@ -90,11 +81,11 @@ class SoleVoter:
 
         Returns where the last record of the change lies.
         """
-        state = QuorumState(leader_id=self._me.node_id, leader_epoch=self.epoch)
+        state = QuorumState(leader_id=self.me.node_id, leader_epoch=self.epoch)
         content = encode_quorum_state(state, self.quorum.kraft_version)
         self._disk.write_file_atomically(self._state_path, content)
-        me = (LeaderChangeVoter(voter_id=self._me.node_id),)
-        change = LeaderChangeMessage(version=0, leader_id=self._me.node_id, voters=me, granting_voters=me)
+        me = (LeaderChangeVoter(voter_id=self.me.node_id),)
+        change = LeaderChangeMessage(version=0, leader_id=self.me.node_id, voters=me, granting_voters=me)
         control = (change, *self._new_voters.records())
         self.append(encode_control_batch(control, self.log_end_offset, self.epoch, now_ms), now_ms)
         self.quorum = self.quorum.after(control)
@@ -137,23 +128,23 @@ class SoleVoter:
             ids = list(static_voters)
         else:
             ids = [one.voter_id for one in self.quorum.voters or ()]
-        if ids != [self._me.node_id]:
+        if ids != [self.me.node_id]:
             raise NotTheSoleVoter(
-                f"the metadata of {self.log.path} is voted on by nodes {ids}: node {self._me.node_id} alone "
+                f"the metadata of {self.log.path} is voted on by nodes {ids}: node {self.me.node_id} alone "
                 "must not decide for them"
             )
         for one in self.quorum.voters or ():
-            if one.voter_directory_id != self._me.directory_id:
+            if one.voter_directory_id != self.me.directory_id:
                 raise NotTheSoleVoter(
                     f"the voter of {self.log.path} has directory {one.voter_directory_id}, "
-                    f"this is {self._me.directory_id}"
+                    f"this is {self.me.directory_id}"
                 )
 
     def _voters_to_record(self, loaded: LoadedLog) -> VoterHistory:
         """Return what the log is to say about the voters but does not, or does no longer rightly."""
         if self.quorum.kraft_version == STATIC:
             return VoterHistory()
-        me = voter(self._me.node_id, self._me.directory_id, [self._me.endpoint])
+        me = voter(self.me.node_id, self.me.directory_id, [self.me.endpoint])
         right = VoterHistory(self.quorum.kraft_version, (me,))
         # A snapshot of the log has them from the log; the one of formatting has them from nowhere else.
         is_logged = loaded.logged_voters.voters is not None or loaded.snapshot_id != FORMAT_SNAPSHOT

@@ -34,7 +34,8 @@ from ottla.quorum.format import METADATA_DIRECTORY
 from ottla.quorum.load import LoadedLog, load_metadata
 from ottla.quorum.snapshot_file import BOOTSTRAP_FILE, decode_snapshot
 from ottla.quorum.snapshots import Snapshots, id_of, surplus
-from ottla.quorum.sole_voter import SoleVoter, VoterIdentity
+from ottla.quorum.sole_voter import SoleVoter
+from ottla.quorum.voters import VoterIdentity
 from ottla.storage import partition_metadata
 from ottla.storage.config import LogConfig
 from ottla.storage.load import LoadRequest, load_log

@@ -30,6 +30,14 @@ class Endpoint(NamedTuple):
     port: int
 
 
+class VoterIdentity(NamedTuple):
+    """Who this node is in the quorum."""
+
+    node_id: int
+    directory_id: Uuid
+    endpoint: Endpoint
+
+
 class VoterHistory(NamedTuple):
     """What the records so far say about the quorum. `voters` is None where none named them."""
 

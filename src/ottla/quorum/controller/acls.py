@@ -35,6 +35,7 @@ from ottla.wire.metadata_records.access_control import (
     RemoveAccessControlEntryRecord,
 )
 
+NO_AUTHORIZER: Final = "No Authorizer is configured."
 ANY: Final = 1
 _RESOURCE_TYPES: Final = range(2, 8)
 _CLUSTER: Final = 4

@@ -23,6 +23,7 @@ from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import Offset
 from ottla.quorum.controller.decision import RECORDS_MAX, ControllerView, Decide, Randomness
 from ottla.quorum.controller.settings import ControllerSettings
+from ottla.quorum.voters import VoterIdentity
 
 Ask = TypeVar("Ask")
 Reply = TypeVar("Reply")
@@ -30,6 +31,10 @@ Reply = TypeVar("Reply")
 
 class RecordWriter(Protocol):
     """The metadata log, as its leader writes it."""
+
+    @property
+    def me(self) -> VoterIdentity:
+        """Who leads."""
 
     @property
     def epoch(self) -> int:
@@ -42,6 +47,10 @@ class RecordWriter(Protocol):
     @property
     def log_end_offset(self) -> Offset:
         """Where the next record will lie."""
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Everything below is committed."""
 
     def encode(
         self, records: Sequence[Any], metadata_version: int, base_offset: Offset, now_ms: int
@@ -73,7 +82,7 @@ class Controller:
         random: Randomness,
     ) -> None:
         """`loader` has been fed the log so far. What it holds is published at once."""
-        self._writer = writer
+        self.writer = writer
         self._loader = loader
         self._random = random
         self._parked: deque[_Parked] = deque()
@@ -107,12 +116,12 @@ class Controller:
             self._configs = self._configs.with_dynamic(*overrides)
         return ControllerView(
             image,
-            self._writer.log_end_offset,
+            self.writer.log_end_offset,
             now_ms,
             self.settings,
             self._configs,
             self._random,
-            self._writer.kraft_version,
+            self.writer.kraft_version,
         )
 
     def append(self, records: Sequence[Any], now_ms: int) -> None:
@@ -129,7 +138,7 @@ class Controller:
                 parked.answer()
 
     def _append(self, records: Sequence[Any], now_ms: int, answer: Callable[[], None] | None) -> None:
-        writer = self._writer
+        writer = self.writer
         base = writer.log_end_offset
         version = metadata_version_of(self.image.features)
         # What cannot be appended as a whole must change nothing, so it is encoded first. And records that do

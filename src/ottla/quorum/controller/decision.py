@@ -30,7 +30,7 @@ class Randomness(Protocol):
     def randbytes(self, n: int) -> bytes:
         """Return `n` random bytes."""
 
-    def randrange(self, stop: int) -> int:
+    def randrange(self, stop: int, /) -> int:
         """Return a number from 0 up to below `stop`."""
 
     def shuffle(self, x: list[Any]) -> None:

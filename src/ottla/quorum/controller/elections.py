@@ -28,8 +28,8 @@ def decide_elect_leaders(view: ControllerView, ask: ElectLeadersRequest) -> Deci
     """Elect leaders. Asked about all partitions, only those are told of where there was something to do."""
     election = _ELECTIONS.get(ask.election_type)
     if election is None:
-        return Decision(
-            ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST, replica_election_results=())
+        return _refuse_all(
+            ask, Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {ask.election_type}")
         )
     records: list[Any] = []
     results = []
@@ -49,8 +49,23 @@ def decide_elect_leaders(view: ControllerView, ask: ElectLeadersRequest) -> Deci
                 results.append(ReplicaElectionResult(topic=one.topic, partition_results=tuple(elected)))
         check_record_count(len(records))
     except Refusal as refusal:
-        return Decision(ElectLeadersResponse(error_code=refusal.error_code, replica_election_results=()))
+        return _refuse_all(ask, refusal)
     return Decision(ElectLeadersResponse(replica_election_results=tuple(results)), records)
+
+
+def _refuse_all(ask: ElectLeadersRequest, refusal: Refusal) -> Decision[ElectLeadersResponse]:
+    results = tuple(
+        ReplicaElectionResult(
+            topic=one.topic,
+            partition_results=tuple(_refused(number, refusal) for number in one.partitions),
+        )
+        for one in ask.topic_partitions or ()
+    )
+    return Decision(ElectLeadersResponse(error_code=refusal.error_code, replica_election_results=results))
+
+
+def _refused(number: int, refusal: Refusal) -> PartitionResult:
+    return PartitionResult(partition_id=number, error_code=refusal.error_code, error_message=refusal.message)
 
 
 def _elect(
@@ -59,9 +74,7 @@ def _elect(
     try:
         records.append(elect_leader(view, view.image.topics.find(topic_name), number, election))
     except Refusal as refusal:
-        return PartitionResult(
-            partition_id=number, error_code=refusal.error_code, error_message=refusal.message
-        )
+        return _refused(number, refusal)
     return PartitionResult(partition_id=number, error_message=None)
 
 

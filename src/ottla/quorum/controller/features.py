@@ -42,7 +42,7 @@ def decide_update_features(
             return Decision(
                 UpdateFeaturesResponse(error_code=refusal.error_code, error_message=refusal.message)
             )
-    results = tuple(UpdatableFeatureResult(feature=name, error_message=None) for name in updates)
+    results = tuple(UpdatableFeatureResult(feature=name, error_message="NONE") for name in updates)
     reply = UpdateFeaturesResponse(error_message=None, results=results)
     return Decision(reply) if ask.validate_only else Decision(reply, records)
 
@@ -51,8 +51,8 @@ def _update(
     view: ControllerView, update: FeatureUpdateKey, old: int, proposed: Mapping[str, int]
 ) -> list[Any]:
     name, new = update.feature, update.max_version_level
-    # Version 0 of the request only says that a downgrade is allowed.
-    kind = _SAFE_DOWNGRADE if update.allow_downgrade else update.upgrade_type
+    # Version 0 of the request says `allow_downgrade` instead, which Kafka does not heed any more.
+    kind = update.upgrade_type
     if kind not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):
         raise _invalid(name, new, f"The upgrade type {kind} is not known.")
     if new < 0:

@@ -1,0 +1,15 @@
+"""CreatePartitions: topics get more partitions."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.quorum.controller.new_topics import decide_create_partitions
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+
+
+@handles(CreatePartitionsRequest)
+def create_partitions(
+    ask: CreatePartitionsRequest, context: RequestContext
+) -> Deferred[CreatePartitionsResponse]:
+    """Answer when the partitions exist."""
+    return context.decide(decide_create_partitions, ask)

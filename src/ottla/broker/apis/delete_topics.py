@@ -1,0 +1,31 @@
+"""DeleteTopics: topics are deleted, by name or by id."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.quorum.controller.delete_topics import decide_delete_topics
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+
+_DISABLED_FROM = 3
+
+
+@handles(DeleteTopicsRequest)
+def delete_topics(ask: DeleteTopicsRequest, context: RequestContext) -> Deferred[DeleteTopicsResponse]:
+    """Answer when the topics are gone. Their files go later."""
+    reply = context.decide(decide_delete_topics, ask)
+    return reply if context.version >= _DISABLED_FROM else reply.then(_without_disabled)
+
+
+def _without_disabled(response: DeleteTopicsResponse) -> DeleteTopicsResponse:
+    """Clients of the first versions do not know the error that says that topics cannot be deleted here."""
+    return replace(
+        response,
+        responses=tuple(
+            replace(one, error_code=ErrorCode.INVALID_REQUEST)
+            if one.error_code is ErrorCode.TOPIC_DELETION_DISABLED
+            else one
+            for one in response.responses
+        ),
+    )

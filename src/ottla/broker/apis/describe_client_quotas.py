@@ -1,0 +1,17 @@
+"""DescribeClientQuotas: the quotas of entities that match a filter."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import handles
+from ottla.quorum.controller.quotas import describe_quotas
+from ottla.wire.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+
+
+@handles(DescribeClientQuotasRequest)
+def describe_client_quotas(
+    ask: DescribeClientQuotasRequest, context: RequestContext
+) -> DescribeClientQuotasResponse:
+    """Answer from the metadata that this node acts on."""
+    return describe_quotas(context.broker.image, ask)

@@ -1,0 +1,48 @@
+"""DescribeCluster: the brokers of the cluster, and its id."""
+
+from typing import Final
+
+from ottla.broker.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import handles
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+
+
+@handles(DescribeClusterRequest)
+def describe_cluster(ask: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+    """Answer for the listener that is asked on. Of the controllers, only their own listeners tell."""
+    if ask.endpoint_type == _CONTROLLERS:
+        return _refused(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This listener is one of a broker, not of a controller."
+        )
+    if ask.endpoint_type != _BROKERS:
+        return _refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {ask.endpoint_type}")
+    endpoints = context.broker.endpoints
+    living = endpoints.living(context)
+    listed = endpoints.all(context) if ask.include_fenced_brokers else living
+    return DescribeClusterResponse(
+        cluster_id=context.broker.cluster_id,
+        # Controllers are not for clients to talk to. Any broker hands a request on to them.
+        controller_id=context.broker.random.choice(living).node_id if living else -1,
+        brokers=tuple(
+            DescribeClusterBroker(
+                broker_id=one.node_id, host=one.host, port=one.port, rack=one.rack, is_fenced=one.is_fenced
+            )
+            for one in listed
+        ),
+        cluster_authorized_operations=(
+            ALL_ON_CLUSTER if ask.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _refused(error_code: ErrorCode, message: str) -> DescribeClusterResponse:
+    return DescribeClusterResponse(error_code=error_code, error_message=message, cluster_id="", brokers=())

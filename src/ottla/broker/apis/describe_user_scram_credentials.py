@@ -1,0 +1,17 @@
+"""DescribeUserScramCredentials: which credentials users have, but not what they are."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import handles
+from ottla.quorum.controller.scram import describe_scram_credentials
+from ottla.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
+
+
+@handles(DescribeUserScramCredentialsRequest)
+def describe_user_scram_credentials(
+    ask: DescribeUserScramCredentialsRequest, context: RequestContext
+) -> DescribeUserScramCredentialsResponse:
+    """Answer from the metadata that this node acts on."""
+    return describe_scram_credentials(context.broker.image, ask)

@@ -1,0 +1,17 @@
+"""ListPartitionReassignments: which partitions move just now."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import handles
+from ottla.quorum.controller.reassignments import list_reassignments
+from ottla.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+
+@handles(ListPartitionReassignmentsRequest)
+def list_partition_reassignments(
+    ask: ListPartitionReassignmentsRequest, context: RequestContext
+) -> ListPartitionReassignmentsResponse:
+    """Answer from the metadata that this node acts on."""
+    return list_reassignments(context.broker.image, ask)

@@ -1,0 +1,15 @@
+"""UnregisterBroker: a broker leaves the cluster for good."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.quorum.controller.registration import decide_unregister_broker
+from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+
+@handles(UnregisterBrokerRequest)
+def unregister_broker(
+    ask: UnregisterBrokerRequest, context: RequestContext
+) -> Deferred[UnregisterBrokerResponse]:
+    """Answer when the broker is forgotten."""
+    return context.decide(decide_unregister_broker, ask)
