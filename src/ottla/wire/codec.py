@@ -7,6 +7,7 @@ from ottla.wire.compile_decoder import compile_decoder
 from ottla.wire.compile_encoder import compile_encoder
 from ottla.wire.declare import spec_of
 from ottla.wire.errors import MalformedBytes, Unencodable, WireError
+from ottla.wire.explain import find_bad_field
 
 T = TypeVar("T")
 Readable = bytes | bytearray | memoryview
@@ -63,7 +64,7 @@ def encode_pieces(message: Any, version: int) -> list[Any]:
     except Unencodable:
         raise
     except _BAD_VALUES as error:
-        raise Unencodable(f"{type(message).__name__} v{version}: {error}") from error
+        raise Unencodable(f"{find_bad_field(message, version) or type(message).__name__}: {error}") from error
     return pieces
 
 

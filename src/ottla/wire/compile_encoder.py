@@ -2,6 +2,10 @@
 
 The function takes `(message, add)`, where `add` appends a piece of bytes to a list. Record batches are added
 as they are, so that a sender can hand memory views or ranges of a file to the socket without a copy.
+
+Fields of fixed size that follow each other, and a short length after them, are written by one `pack`.
+A value that does not fit its field raises `struct.error`, `TypeError` or the like here; `codec` turns these
+into `Unencodable` and finds out which field it was.
 """
 
 from typing import Any
@@ -18,10 +22,6 @@ def _absent(field: str, version: int) -> None:
     raise Unencodable(f"{field} is set, but version {version} has no such field")
 
 
-def _null(field: str) -> None:
-    raise Unencodable(f"{field} is None, which this version does not allow")
-
-
 def _too_long(field: str, length: int) -> None:
     raise Unencodable(f"{field} takes {length} bytes, at most {primitives.STRING_BYTES_MAX} are allowed")
 
@@ -31,7 +31,6 @@ _GLOBALS: dict[str, Any] = {
     "one_byte": primitives.ONE_BYTE,
     "long_run": primitives.pack_long_run,
     "absent": _absent,
-    "null": _null,
     "too_long": _too_long,
     "join": b"".join,
 }
@@ -71,15 +70,25 @@ class _EncoderCompiler:
 
     def flush(self, add: str) -> None:
         """Emit the write of all fixed fields collected so far."""
-        if not self._run:
+        self._write_run(add)
+        self._run.clear()
+
+    def _write_run(self, add: str, *more: tuple[str, str]) -> None:
+        """Emit the write of the fixed fields collected so far and some more, but keep them collected.
+
+        Several ways on may each have to write them.
+        """
+        run = [*self._run, *more]
+        if not run:
             return
-        formats = "".join(form for _, form in self._run)
-        values = ", ".join(value for value, form in self._run if form != "x")
+        formats = "".join(form for _, form in run)
+        values = ", ".join(value for value, form in run if form != "x")
         if formats == "x":
             self.source.line(f"{add}(one_byte[0])")
+        elif formats == "B":
+            self.source.line(f"{add}(one_byte[{values}])")
         else:
             self.source.line(f"{add}({self.source.packer(formats, 'pack')}({values}))")
-        self._run.clear()
 
     def _check_absent(self, field: Field, value: str) -> None:
         if field.ignorable:
@@ -90,65 +99,71 @@ class _EncoderCompiler:
 
     def _write_field(self, field: Field, value: str, add: str) -> None:
         nullable = self.version in field.nullable
-        if field.is_array:
-            self._write_array(field, value, add, nullable)
-        elif field.kind in ("string", "bytes", "records"):
+        if field.is_array or field.kind in ("string", "bytes", "records"):
             self._write_sized(field, value, add, nullable)
         elif field.struct is not None:
             self._write_nullable_struct(field, value, add, nullable)
         else:
             self._run.append((value, FIXED_FORMAT[field.kind]))
 
-    def _write_null(self, field: Field, nullable: bool, wide: str, compact: bool, add: str) -> None:
-        if not nullable:
-            self.source.line(f"null({field.name!r})")
-        elif compact:
-            self.source.line(f"{add}(one_byte[0])")
-        else:
-            self.source.line(f"{add}({'minus_one_' + wide})")
-            self.source.constants[f"minus_one_{wide}"] = b"\xff" * (2 if wide == "h" else 4)
-
     def _write_sized(self, field: Field, value: str, add: str, nullable: bool) -> None:
-        self.flush(add)
+        """Emit the writing of what has a length. The fixed fields before it go with its length or null."""
         compact = self.flexible and not field.never_compact
-        wide = "h" if field.kind == "string" else "i"
-        with self.source.block(f"if {value} is None:"):
-            self._write_null(field, nullable, wide, compact, add)
-        with self.source.block("else:"):
-            length = self.source.name("n")
-            if field.kind == "string":
-                self.source.line(f"{value} = {value}.encode()")
-            self.source.line(f"{length} = len({value})")
-            if field.kind == "string":
-                with self.source.block(f"if {length} > {primitives.STRING_BYTES_MAX}:"):
-                    self.source.line(f"too_long({field.name!r}, {length})")
-            self._write_length(length, wide, compact, add)
-            self.source.line(f"{add}({value})")
-
-    def _write_length(self, length: str, wide: str, compact: bool, add: str) -> None:
-        if compact:
-            self.source.line(f"{add}(one_byte[{length} + 1] if {length} < 127 else uvarint({length} + 1))")
+        wide = "h" if field.kind == "string" and not field.is_array else "i"
+        write = self._write_array if field.is_array else self._write_bytes
+        if nullable:
+            with self.source.block(f"if {value} is None:"):
+                self._write_run(add, ("", "x") if compact else ("-1", wide))
+            with self.source.block("else:"):
+                write(field, value, add, wide, compact)
         else:
-            self.source.line(f"{add}({self.source.packer(wide, 'pack')}({length}))")
+            write(field, value, add, wide, compact)
+        self._run.clear()
 
-    def _write_array(self, field: Field, value: str, add: str, nullable: bool) -> None:
-        self.flush(add)
-        with self.source.block(f"if {value} is None:"):
-            self._write_null(field, nullable, "i", self.flexible, add)
-        with self.source.block("else:"):
-            length = self.source.name("n")
-            self.source.line(f"{length} = len({value})")
-            if field.kind in primitives.INTEGER_FORMAT:
-                self._write_integers(field, value, length, add)
+    def _write_bytes(self, field: Field, value: str, add: str, wide: str, compact: bool) -> None:
+        length = self.source.name("n")
+        is_string = field.kind == "string"
+        if is_string:
+            self.source.line(f"{value} = {value}.encode()")
+        self.source.line(f"{length} = len({value})")
+        self._write_length(length, add, wide, compact, field.name if is_string else None)
+        self.source.line(f"{add}({value})")
+
+    def _write_length(self, length: str, add: str, wide: str, compact: bool, string: str | None) -> None:
+        """Emit the writing of a length; if it is that of a string, also a check that it is not too long."""
+        if compact:
+            with self.source.block(f"if {length} < 127:"):
+                self._write_run(add, (f"{length} + 1", "B"))
+            with self.source.block("else:"):
+                self._check_length(length, string)
+                self._write_run(add)
+                self.source.line(f"{add}(uvarint({length} + 1))")
+        else:
+            self._check_length(length, string)
+            self._write_run(add, (length, wide))
+
+    def _check_length(self, length: str, string: str | None) -> None:
+        if string is not None:
+            with self.source.block(f"if {length} > {primitives.STRING_BYTES_MAX}:"):
+                self.source.line(f"too_long({string!r}, {length})")
+
+    def _write_array(self, field: Field, value: str, add: str, wide: str, compact: bool) -> None:
+        length = self.source.name("n")
+        self.source.line(f"{length} = len({value})")
+        if field.kind in primitives.INTEGER_FORMAT:
+            self._write_integers(field, value, length, add)
+            return
+        self._write_length(length, add, wide, compact, None)
+        # What was collected has just been written on this way; another way may still have to write it.
+        outer, self._run = self._run, []
+        item = self.source.name("item")
+        with self.source.block(f"for {item} in {value}:"):
+            if field.struct is not None:
+                self.write_struct(field.struct, item, add)
             else:
-                self._write_length(length, "i", self.flexible, add)
-                item = self.source.name("item")
-                with self.source.block(f"for {item} in {value}:"):
-                    if field.struct is not None:
-                        self.write_struct(field.struct, item, add)
-                    else:
-                        self._write_field(field._replace(is_array=False, nullable=NO_VERSIONS), item, add)
-                    self.flush(add)
+                self._write_field(field._replace(is_array=False, nullable=NO_VERSIONS), item, add)
+            self.flush(add)
+        self._run = outer
 
     def _write_integers(self, field: Field, value: str, length: str, add: str) -> None:
         prefix = "B" if self.flexible else "i"
@@ -156,9 +171,10 @@ class _EncoderCompiler:
         self.source.constants.setdefault(runs, primitives.pack_runs(field.kind, prefix))
         count = f"{length} + 1" if self.flexible else length
         with self.source.block(f"if {length} <= {primitives.SHORT_RUN_MAX}:"):
+            self._write_run(add)
             self.source.line(f"{add}({runs}[{length}]({count}, *{value}))")
         with self.source.block("else:"):
-            self._write_length(length, "i", self.flexible, add)
+            self._write_length(length, add, "i", self.flexible, None)
             self.source.line(f"{add}(long_run({field.kind!r}, {value}))")
 
     def _write_nullable_struct(self, field: Field, value: str, add: str, nullable: bool) -> None:
@@ -178,14 +194,25 @@ class _EncoderCompiler:
         if not fields:
             self._run.append(("", "x"))
             return
-        self.flush(add)
+        fields = sorted(fields, key=lambda field: field.tag or 0)
+        defaults = {field.name: self.source.constant("default", field.default) for field in fields}
+        # Nearly always all of them are the very objects that stand for "not set".
+        all_default = " and ".join(f"{names[name]} is {default}" for name, default in defaults.items())
+        with self.source.block(f"if {all_default}:"):
+            self._write_run(add, ("", "x"))
+        with self.source.block("else:"):
+            self.flush(add)
+            self._write_tags(fields, names, defaults, add)
+
+    def _write_tags(
+        self, fields: list[Field], names: dict[str, str], defaults: dict[str, str], add: str
+    ) -> None:
         count, pieces, put = self.source.name("tags"), self.source.name("pieces"), self.source.name("put")
         self.source.line(f"{count} = 0")
         self.source.line(f"{pieces} = []")
         self.source.line(f"{put} = {pieces}.append")
-        for field in sorted(fields, key=lambda field: field.tag or 0):
-            default = self.source.constant("default", field.default)
-            value = names[field.name]
+        for field in fields:
+            value, default = names[field.name], defaults[field.name]
             with self.source.block(f"if {value} is not {default} and {value} != {default}:"):
                 self._write_tag(field, value, put)
                 self.source.line(f"{count} += 1")

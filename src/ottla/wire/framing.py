@@ -162,17 +162,7 @@ def _existing_api(api_key: int, version: int, correlation_id: int) -> Api:
 
 def _skip_tagged_fields(frame: memoryview, position: int) -> int:
     """Skip the tagged fields of a header: none has been given a meaning yet."""
-    count = frame[position]
-    position += 1
-    if count > primitives.TAGGED_FIELDS_MAX:
-        primitives.too_many_tags(count)
-    for _ in range(count):
-        _tag, position = primitives.read_uvarint(frame, position)
-        size, position = primitives.read_uvarint(frame, position)
-        if size > len(frame) - position:
-            primitives.too_short("a tagged field", size, len(frame) - position)
-        position += size
-    return position
+    return primitives.skip_tagged_fields(frame, position + 1, len(frame), frame[position])
 
 
 def peek_api_key(frame: Readable) -> tuple[int, int]:

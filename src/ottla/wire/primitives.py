@@ -20,17 +20,60 @@ Unpack = Callable[[Any, int], tuple[Any, ...]]
 Pack = Callable[..., bytes]
 
 
-def unpack_runs(kind: str) -> tuple[Unpack, ...]:
-    """Return functions that read 0, 1, ... 16 integers."""
-    return tuple(Struct(f">{n}{INTEGER_FORMAT[kind]}").unpack_from for n in range(SHORT_RUN_MAX + 1))
+def unpack_runs(kind: str, one_more: int) -> tuple[Unpack, ...]:
+    """Return functions that read 0, 1, ... 16 integers, to be looked up by their number or by one more."""
+    runs = tuple(Struct(f">{n}{INTEGER_FORMAT[kind]}").unpack_from for n in range(SHORT_RUN_MAX + 1))
+    return runs[:one_more] + runs
 
 
-def unpack_long_run(kind: str, buffer: Any, position: int, length: int, end: int) -> tuple[int, ...]:
-    """Read more integers than the short runs can, if the bytes are there."""
+def read_long_integers(
+    kind: str, buffer: Any, position: int, count: int, end: int, field: str, nullable: bool, compact: bool
+) -> tuple[tuple[int, ...] | None, int]:
+    """Read an array of integers that is longer than the short runs, or null. Return it and where it ends."""
+    if compact:
+        count, position = _finish_length(buffer, position, count)
+    if count < 0:
+        return None if nullable else not_null(field), position
     run = Struct(f">{INTEGER_FORMAT[kind]}")
-    if length > (end - position) // run.size:
-        too_many(length, end - position)
-    return Struct(f">{length}{INTEGER_FORMAT[kind]}").unpack_from(buffer, position)
+    if count > (end - position) // run.size:
+        too_many(count, end - position)
+    integers = Struct(f">{count}{INTEGER_FORMAT[kind]}").unpack_from(buffer, position)
+    return integers, position + count * run.size
+
+
+def read_long_string(
+    buffer: Any, position: int, length: int, end: int, field: str, nullable: bool
+) -> tuple[str | None, int]:
+    """Read a compact string of at least 127 bytes, or null. Return it and where it ends."""
+    length, position = _finish_length(buffer, position, length)
+    if length < 0:
+        return None if nullable else not_null(field), position
+    stop = position + length
+    if stop > end or length > STRING_BYTES_MAX:
+        too_short(field, length, end - position)
+    return str(buffer[position:stop], "utf-8"), stop
+
+
+def _finish_length(buffer: Any, position: int, first_byte: int) -> tuple[int, int]:
+    """Read the rest of a compact length, which travels as one more than it is."""
+    if first_byte > 0x7F:
+        first_byte, position = read_rest_of_uvarint(buffer, position, first_byte)
+    return first_byte - 1, position
+
+
+def skip_tagged_fields(buffer: Any, position: int, end: int, count: int) -> int:
+    """Skip tagged fields that this release does not know. Return where they end."""
+    if count > TAGGED_FIELDS_MAX:
+        too_many_tags(count)
+    previous = -1
+    for _ in range(count):
+        tag, position = read_uvarint(buffer, position)
+        size, position = read_uvarint(buffer, position)
+        if tag <= previous or size > end - position:
+            bad_tag(tag)
+        previous = tag
+        position += size
+    return position
 
 
 def pack_runs(kind: str, prefix: str) -> tuple[Pack, ...]:
@@ -53,15 +96,18 @@ def read_uvarint(buffer: Any, position: int) -> tuple[int, int]:
 
 def read_rest_of_uvarint(buffer: Any, position: int, value: int) -> tuple[int, int]:
     """Go on reading an unsigned varint whose first byte was above 127. Return it and where it ends."""
-    value &= 0x7F
-    for shift in (7, 14, 21, 28):
-        byte = buffer[position]
+    byte = buffer[position]
+    value = value & 0x7F | (byte & 0x7F) << 7
+    if byte < 0x80:
+        return value, position + 1
+    for shift in (14, 21, 28):
         position += 1
+        byte = buffer[position]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             if value > _INT32_MAX:
                 break
-            return value, position
+            return value, position + 1
     raise MalformedBytes("a varint does not fit 31 bits")
 
 
@@ -69,6 +115,8 @@ def uvarint(value: int) -> bytes:
     """Write an unsigned varint."""
     if value < 0x80:
         return ONE_BYTE[value]
+    if value < 0x4000:
+        return _pack_two_bytes(value & 0x7F | 0x80, value >> 7)
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -77,6 +125,7 @@ def uvarint(value: int) -> bytes:
     return bytes(out)
 
 
+_pack_two_bytes = Struct("BB").pack
 ONE_BYTE = tuple(bytes((n,)) for n in range(256))
 
 
