@@ -1,0 +1,1 @@
+"""How far groups got: committed offsets, those of open transactions, and when they expire."""

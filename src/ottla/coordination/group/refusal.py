@@ -1,0 +1,11 @@
+"""A request that a group does not serve: the code to answer with, raised where it is found out."""
+
+from ottla.wire.error_code import ErrorCode
+
+
+class Refused(Exception):
+    """Carries the error code to whoever builds the answer."""
+
+    def __init__(self, error_code: ErrorCode) -> None:
+        super().__init__(error_code.name)
+        self.error_code = error_code
