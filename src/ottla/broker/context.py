@@ -5,7 +5,8 @@ fields of the current request (`version`, `client_id`, `correlation_id`) stay ri
 when the answer is deferred.
 """
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ottla.broker.deferred import Deferred
 
@@ -19,30 +20,53 @@ Reply = TypeVar("Reply")
 ANONYMOUS: Final = "User:ANONYMOUS"
 
 
+class Client(Protocol):
+    """The connection of a client, as far as handlers are concerned."""
+
+    listener_name: str
+    local: tuple[str, int]
+    peer_host: str
+
+    def mute(self, milliseconds: int) -> None:
+        """Read no further request for a while."""
+
+
 class RequestContext:
     """The connection a request came on, and its header."""
 
     __slots__ = (
+        "abandon",
         "broker",
         "client_id",
         "correlation_id",
         "listener_name",
         "local_host",
         "local_port",
+        "mute",
         "peer_host",
         "principal",
+        "request_bytes",
         "version",
     )
 
-    def __init__(self, broker: "Broker", listener_name: str, local: tuple[str, int], peer_host: str) -> None:
+    def __init__(self, broker: "Broker", client: Client) -> None:
         self.broker = broker
-        self.listener_name = listener_name
-        self.local_host, self.local_port = local
-        self.peer_host = peer_host
+        self.listener_name = client.listener_name
+        self.local_host, self.local_port = client.local
+        self.peer_host = client.peer_host
+        self.mute = client.mute
         self.principal = ANONYMOUS
+        # What ends the wait for a deferred answer when the client is gone.
+        self.abandon: Callable[[], None] | None = None
         self.version = 0
         self.client_id: str | None = None
         self.correlation_id = 0
+        self.request_bytes = 0
+
+    @property
+    def user(self) -> str:
+        """The name of the principal, as quotas know it."""
+        return self.principal.partition(":")[2]
 
     def decide(self, decide: "Decide[Ask, Reply]", ask: Ask) -> Deferred[Reply]:
         """Let the controller decide. The reply comes when the decision is committed and published."""

@@ -172,7 +172,8 @@ class Session:
         context.version = version
         context.correlation_id = correlation_id
         route.requests += 1
-        route.received_bytes += len(frame) + 4
+        context.request_bytes = size = len(frame) + 4
+        route.received_bytes += size
         response = route.handler(ask, context)
         if type(response) is Deferred:
             if not response.is_done:
@@ -182,8 +183,15 @@ class Session:
         route.count(started_ns)
         return [] if response is NO_REPLY else route.encode_answer(correlation_id, response)
 
+    def close(self) -> None:
+        """The connection is closed: nobody waits any more."""
+        if self.context.abandon is not None:
+            self.context.abandon()
+            self.context.abandon = None
+
     def _park(self, route: Route, correlation_id: int, started_ns: int, response: Deferred[Any]) -> None:
         def answer(value: Any) -> None:
+            self.context.abandon = None
             route.count(started_ns)
             try:
                 pieces = [] if value is NO_REPLY else route.encode_answer(correlation_id, value)

@@ -1,8 +1,50 @@
-"""The broker of a node: everything that handlers reach through their context."""
+"""The broker of a node: everything that handlers reach through their context.
 
-from typing import NamedTuple
+One thread, one event loop, no locks. What blocks (syncs, cold reads, compaction, removing files) is done by
+worker threads, which hand their results back to the loop.
+"""
 
+import logging
+import random
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from ottla.broker.commits import Commits
+from ottla.broker.context import RequestContext
+from ottla.broker.deletions import Deletions
+from ottla.broker.dispatch import Routes, Session
+from ottla.broker.endpoints import Endpoints
+from ottla.broker.fetch_session import FetchSessions
+from ottla.broker.metadata_answers import MetadataAnswers
+from ottla.broker.parked_fetches import ParkedFetches
+from ottla.broker.partition import Partition
+from ottla.broker.partitions import Partitions
+from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.quotas import Quotas
+from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.configs.node import NodeConfig
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.features import KRAFT_VERSION, SUPPORTED
+from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage, ResourceType
+from ottla.metadata.published import PublishedMetadata
+from ottla.model.uuid import Uuid
+from ottla.quorum.controller.controller import Controller
+from ottla.quorum.random_id import random_id
+from ottla.runtime.connection import Connection
+from ottla.runtime.flusher import Flusher
+from ottla.runtime.listener import Listeners
+from ottla.runtime.threads import Threads
+from ottla.storage.directories import LogDirectories
+from ottla.storage.directory import DirectoryDeletion, LogDirectory
+from ottla.storage.directory_checkpoints import CheckpointWrite
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.log import Log
 from ottla.wire.messages.api_versions import FinalizedFeatureKey, SupportedFeatureKey
+from ottla.world.clock import Clock
+from ottla.world.disk import DiskError
+
+_logger: Final = logging.getLogger("ottla.broker")
 
 
 class Features(NamedTuple):
@@ -13,12 +55,138 @@ class Features(NamedTuple):
     finalized_epoch: int
 
 
-class Broker:
-    """One node's broker."""
+class Surroundings(NamedTuple):
+    """What a broker is given when it is made."""
 
-    def __init__(self, features: Features) -> None:
-        self._features = features
+    loop: AbstractEventLoop
+    clock: Clock
+    threads: Threads
+    flusher: Flusher
+    directories: LogDirectories
+    deletions: Deletions
+
+
+class Broker:
+    """One node's broker. The parts are public: a handler uses those that its API is about."""
+
+    def __init__(
+        self,
+        node_id: int,
+        cluster_id: str,
+        configs: EffectiveConfigs,
+        metadata: PublishedMetadata,
+        surroundings: Surroundings,
+    ) -> None:
+        loop, clock, threads, flusher, directories, deletions = surroundings
+        self.node_id = node_id
+        self.cluster_id = cluster_id
+        self.configs = configs
+        self.config: NodeConfig = configs.node
+        self.metadata = metadata
+        self.clock = clock
+        self.threads = threads
+        self.flusher = flusher
+        self.directories = directories
+        self.deletions = deletions
+        self.random = random.SystemRandom()
+        self.partitions = Partitions(node_id, directories, configs, self, clock)
+        self.parked_fetches = ParkedFetches(loop)
+        self.fetch_sessions = FetchSessions(
+            self.config.max_incremental_fetch_session_cache_slots, lambda: self.random.randrange(1, 2**31)
+        )
+        self.commits = Commits(flusher, clock)
+        self.quotas = Quotas(self.config.quota_window_num, self.config.quota_window_size_seconds * 1000)
+        self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
+        self.metadata_answers = MetadataAnswers()
+        self.producer_ids = ProducerIds()
+        self.routes = Routes()
+        self.kraft_version = 0
+        self.broker_epoch = -1
+        # Set while starting, by those who make them.
+        self.controller: Controller
+        self.listeners: Listeners
+        self.give_up: Callable[[Exception], None]
+
+    def new_session(self, connection: Connection) -> Session:
+        """Begin the conversation with a client."""
+        context = RequestContext(self, connection)
+        return Session(context, self.routes, connection.answer_later, connection.fail)
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata that this node acts on: all of it is committed."""
+        return self.metadata.image
 
     def features(self) -> Features:
         """Return the features that ApiVersions lists."""
-        return self._features
+        image = self.image
+        finalized = dict(image.features)
+        if self.kraft_version > 0:
+            finalized[KRAFT_VERSION] = self.kraft_version
+        return Features(
+            supported=tuple(
+                SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
+                for name, levels in SUPPORTED.items()
+            ),
+            finalized=tuple(
+                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, level in finalized.items()
+            ),
+            finalized_epoch=image.offset,
+        )
+
+    # What the metadata tells
+
+    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        """Act on new metadata. When this returns, everything it says holds."""
+        own = ConfigResource(ResourceType.BROKER, str(self.node_id))
+        if DEFAULT_BROKERS in delta.configs.changed or own in delta.configs.changed:
+            self.use_dynamic_configs(image)
+        self.partitions.metadata_changed(image, delta)
+        if delta.quotas:
+            self.quotas.use(image.quotas)
+
+    def use_dynamic_configs(self, image: MetadataImage) -> None:
+        """Let the configs hold that were set for this broker or for all brokers while running."""
+        self.configs = self.configs.with_dynamic(
+            image.default_broker_config(), image.broker_config(self.node_id)
+        )
+        self.config = self.configs.node
+        self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
+
+    # What the partitions tell
+
+    def appended(self, partition: Partition, size_bytes: int) -> None:
+        """Tell the fetches that wait for a partition."""
+        self.parked_fetches.appended(partition, size_bytes)
+
+    def changed(self, partition: Partition) -> None:
+        """Let the fetches that wait for a partition look again."""
+        self.parked_fetches.changed(partition)
+
+    def flush_is_due(self, partition: Partition) -> None:
+        """Have a log synced that nobody waits for."""
+        self.flusher.request(partition.log)
+
+    def log_is_gone(self, log: Log, deletion: DirectoryDeletion) -> None:
+        """Let go of a log that was set aside, and have its directory removed after a while."""
+        for waiter in self.flusher.forget(log):
+            waiter(LogDirectoryOffline(log.path, "it was deleted"))
+        self.deletions.add(deletion)
+
+    def new_id(self) -> Uuid:
+        """Return a random id."""
+        return random_id(self.random)
+
+    def write_checkpoint(self, directory: LogDirectory, write: CheckpointWrite) -> None:
+        """Have a thread write a checkpoint, and put it in its place."""
+
+        def done(error: Exception | None) -> None:
+            try:
+                if isinstance(error, DiskError):
+                    raise directory.volume.fail(error)
+                directory.finish_checkpoint(write)
+            except LogDirectoryOffline as offline:
+                _logger.critical("%s", offline)
+
+        self.threads.run(lambda: write.run(directory.volume.disk), done)

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 from ottla.runtime.outbox import Flushed, Outbox, Piece
 from ottla.runtime.receive_buffer import ReceiveBuffer, SharedBuffer
+from ottla.runtime.threads import RunInThread
 
 UNSENT_BYTES_MAX: Final = 64 * 1024
 """Answers to pipelined requests are collected up to here before they are sent."""
@@ -29,6 +30,9 @@ class Session(Protocol):
     def receive(self, frame: memoryview) -> Sequence[Piece] | None:
         """Serve a request. Return the answer, nothing if none is due, or None: `answer_later` follows."""
 
+    def close(self) -> None:
+        """Take note that the connection is closed."""
+
 
 class Owner(Protocol):
     """Who accepted the connection and keeps count of it."""
@@ -38,11 +42,13 @@ class Owner(Protocol):
     tick: int
     """Coarse time in seconds: reading a clock for each request would cost more than it tells."""
 
+    @property
+    def run_in_thread(self) -> RunInThread:
+        """Does blocking work elsewhere, then calls back on the loop."""
+
     def connection_closed(self, connection: "Connection", reason: Exception | None) -> None:
         """Take note: it is closed, by the peer (None) or because of an error."""
 
-    def run_in_thread(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
-        """Do blocking work elsewhere, then call back on the loop."""
 
 
 class Connection:
@@ -59,6 +65,7 @@ class Connection:
         "_outbox",
         "_owner",
         "_receive",
+        "_session",
         "_socket",
         "_unmute",
         "active_tick",
@@ -95,7 +102,8 @@ class Connection:
         # When the frame that is not yet complete began to arrive; 0 while there is none.
         self.frame_tick = 0
         self.is_closed = False
-        self._receive = make_session(self).receive
+        self._session = make_session(self)
+        self._receive = self._session.receive
         self._is_reading = True
         loop.add_reader(sock.fileno(), self._on_readable)
 
@@ -137,12 +145,18 @@ class Connection:
         if self._is_writing:
             self._loop.remove_writer(descriptor)
         self._socket.close()
+        self._session.close()
         self._owner.connection_closed(self, reason)
 
     @property
     def is_idle(self) -> bool:
         """Say whether nothing is under way: no request, no answer, no part of a frame."""
         return not self._is_pending and not self._outbox and not self._buffer.pending_bytes
+
+    @property
+    def has_answered(self) -> bool:
+        """Say whether all requests that were taken up are answered, and the answers sent."""
+        return not self._is_pending and not self._outbox
 
     @property
     def is_waiting_for_frame(self) -> bool:

@@ -10,19 +10,18 @@ import logging
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.runtime.connection import Connection, Session
 from ottla.runtime.log_lines import RepeatedLines
 from ottla.runtime.receive_buffer import SharedBuffer
+from ottla.runtime.threads import RunInThread
 from ottla.wire.errors import MalformedBytes
 from ottla.world.clock import Clock
 
 ACCEPTS_AT_ONCE: Final = 64
 SWEEP_SECONDS: Final = 1.0
-COLD_READ_THREADS: Final = 4
 FRAME_BYTES_PER_SECOND_MIN: Final = 64 * 1024
 _OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -51,6 +50,7 @@ class Listeners:
         clock: Clock,
         limits: ConnectionLimits,
         make_session: Callable[[Connection], Session],
+        run_in_thread: RunInThread,
     ) -> None:
         self._loop = loop
         self._clock = clock
@@ -59,7 +59,7 @@ class Listeners:
         self._sockets: dict[str, socket.socket] = {}
         self._per_ip: dict[str, int] = {}
         self._lines = RepeatedLines(logging.getLogger("ottla.listener"), clock.monotonic_ms)
-        self._threads: ThreadPoolExecutor | None = None
+        self.run_in_thread = run_in_thread
         self._started_ms = clock.monotonic_ms()
         self._sweep_timer: TimerHandle | None = None
         # A dict for its order: what is done to all connections is done in the order they came.
@@ -109,8 +109,6 @@ class Listeners:
             self._sweep_timer.cancel()
         for connection in list(self.connections):
             connection.close()
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
 
     # What connections ask of their owner
 
@@ -134,22 +132,6 @@ class Listeners:
             logging.getLogger("ottla.listener").error(
                 "closed the connection of %s", connection.peer_host, exc_info=reason
             )
-
-    def run_in_thread(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
-        """Do blocking work in a thread, then call back on the loop."""
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(COLD_READ_THREADS, thread_name_prefix="cold-read")
-
-        def run() -> None:
-            error: Exception | None = None
-            try:
-                work()
-            except Exception as raised:
-                error = raised
-            if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(done, error)
-
-        self._threads.submit(run)
 
     # Accepting
 

@@ -29,7 +29,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line)
 
 
-def set_up_logging(as_json: bool, level: int = logging.INFO) -> None:
+def set_up_logging(as_json: bool, level: str = "INFO") -> None:
     """Send the log of the whole process to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else logging.Formatter(_FOR_PEOPLE))

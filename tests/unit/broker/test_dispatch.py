@@ -1,6 +1,6 @@
 """Bytes in, bytes out: what a session answers, parks and refuses."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -31,13 +31,31 @@ FEATURES = Features(
 API_VERSIONS = api_of(ApiKey.API_VERSIONS)
 
 
+class FakeBroker:
+    """As much of a broker as ApiVersions needs."""
+
+    def features(self) -> Features:
+        return FEATURES
+
+
+class FakeClient:
+    """A connection that keeps what the session does with it."""
+
+    listener_name = "PLAINTEXT"
+    local = ("127.0.0.1", 9092)
+    peer_host = "127.0.0.1"
+
+    def mute(self, milliseconds: int) -> None:
+        raise AssertionError(f"nobody is over a quota, yet is muted for {milliseconds} ms")
+
+
 class Fixture:
     """A session whose late answers and failures are kept."""
 
     def __init__(self, routes: Routes | None = None) -> None:
         self.late: list[list[Any]] = []
         self.failures: list[Exception] = []
-        context = RequestContext(Broker(FEATURES), "PLAINTEXT", ("127.0.0.1", 9092), "127.0.0.1")
+        context = RequestContext(cast(Broker, FakeBroker()), FakeClient())
         self.session = Session(context, routes or Routes(), self.late.append, self.failures.append)
 
     def ask(self, request: Any, key: ApiKey, version: int, client_id: str | None = "test") -> Any:

@@ -49,12 +49,16 @@ class Wire:
         self.closed: list[Exception | None] = []
         self.cold_reads = 0
         self.served: list[bytes] = []
+        self.session_is_closed = False
         self._serve = serve
         self.connection = Connection(self.loop, ours, self, "PLAINTEXT", lambda _: self)
 
     def receive(self, request: memoryview) -> Sequence[Piece] | None:
         self.served.append(bytes(request))
         return self._serve(bytes(request))
+
+    def close(self) -> None:
+        self.session_is_closed = True
 
     def connection_closed(self, connection: Connection, reason: Exception | None) -> None:
         self.closed.append(reason)
@@ -133,6 +137,7 @@ def test_a_peer_that_leaves_while_its_answer_is_pending_is_noticed(make_wire: Ma
     wire.peer.close()
     wire.turn()
     assert wire.closed == [None]
+    assert wire.session_is_closed
     wire.connection.answer_later([b"too late"])
 
 

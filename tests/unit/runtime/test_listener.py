@@ -11,6 +11,7 @@ import pytest
 from ottla.runtime.connection import Connection
 from ottla.runtime.listener import ConnectionLimits, Listeners
 from ottla.runtime.outbox import Piece
+from ottla.runtime.threads import Threads
 
 
 class Clock:
@@ -32,6 +33,9 @@ class Echo:
     def receive(self, frame: memoryview) -> Sequence[Piece] | None:
         return None if bytes(frame) == b"park" else [bytes(frame)]
 
+    def close(self) -> None:
+        """Nothing has to be let go."""
+
 
 class World:
     """Listeners on a loop that is turned by hand."""
@@ -39,7 +43,7 @@ class World:
     def __init__(self, limits: ConnectionLimits) -> None:
         self.loop = asyncio.new_event_loop()
         self.clock = Clock()
-        self.listeners = Listeners(self.loop, self.clock, limits, lambda _: Echo())
+        self.listeners = Listeners(self.loop, self.clock, limits, lambda _: Echo(), Threads(self.loop).run)
         self.address = self.listeners.listen("PLAINTEXT", "127.0.0.1", 0)
         self.listeners.start()
         self.clients: list[socket.socket] = []

@@ -1,0 +1,52 @@
+"""DescribeProducers: the producers a partition's leader knows of, and where their open transactions begin."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import handles
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.describe_producers import (
+    DescribeProducersPartitionResult,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopicResult,
+    ProducerState,
+)
+
+
+@handles(DescribeProducersRequest)
+def describe_producers(ask: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
+    """Answer every partition on its own."""
+    return DescribeProducersResponse(
+        topics=tuple(
+            DescribeProducersTopicResult(
+                name=topic.name,
+                partitions=tuple(
+                    _describe(topic.name, number, context) for number in topic.partition_indexes
+                ),
+            )
+            for topic in ask.topics
+        )
+    )
+
+
+def _describe(topic: str, number: int, context: RequestContext) -> DescribeProducersPartitionResult:
+    partitions = context.broker.partitions
+    partition = partitions.by_key.get((topic, number))
+    error_code = partitions.why_missing(topic, number) if partition is None else partition.check_leader(-1)
+    if partition is None or error_code is not ErrorCode.NONE:
+        return DescribeProducersPartitionResult(
+            partition_index=number, error_code=error_code, active_producers=()
+        )
+    return DescribeProducersPartitionResult(
+        partition_index=number,
+        active_producers=tuple(
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.timestamp_ms,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.transaction_first_offset,
+            )
+            for producer_id, producer in partition.log.active_producers().items()
+        ),
+    )

@@ -1,0 +1,107 @@
+"""DescribeTopicPartitions: topics with all that is known of their partitions, page by page (KIP-966).
+
+Topics come in the order of their names. A page ends after so many partitions, and its cursor says where the
+next one begins. A topic that vanished between two pages is passed over.
+"""
+
+from typing import Final
+
+from ottla.broker.authorized_operations import ALL_ON_TOPIC
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import handles
+from ottla.broker.partition import INTERNAL_TOPICS
+from ottla.metadata.topics import Topic
+from ottla.model.topic_names import find_topic_name_fault
+from ottla.model.uuid import ZERO_UUID
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from ottla.wire.metadata_records.partitions import PartitionRecord
+
+_NOTHING: Final = ()
+
+
+@handles(DescribeTopicPartitionsRequest)
+def describe_topic_partitions(
+    ask: DescribeTopicPartitionsRequest, context: RequestContext
+) -> DescribeTopicPartitionsResponse:
+    """Describe one page."""
+    broker = context.broker
+    topics = broker.image.topics
+    names = sorted({topic.name for topic in ask.topics} or topics.names)
+    cursor = ask.cursor
+    if cursor is not None:
+        if cursor.partition_index < 0 or (ask.topics and cursor.topic_name not in names):
+            return _refused_cursor(cursor)
+        names = [name for name in names if name >= cursor.topic_name]
+    left = max(1, min(ask.response_partition_limit, broker.config.max_request_partition_size_limit))
+    living = frozenset(node.node_id for node in broker.endpoints.living(context))
+    described: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        if left <= 0:
+            return DescribeTopicPartitionsResponse(
+                topics=tuple(described), next_cursor=Cursor(topic_name=name, partition_index=0)
+            )
+        topic = topics.find(name)
+        if topic is None:
+            if cursor is None or name != cursor.topic_name:
+                described.append(_unknown(name))
+            continue
+        first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        page = range(first, min(first + left, len(topic.partitions)))
+        described.append(_describe(topic, page, living))
+        left -= len(page)
+        if page.stop < len(topic.partitions):
+            return DescribeTopicPartitionsResponse(
+                topics=tuple(described), next_cursor=Cursor(topic_name=name, partition_index=page.stop)
+            )
+    return DescribeTopicPartitionsResponse(topics=tuple(described))
+
+
+def _describe(topic: Topic, page: range, living: frozenset[int]) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=tuple(_describe_partition(topic.partitions[number], living) for number in page),
+        topic_authorized_operations=ALL_ON_TOPIC,
+    )
+
+
+def _describe_partition(
+    record: PartitionRecord, living: frozenset[int]
+) -> DescribeTopicPartitionsResponsePartition:
+    has_leader = record.leader in living
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=record.partition_id,
+        leader_id=record.leader if has_leader else -1,
+        leader_epoch=record.leader_epoch,
+        replica_nodes=record.replicas,
+        isr_nodes=record.isr,
+        eligible_leader_replicas=record.eligible_leader_replicas or _NOTHING,
+        last_known_elr=record.last_known_elr or _NOTHING,
+        offline_replicas=tuple(replica for replica in record.replicas if replica not in living),
+    )
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    is_invalid = find_topic_name_fault(name) is not None
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if is_invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        name=name,
+        topic_id=ZERO_UUID,
+        partitions=(),
+    )
+
+
+def _refused_cursor(cursor: Cursor) -> DescribeTopicPartitionsResponse:
+    refused = DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.INVALID_REQUEST, name=cursor.topic_name, topic_id=ZERO_UUID, partitions=()
+    )
+    return DescribeTopicPartitionsResponse(topics=(refused,))

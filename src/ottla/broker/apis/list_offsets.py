@@ -1,0 +1,129 @@
+"""ListOffsets: the offset of a time, or of a special place in the log.
+
+-1  latest               v1+   what the reader may read up to
+-2  earliest             v1+   the log start
+-3  largest timestamp    v7+
+-4  earliest local       v8+   the same as earliest, since nothing is tiered
+-5  latest tiered        v9+   none
+-6  earliest not tiered  v11+  none
+"""
+
+from typing import Final, NamedTuple
+
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import handles
+from ottla.broker.partition import Partition
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.read import ReadLimit, limit_offset
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+LARGEST_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_NOT_TIERED: Final = -6
+
+_SINCE_VERSION: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    LARGEST_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_NOT_TIERED: 11,
+}
+_CONSUMER: Final = -1
+_READ_COMMITTED: Final = 1
+
+
+class _Found(NamedTuple):
+    offset: int = -1
+    timestamp: int = -1
+    leader_epoch: int = -1
+
+
+@handles(ListOffsetsRequest)
+def list_offsets(ask: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    """Answer every partition on its own."""
+    limit = _limit(ask)
+    repeated = _repeated_partitions(ask)
+    topics = []
+    for topic in ask.topics:
+        answers = []
+        for partition in topic.partitions:
+            if (topic.name, partition.partition_index) in repeated:
+                answers.append(_refused(partition, ErrorCode.INVALID_REQUEST))
+            else:
+                answers.append(_look_up(topic.name, partition, context, limit))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)))
+    return ListOffsetsResponse(topics=tuple(topics))
+
+
+def _limit(ask: ListOffsetsRequest) -> ReadLimit:
+    if ask.replica_id != _CONSUMER:
+        return ReadLimit.LOG_END
+    return ReadLimit.LAST_STABLE if ask.isolation_level == _READ_COMMITTED else ReadLimit.HIGH_WATERMARK
+
+
+def _repeated_partitions(ask: ListOffsetsRequest) -> set[tuple[str, int]]:
+    seen: set[tuple[str, int]] = set()
+    repeated: set[tuple[str, int]] = set()
+    for topic in ask.topics:
+        for partition in topic.partitions:
+            key = (topic.name, partition.partition_index)
+            (repeated if key in seen else seen).add(key)
+    return repeated
+
+
+def _look_up(
+    topic: str, ask: ListOffsetsPartition, context: RequestContext, limit: ReadLimit
+) -> ListOffsetsPartitionResponse:
+    if ask.timestamp < 0 and context.version < _SINCE_VERSION.get(ask.timestamp, context.version + 1):
+        return _refused(ask, ErrorCode.UNSUPPORTED_VERSION)
+    partitions = context.broker.partitions
+    partition = partitions.by_key.get((topic, ask.partition_index))
+    if partition is None:
+        return _refused(ask, partitions.why_missing(topic, ask.partition_index))
+    error_code = partition.check_leader(ask.current_leader_epoch)
+    if error_code is not ErrorCode.NONE:
+        return _refused(ask, error_code)
+    try:
+        found = _find(partition, ask.timestamp, limit)
+    except LogDirectoryOffline:
+        return _refused(ask, ErrorCode.KAFKA_STORAGE_ERROR)
+    return ListOffsetsPartitionResponse(
+        partition_index=ask.partition_index,
+        offset=found.offset,
+        timestamp=found.timestamp,
+        leader_epoch=found.leader_epoch if context.version >= 4 else -1,
+    )
+
+
+def _find(partition: Partition, timestamp: int, limit: ReadLimit) -> _Found:
+    log = partition.log
+    if timestamp == LATEST:
+        return _Found(limit_offset(log, limit), leader_epoch=partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start_offset
+        return _Found(start, leader_epoch=log.leader_epochs.epoch_for(start))
+    if timestamp in (LATEST_TIERED, EARLIEST_NOT_TIERED):
+        return _Found()
+    if timestamp == LARGEST_TIMESTAMP:
+        found = log.max_timestamp_offset()
+        if found is not None and found.offset >= limit_offset(log, limit):
+            # There is one, but this reader may not know of it yet.
+            found = None
+    else:
+        found = log.offset_for_timestamp(timestamp, limit)
+    return _Found() if found is None else _Found(found.offset, found.timestamp_ms, found.leader_epoch)
+
+
+def _refused(ask: ListOffsetsPartition, error_code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=ask.partition_index, error_code=error_code)

@@ -1,0 +1,139 @@
+"""Metadata: the brokers, and the partitions of topics with their leaders.
+
+Deviation: Kafka answers UNKNOWN_TOPIC_OR_PARTITION for a topic it is about to create, and the client asks
+again after its back-off of 100 ms. Ottla answers when the topic is there, which takes a few milliseconds.
+"""
+
+from typing import Final
+
+from ottla.broker.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+from ottla.broker.auto_topics import create_missing_topics, why_unknown
+from ottla.broker.context import RequestContext
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import EncodedResponse, handles
+from ottla.broker.partition import INTERNAL_TOPICS
+from ottla.metadata.image import MetadataImage
+from ottla.metadata.topics import Topic
+from ottla.model.uuid import ZERO_UUID
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ottla.wire.metadata_records.partitions import PartitionRecord
+
+_IDS_IN_REQUEST_FROM: Final = 12
+
+
+@handles(MetadataRequest)
+def metadata(
+    ask: MetadataRequest, context: RequestContext
+) -> EncodedResponse | MetadataResponse | Deferred[MetadataResponse]:
+    """Answer from what was answered before, from the image, or when missing topics were created."""
+    answers = context.broker.metadata_answers
+    known = answers.find(ask, context)
+    if known is not None:
+        return known
+    missing = _missing_topics(ask, context)
+    if not missing:
+        return answers.keep(ask, context, _respond(ask, context))
+    if not ask.allow_auto_topic_creation or not context.broker.config.auto_create_topics_enable:
+        return _respond(ask, context)
+    return create_missing_topics(missing, context).then(lambda _: _respond(ask, context))
+
+
+def _missing_topics(ask: MetadataRequest, context: RequestContext) -> list[str]:
+    """Return the topics asked for by name that do not exist."""
+    if ask.topics is None:
+        return []
+    known = context.broker.image.topics.names
+    return [
+        topic.name
+        for topic in ask.topics
+        if topic.topic_id == ZERO_UUID and topic.name is not None and topic.name not in known
+    ]
+
+
+def _respond(ask: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    broker, image = context.broker, context.broker.image
+    living = broker.endpoints.living(context)
+    asks_cluster_operations = ask.include_cluster_authorized_operations
+    return MetadataResponse(
+        brokers=tuple(
+            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in living
+        ),
+        cluster_id=broker.cluster_id,
+        # Clients cannot reach a controller. Any living broker passes on what is for it.
+        controller_id=living[0].node_id if living else -1,
+        topics=tuple(_describe_topics(ask, context, image, frozenset(node.node_id for node in living))),
+        cluster_authorized_operations=ALL_ON_CLUSTER if asks_cluster_operations else NOT_ASKED,
+    )
+
+
+def _describe_topics(
+    ask: MetadataRequest, context: RequestContext, image: MetadataImage, living: frozenset[int]
+) -> list[MetadataResponseTopic]:
+    operations = ALL_ON_TOPIC if ask.include_topic_authorized_operations else NOT_ASKED
+    if ask.topics is None or (context.version == 0 and not ask.topics):
+        return [describe_topic(topic, living, operations) for topic in image.topics]
+    found: dict[str | bytes, MetadataResponseTopic] = {}
+    for asked in ask.topics:
+        answer = _describe_asked(asked, context, image, living, operations)
+        found[asked.name or asked.topic_id] = answer
+    return list(found.values())
+
+
+def _describe_asked(
+    asked: MetadataRequestTopic,
+    context: RequestContext,
+    image: MetadataImage,
+    living: frozenset[int],
+    operations: int,
+) -> MetadataResponseTopic:
+    by_id = asked.topic_id != ZERO_UUID
+    if (by_id or asked.name is None) and context.version < _IDS_IN_REQUEST_FROM:
+        return _unknown(asked, ErrorCode.INVALID_REQUEST, asked.name or "")
+    if by_id:
+        topic = image.topics.find_by_id(asked.topic_id)
+        return (
+            _unknown(asked, ErrorCode.UNKNOWN_TOPIC_ID, None)
+            if topic is None
+            else describe_topic(topic, living, operations)
+        )
+    topic = image.topics.find(asked.name or "")
+    if topic is not None:
+        return describe_topic(topic, living, operations)
+    return _unknown(asked, why_unknown(asked.name or ""), asked.name)
+
+
+def describe_topic(topic: Topic, living: frozenset[int], operations: int) -> MetadataResponseTopic:
+    """Describe a topic with all its partitions."""
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=tuple(_describe_partition(record, living) for record in topic.partitions.values()),
+        topic_authorized_operations=operations,
+    )
+
+
+def _describe_partition(record: PartitionRecord, living: frozenset[int]) -> MetadataResponsePartition:
+    has_leader = record.leader in living
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=record.partition_id,
+        leader_id=record.leader if has_leader else -1,
+        leader_epoch=record.leader_epoch,
+        replica_nodes=record.replicas,
+        isr_nodes=record.isr,
+        offline_replicas=tuple(replica for replica in record.replicas if replica not in living),
+    )
+
+
+def _unknown(asked: MetadataRequestTopic, error_code: ErrorCode, name: str | None) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=error_code, name=name, topic_id=asked.topic_id, partitions=())

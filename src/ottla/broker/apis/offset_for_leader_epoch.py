@@ -1,0 +1,42 @@
+"""OffsetForLeaderEpoch: where an epoch ended in our log, so that a reader finds where its own departs."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import handles
+from ottla.model.ids import LeaderEpoch
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+@handles(OffsetForLeaderEpochRequest)
+def offset_for_leader_epoch(
+    ask: OffsetForLeaderEpochRequest, context: RequestContext
+) -> OffsetForLeaderEpochResponse:
+    """Answer every partition on its own."""
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(_look_up(topic.topic, partition, context) for partition in topic.partitions),
+            )
+            for topic in ask.topics
+        )
+    )
+
+
+def _look_up(topic: str, ask: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
+    partitions = context.broker.partitions
+    partition = partitions.by_key.get((topic, ask.partition))
+    if partition is None:
+        error_code = partitions.why_missing(topic, ask.partition)
+    else:
+        error_code = partition.check_leader(ask.current_leader_epoch)
+    if partition is None or error_code is not ErrorCode.NONE:
+        return EpochEndOffset(partition=ask.partition, error_code=error_code)
+    end = partition.log.end_offset_for_epoch(LeaderEpoch(ask.leader_epoch))
+    return EpochEndOffset(partition=ask.partition, leader_epoch=end.epoch, end_offset=end.start_offset)

@@ -1,0 +1,201 @@
+"""Produce: append a batch to each partition, and answer when it is as safe as the producer asked for.
+
+    acks 0    no answer at all; after an error the connection is closed, which is how the producer learns of
+    it acks 1    answered when the leader has it acks -1   answered when all in-sync replicas have it, and on
+    disk unless `ottla.acks.all.sync` is false
+
+Each partition is answered for itself: one that is refused spoils no other. Batches are patched and written
+where they were received, so nothing of the request may be needed after this handler has returned.
+"""
+
+from typing import Final
+
+from ottla.broker.context import RequestContext
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import NO_REPLY, CloseConnection, NoReply, handles
+from ottla.broker.partition import Partition
+from ottla.broker.quotas import QuotaKind
+from ottla.records.attributes import CODEC_MASK, TRANSACTIONAL_BIT, Codec
+from ottla.storage.errors import AppendError, LogDirectoryOffline
+from ottla.storage.log import Log
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+ALL: Final = -1
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""The one client id that may write to the coordinators' topics, as in Kafka."""
+
+_TOPIC_IDS_FROM: Final = 13
+_LEADER_HINTS_FROM: Final = 10
+_ZSTD_FROM: Final = 7
+_ATTRIBUTES_BYTE: Final = 22
+_NOTHING: Final = memoryview(b"")
+
+
+@handles(ProduceRequest)
+def produce(
+    ask: ProduceRequest, context: RequestContext
+) -> ProduceResponse | Deferred[ProduceResponse] | NoReply:
+    """Append all batches, then answer or wait."""
+    broker = context.broker
+    partitions = broker.partitions
+    by_id = context.version >= _TOPIC_IDS_FROM
+    now_ms = broker.clock.now_ms()
+    asked = 0
+    appended: list[Log] = []
+    topics: list[TopicProduceResponse] = []
+    for topic in ask.topic_data:
+        name = topic.topic_id if by_id else topic.name
+        answers: list[PartitionProduceResponse] = []
+        for data in topic.partition_data:
+            asked += 1
+            partition = partitions.by_key.get((name, data.partition_index))
+            if partition is None:
+                answers.append(_refused(data, partitions.why_missing(name, data.partition_index)))
+            else:
+                answers.append(_append(ask, data, partition, context, now_ms, appended))
+        topics.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(answers))
+        )
+    throttle_ms = _throttle(context, now_ms) if broker.quotas.limits_produce else 0
+    response = ProduceResponse(responses=tuple(topics), throttle_time_ms=throttle_ms)
+    if len(appended) < asked:
+        if ask.acks == 0:
+            raise _unanswered(response)
+        response = _with_endpoints(response, context)
+    elif ask.acks == 0:
+        return NO_REPLY
+    if ask.acks == ALL and appended and broker.config.ottla_acks_all_sync:
+        return broker.commits.wait(appended, response, ask.timeout_ms)
+    return response
+
+
+def _append(
+    ask: ProduceRequest,
+    data: PartitionProduceData,
+    partition: Partition,
+    context: RequestContext,
+    now_ms: int,
+    appended: list[Log],
+) -> PartitionProduceResponse:
+    records = _NOTHING if data.records is None else data.records
+    refusal = _find_refusal(ask, records, partition, context)
+    if refusal is not ErrorCode.NONE:
+        return _refused(data, refusal, partition, context)
+    try:
+        info = partition.append(records, now_ms)
+    except AppendError as error:
+        return _refused_batch(data, error, partition)
+    except LogDirectoryOffline:
+        return _refused(data, ErrorCode.KAFKA_STORAGE_ERROR)
+    appended.append(partition.log)
+    return PartitionProduceResponse(
+        partition_index=data.partition_index,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time_ms,
+        log_start_offset=info.log_start_offset,
+    )
+
+
+def _find_refusal(
+    ask: ProduceRequest, records: memoryview, partition: Partition, context: RequestContext
+) -> ErrorCode:
+    """Say why a batch is refused before the log looks at it."""
+    if not -1 <= ask.acks <= 1:
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    attributes = records[_ATTRIBUTES_BYTE] if len(records) > _ATTRIBUTES_BYTE else 0
+    if attributes & TRANSACTIONAL_BIT:
+        # No transactional id is known here, since this node does not coordinate transactions yet.
+        if ask.transactional_id is None:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if not partition.is_leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if partition.is_internal and context.client_id != ADMIN_CLIENT_ID:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if context.version < _ZSTD_FROM and attributes & CODEC_MASK == Codec.ZSTD:
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    if ask.acks == ALL and not partition.has_enough_replicas:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return ErrorCode.NONE
+
+
+def _refused(
+    data: PartitionProduceData,
+    error_code: ErrorCode,
+    partition: Partition | None = None,
+    context: RequestContext | None = None,
+) -> PartitionProduceResponse:
+    refused = PartitionProduceResponse(
+        partition_index=data.partition_index, error_code=error_code, base_offset=-1
+    )
+    if (
+        error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        and partition is not None
+        and context is not None
+        and context.version >= _LEADER_HINTS_FROM
+    ):
+        leader = LeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
+        return replace(refused, current_leader=leader)
+    return refused
+
+
+def _refused_batch(
+    data: PartitionProduceData, error: AppendError, partition: Partition
+) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        partition_index=data.partition_index,
+        error_code=error.error_code,
+        base_offset=-1,
+        log_start_offset=partition.log.log_start_offset if error.record_errors else -1,
+        record_errors=tuple(
+            BatchIndexAndErrorMessage(
+                batch_index=record.batch_index, batch_index_error_message=record.message
+            )
+            for record in error.record_errors
+        ),
+        error_message=error.message,
+    )
+
+
+def _throttle(context: RequestContext, now_ms: int) -> int:
+    throttle_ms = context.broker.quotas.record(
+        QuotaKind.PRODUCE, context.user, context.client_id or "", context.request_bytes, now_ms
+    )
+    context.mute(throttle_ms)
+    return throttle_ms
+
+
+def _unanswered(response: ProduceResponse) -> CloseConnection:
+    errors = [
+        f"{topic.name or topic.topic_id}-{answer.partition_index}: {answer.error_code.name}"
+        for topic in response.responses
+        for answer in topic.partition_responses
+        if answer.error_code is not ErrorCode.NONE
+    ]
+    return CloseConnection(f"a producer with acks=0 cannot be told of an error but so: {errors[0]}")
+
+
+def _with_endpoints(response: ProduceResponse, context: RequestContext) -> ProduceResponse:
+    """Tell where the leaders are that the answer points to."""
+    leaders = {
+        answer.current_leader.leader_id
+        for topic in response.responses
+        for answer in topic.partition_responses
+    }
+    endpoints = tuple(
+        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+        for node in context.broker.endpoints.living(context)
+        if node.node_id in leaders
+    )
+    return replace(response, node_endpoints=endpoints) if endpoints else response

@@ -1,0 +1,100 @@
+"""Topics that are created because somebody asked for them.
+
+Ordinary ones get `num.partitions` and `default.replication.factor`; those of the coordinators have settings
+of their own. Of two requests for the same topic the second finds it there, or is told that it is: both are
+answered when the first one is committed.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.deferred import Deferred
+from ottla.metadata.configs.node import NodeConfig
+from ottla.model.topic_names import find_topic_name_fault
+from ottla.quorum.controller.new_topics import decide_create_topics
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.context import RequestContext
+
+TOPICS_AT_ONCE_MAX: Final = 1000
+_TIMEOUT_MS: Final = 30_000
+
+
+def create_missing_topics(names: Sequence[str], context: "RequestContext") -> Deferred[CreateTopicsResponse]:
+    """Create topics that somebody asked for and that have valid names."""
+    config = context.broker.config
+    topics = tuple(
+        creatable_topic(name, config)
+        for name in dict.fromkeys(names)
+        if why_unknown(name) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
+    ask = CreateTopicsRequest(topics=topics[:TOPICS_AT_ONCE_MAX], timeout_ms=_TIMEOUT_MS)
+    return context.decide(decide_create_topics, ask)
+
+
+def why_unknown(name: str) -> ErrorCode:
+    """Say why there is no topic of that name."""
+    if find_topic_name_fault(name) is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def creatable_topic(name: str, config: NodeConfig) -> CreatableTopic:
+    """Return how a topic is to be created that nobody said anything about."""
+    match name:
+        case "__consumer_offsets":
+            return _topic(
+                name,
+                config.offsets_topic_num_partitions,
+                config.offsets_topic_replication_factor,
+                {
+                    "cleanup.policy": "compact",
+                    "segment.bytes": str(config.offsets_topic_segment_bytes),
+                    "compression.type": "producer",
+                },
+            )
+        case "__transaction_state":
+            return _topic(
+                name,
+                config.transaction_state_log_num_partitions,
+                config.transaction_state_log_replication_factor,
+                {
+                    "unclean.leader.election.enable": "false",
+                    "compression.type": "uncompressed",
+                    "cleanup.policy": "compact",
+                    "min.insync.replicas": str(config.transaction_state_log_min_isr),
+                    "segment.bytes": str(config.transaction_state_log_segment_bytes),
+                },
+            )
+        case "__share_group_state":
+            return _topic(
+                name,
+                config.share_coordinator_state_topic_num_partitions,
+                config.share_coordinator_state_topic_replication_factor,
+                {
+                    "cleanup.policy": "delete",
+                    "compression.type": "producer",
+                    "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
+                    "retention.ms": "-1",
+                    "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
+                },
+            )
+        case _:
+            return _topic(name, config.num_partitions, config.default_replication_factor, {})
+
+
+def _topic(name: str, partitions: int, replication_factor: int, configs: dict[str, str]) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        assignments=(),
+        configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs.items()),
+    )

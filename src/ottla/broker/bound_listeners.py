@@ -1,0 +1,102 @@
+"""What a node listens on: which addresses, whether that is safe, and what is registered for others to see."""
+
+import socket
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Final, NamedTuple
+
+from ottla.metadata.configs.node import Endpoint, NodeConfig
+from ottla.runtime.listener import Listeners
+
+SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+_ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - only looked for
+
+
+class ListenerRefused(Exception):
+    """A listener cannot be opened, or must not be."""
+
+
+class BoundListener(NamedTuple):
+    """A listener with the address it really has."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+def broker_endpoints(config: NodeConfig, host: str | None, port: int | None) -> list[Endpoint]:
+    """Return what to listen on. `host` and `port`, of the command line, are for the first listener."""
+    first, *others = config.broker_endpoints
+    if host is not None:
+        first = first._replace(host=host)
+    if port is not None:
+        first = first._replace(port=port)
+    return [first, *others]
+
+
+def check_endpoints(endpoints: Sequence[Endpoint], is_insecure: bool) -> None:
+    """Refuse listeners that this node cannot serve, or that would let in anybody from anywhere."""
+    for endpoint in endpoints:
+        if endpoint.security_protocol != "PLAINTEXT":
+            raise ListenerRefused(
+                f"listener {endpoint.listener} is to speak {endpoint.security_protocol}, "
+                "but only PLAINTEXT is served so far"
+            )
+        if not is_insecure and not is_loopback(endpoint.host):
+            raise ListenerRefused(
+                f"listener {endpoint.listener} would listen on {endpoint.host or 'all addresses'} without "
+                "authentication: whoever reaches the port could read and delete everything. "
+                "Listen on 127.0.0.1, or say --insecure if that is what you want"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether an address can be reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bind(listeners: Listeners, endpoints: Sequence[Endpoint]) -> list[BoundListener]:
+    """Bind all sockets. No client is served yet."""
+    bound = []
+    for name, host, port, protocol in endpoints:
+        try:
+            # A listener without a host is one for every address.
+            _, real_port = listeners.listen(name, _resolve(host), port)
+        except OSError as error:
+            raise ListenerRefused(
+                f"cannot listen on {host or '*'}:{port}: {error.strerror or error}"
+            ) from error
+        bound.append(BoundListener(name, host, real_port, SECURITY_PROTOCOLS[protocol]))
+    return bound
+
+
+def advertised(config: NodeConfig, bound: Sequence[BoundListener]) -> list[BoundListener]:
+    """Return the addresses to register: those configured, or those bound, with a host others can use."""
+    ports = {listener.name: listener.port for listener in bound}
+    if config.advertised_listeners is not None:
+        return [
+            BoundListener(
+                endpoint.listener,
+                endpoint.host,
+                endpoint.port or ports.get(endpoint.listener, 0),
+                SECURITY_PROTOCOLS[endpoint.security_protocol],
+            )
+            for endpoint in config.advertised_endpoints
+        ]
+    return [
+        listener._replace(host=socket.gethostname()) if listener.host in _ANY_ADDRESS else listener
+        for listener in bound
+    ]
+
+
+def _resolve(host: str) -> str:
+    if not host:
+        return "0.0.0.0"  # noqa: S104 - the user has asked for it, and `check_endpoints` has let it pass
+    infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return str(infos[0][4][0])

@@ -1,0 +1,103 @@
+"""Answers that wait until what they acknowledge is on disk.
+
+The syncs themselves are shared by all who wait (see `ottla.storage.group_commit`). Here a produce request
+that touched several logs waits for all of them. A timeout is looked for once a second, so that no request
+needs a timer of its own; a sync takes about a millisecond, and who waits for a second has other troubles.
+"""
+
+from collections.abc import Sequence
+
+from ottla.broker.deferred import Deferred
+from ottla.runtime.flusher import Flusher
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.log import Log
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse
+from ottla.world.clock import Clock
+
+
+class _Wait:
+    """One produce request that waits for its logs. Called by the flusher once for each of them."""
+
+    __slots__ = ("_failed", "_logs", "_owner", "_response", "_waiting", "answer", "deadline_ms")
+
+    def __init__(
+        self, owner: "Commits", logs: Sequence[Log], response: ProduceResponse, deadline_ms: int
+    ) -> None:
+        self._owner = owner
+        self._logs = logs
+        self._response = response
+        self._waiting = len(logs)
+        self._failed: set[Log] = set()
+        self.answer: Deferred[ProduceResponse] = Deferred()
+        self.deadline_ms = deadline_ms
+
+    def __call__(self, error: LogDirectoryOffline | None) -> None:
+        """Take note that one log is safe, or never will be."""
+        self._waiting -= 1
+        if error is not None:
+            # The error tells of a directory that failed, or of a log that was deleted meanwhile.
+            self._failed.update(log for log in self._logs if error.path in (log.volume.path, log.path))
+        if self._waiting == 0 and not self.answer.is_done:
+            self._owner.pending.pop(self, None)
+            response = self._response
+            if self._failed:
+                response = _with_errors(response, self._logs, self._failed, ErrorCode.KAFKA_STORAGE_ERROR)
+            self.answer.resolve(response)
+
+    def time_is_over(self) -> None:
+        """Answer that the writes may or may not have happened."""
+        unsafe = {log for log in self._logs if log.recovery_point < log.log_end_offset}
+        self.answer.resolve(_with_errors(self._response, self._logs, unsafe, ErrorCode.REQUEST_TIMED_OUT))
+
+
+class Commits:
+    """The produce requests that wait for syncs."""
+
+    def __init__(self, flusher: Flusher, clock: Clock) -> None:
+        self._flusher = flusher
+        self._clock = clock
+        self.pending: dict[_Wait, None] = {}
+
+    def wait(
+        self, logs: Sequence[Log], response: ProduceResponse, timeout_ms: int
+    ) -> Deferred[ProduceResponse] | ProduceResponse:
+        """Return the answer for when everything that was appended to `logs` is on disk.
+
+        `logs` are those of the accepted partitions of `response`, in its order.
+        """
+        wait = _Wait(self, logs, response, self._clock.monotonic_ms() + timeout_ms)
+        self.pending[wait] = None
+        for log in logs:
+            self._flusher.request(log, log.log_end_offset, wait)
+        return wait.answer
+
+    def sweep(self) -> None:
+        """Answer those who have waited for too long."""
+        now_ms = self._clock.monotonic_ms()
+        for wait in [wait for wait in self.pending if wait.deadline_ms < now_ms]:
+            del self.pending[wait]
+            wait.time_is_over()
+
+
+def _with_errors(
+    response: ProduceResponse, logs: Sequence[Log], failed: set[Log], error_code: ErrorCode
+) -> ProduceResponse:
+    """Replace the answers of partitions whose log failed."""
+    in_order = iter(logs)
+
+    def mend(answer: PartitionProduceResponse) -> PartitionProduceResponse:
+        if answer.error_code is not ErrorCode.NONE or next(in_order) not in failed:
+            return answer
+        return PartitionProduceResponse(
+            partition_index=answer.partition_index, error_code=error_code, base_offset=-1
+        )
+
+    return replace(
+        response,
+        responses=tuple(
+            replace(topic, partition_responses=tuple(mend(answer) for answer in topic.partition_responses))
+            for topic in response.responses
+        ),
+    )

@@ -1,0 +1,166 @@
+"""What a node does by itself, now and then, while it serves.
+
+    retention                 every `log.retention.check.interval.ms`
+    high watermarks           every `replica.high.watermark.checkpoint.interval.ms`
+    recovery points           every `log.flush.offset.checkpoint.interval.ms`
+    log starts                every `log.flush.start.offset.checkpoint.interval.ms`
+    producers' expiration     every `producer.id.expiration.check.interval.ms`
+    syncs that `flush.ms` asks for, and timeouts: every second
+    the metadata log          as often as it asks for itself
+
+A round over all partitions is cut into slices, so that a node with many of them goes on serving in between.
+What blocks is done by threads.
+"""
+
+import logging
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.cleaner import Cleaner
+from ottla.broker.partition import Partition
+from ottla.storage.directory_checkpoints import CheckpointKind
+from ottla.storage.errors import LogDirectoryOffline
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Broker
+    from ottla.quorum.standalone import Standalone
+
+_logger: Final = logging.getLogger("ottla.housekeeping")
+
+SLICE_SECONDS: Final = 0.002
+_SECOND_MS: Final = 1000
+
+
+class Housekeeping:
+    """The timers of a node."""
+
+    def __init__(self, broker: "Broker", standalone: "Standalone", loop: AbstractEventLoop) -> None:
+        self._broker = broker
+        self._standalone = standalone
+        self._loop = loop
+        self._timers: dict[str, TimerHandle] = {}
+        self._unsynced_since_ms: dict[Partition, int] = {}
+        self.cleaner = Cleaner(broker, loop)
+
+    def start(self) -> None:
+        """Begin. The first round of what goes through the logs comes after a while, as in Kafka."""
+        config = self._broker.config
+        delay_ms = config.log_initial_task_delay_ms
+        self._every(lambda: _SECOND_MS, "second", self._each_second, _SECOND_MS)
+        self._every(
+            lambda: self._broker.config.log_retention_check_interval_ms,
+            "retention",
+            self._delete_old,
+            delay_ms,
+        )
+        self._checkpoint_every(
+            CheckpointKind.HIGH_WATERMARK, config.replica_high_watermark_checkpoint_interval_ms
+        )
+        self._checkpoint_every(CheckpointKind.RECOVERY_POINT, config.log_flush_offset_checkpoint_interval_ms)
+        self._checkpoint_every(CheckpointKind.LOG_START, config.log_flush_start_offset_checkpoint_interval_ms)
+        self._every(
+            lambda: self._broker.config.producer_id_expiration_check_interval_ms,
+            "producers",
+            self._expire_producers,
+        )
+        self._later("metadata", 0, self._tick_metadata)
+        self.cleaner.start()
+
+    def stop(self) -> None:
+        """End. What threads have begun is not waited for here."""
+        self.cleaner.stop()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    # Timers
+
+    def _every(
+        self,
+        interval_ms: Callable[[], int],
+        name: str,
+        work: Callable[[], None],
+        first_ms: int | None = None,
+    ) -> None:
+        def run() -> None:
+            # The interval is asked for anew each time: it may have been changed while running.
+            self._later(name, interval_ms(), run)
+            work()
+
+        self._later(name, interval_ms() if first_ms is None else first_ms, run)
+
+    def _later(self, name: str, delay_ms: int, work: Callable[[], None]) -> None:
+        self._timers[name] = self._loop.call_later(delay_ms / 1000, work)
+
+    def _in_slices(self, name: str, steps: Iterator[None]) -> None:
+        """Work through `steps` for a while, then let others have their turn."""
+        deadline = self._loop.time() + SLICE_SECONDS
+        for _ in steps:
+            if self._loop.time() >= deadline:
+                self._timers[name + " slice"] = self._loop.call_later(0, self._in_slices, name, steps)
+                return
+
+    # Rounds
+
+    def _each_second(self) -> None:
+        self._broker.commits.sweep()
+        self._flush_by_time()
+
+    def _tick_metadata(self) -> None:
+        delay_ms = self._standalone.tick(self._broker.clock.now_ms())
+        self._later("metadata", delay_ms, self._tick_metadata)
+
+    def _flush_by_time(self) -> None:
+        """Sync logs whose topic sets `flush.ms`, when their oldest unsynced record is that old."""
+        now_ms = self._broker.clock.monotonic_ms()
+        for partition in self._broker.partitions.flushed_by_time:
+            log = partition.log
+            if log.recovery_point >= log.log_end_offset:
+                self._unsynced_since_ms.pop(partition, None)
+            elif now_ms - self._unsynced_since_ms.setdefault(partition, now_ms) >= log.config.flush_ms:
+                del self._unsynced_since_ms[partition]
+                self._broker.flusher.request(log)
+
+    def _delete_old(self) -> None:
+        self._in_slices("retention", self._delete_old_steps())
+
+    def _delete_old_steps(self) -> Iterator[None]:
+        for partition in self._broker.partitions:
+            try:
+                deletions = partition.log.delete_old_segments(self._broker.clock.now_ms())
+            except LogDirectoryOffline:
+                continue
+            if deletions:
+                _logger.info(
+                    "%s-%d lets go of %d segments; it starts at offset %d now",
+                    partition.topic,
+                    partition.index,
+                    len(deletions),
+                    partition.log.log_start_offset,
+                )
+                self._broker.deletions.add_all(deletions)
+                self._broker.changed(partition)
+            yield
+
+    def _expire_producers(self) -> None:
+        def steps() -> Iterator[None]:
+            for partition in self._broker.partitions:
+                partition.log.expire_producers(self._broker.clock.now_ms())
+                yield
+
+        self._in_slices("producers", steps())
+
+    # Checkpoints
+
+    def _checkpoint_every(self, kind: CheckpointKind, interval_ms: int) -> None:
+        self._every(lambda: interval_ms, kind.value, lambda: self._checkpoint_all(kind))
+
+    def _checkpoint_all(self, kind: CheckpointKind) -> None:
+        for directory in self._broker.directories.online:
+            try:
+                write = directory.start_checkpoint(kind)
+            except LogDirectoryOffline:
+                continue
+            if write is not None:
+                self._broker.write_checkpoint(directory, write)

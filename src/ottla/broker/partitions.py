@@ -1,0 +1,221 @@
+"""The partitions of which this node has replicas, kept in step with the metadata.
+
+Partitions are found by `(topic name, number)` and by `(topic id, number)` in one dictionary, because the
+newer half of the protocol's versions names topics by id. Whoever cannot find one asks `why_missing`.
+"""
+
+import logging
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from ottla.broker.log_configs import log_config
+from ottla.broker.partition import Partition, PartitionWatcher
+from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage, ResourceType
+from ottla.metadata.topics import PartitionChange, Topic
+from ottla.model.ids import TopicPartition
+from ottla.model.uuid import Uuid
+from ottla.storage.config import LONG_MAX, LogConfig
+from ottla.storage.directories import LogDirectories
+from ottla.storage.directory import DirectoryDeletion
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.log import Log
+from ottla.storage.names import DirectoryState
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.metadata_records.partitions import PartitionRecord
+from ottla.world.clock import Clock
+
+_logger: Final = logging.getLogger("ottla.partitions")
+
+
+class LogEvents(PartitionWatcher, Protocol):
+    """Who acts on what happens to partitions and their logs."""
+
+    def changed(self, partition: Partition) -> None:
+        """Another leader, another log, or gone: whoever waits for it has to look again."""
+
+    def log_is_gone(self, log: Log, deletion: DirectoryDeletion) -> None:
+        """A log was set aside, and its directory is to be removed after a while."""
+
+    def new_id(self) -> Uuid:
+        """Return a random id."""
+
+
+class Partitions:
+    """All partitions of this node."""
+
+    def __init__(
+        self,
+        node_id: int,
+        directories: LogDirectories,
+        configs: EffectiveConfigs,
+        events: LogEvents,
+        clock: Clock,
+    ) -> None:
+        self._node_id = node_id
+        self._directories = directories
+        self._configs = configs
+        self._events = events
+        self._clock = clock
+        self._image: MetadataImage | None = None
+        # Those whose topic sets `flush.ms`: few, if any, so that nobody has to go through all of them.
+        self.flushed_by_time: set[Partition] = set()
+        self.by_key: dict[tuple[str | Uuid, int], Partition] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        """Give every partition once."""
+        return (partition for key, partition in list(self.by_key.items()) if isinstance(key[0], str))
+
+    def __len__(self) -> int:
+        return len(self.by_key) // 2
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        """Return a partition by the name of its topic."""
+        return self.by_key.get((topic, index))
+
+    def why_missing(self, topic: str | Uuid, index: int) -> ErrorCode:
+        """Say why this node does not have a partition."""
+        topics = None if self._image is None else self._image.topics
+        is_name = isinstance(topic, str)
+        found = None if topics is None else topics.find(topic) if is_name else topics.find_by_id(topic)  # type: ignore[arg-type]
+        if found is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_name else ErrorCode.UNKNOWN_TOPIC_ID
+        if index not in found.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._node_id in found.partitions[index].replicas:
+            # It should be here, so its directory has failed.
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def log_config_of(self, image: MetadataImage, topic: str) -> LogConfig:
+        """Return what the logs of a topic obey."""
+        return log_config(self._configs.topic(image.topic_config(topic)), self._configs.node)
+
+    # Following the metadata
+
+    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        """Create, change and delete partitions as the metadata says."""
+        self._image = image
+        if delta.configs:
+            self._take_configs(image, delta)
+        config: tuple[str, LogConfig] | None = None
+        for change in delta.topics:
+            if change.after is None or self._node_id not in change.after.replicas:
+                self._remove(change)
+                continue
+            if config is None or config[0] != change.topic:
+                config = (change.topic, self.log_config_of(image, change.topic))
+            self._take(change, change.after, config[1], image)
+
+    def load(self, image: MetadataImage) -> None:
+        """Take over the logs that were loaded. Those of no known partition are set aside as strays."""
+        self._image = image
+        self._set_strays_aside(image)
+        for topic in image.topics:
+            config = self.log_config_of(image, topic.name)
+            for number, record in topic.partitions.items():
+                if self._node_id in record.replicas:
+                    change = PartitionChange(topic.name, topic.id, number, None, record)
+                    self._take(change, record, config, image)
+
+    def _take(
+        self, change: PartitionChange, record: PartitionRecord, config: LogConfig, image: MetadataImage
+    ) -> None:
+        partition = self.by_key.get((change.topic_id, change.partition))
+        if partition is None:
+            try:
+                log = self._find_or_create_log(change, config)
+            except LogDirectoryOffline as error:
+                # The others are not to suffer for it. `why_missing` tells who asks.
+                _logger.critical("cannot have a replica of %s-%d: %s", change.topic, change.partition, error)
+                return
+            partition = Partition(change.topic, change.topic_id, change.partition, log, self._events)
+            self.by_key[change.topic, change.partition] = partition
+            self.by_key[change.topic_id, change.partition] = partition
+            self._configure_partition(partition, config, image, record)
+        partition.follow(record, self._node_id)
+        if partition.parked:
+            self._events.changed(partition)
+
+    def _find_or_create_log(self, change: PartitionChange, config: LogConfig) -> Log:
+        key = TopicPartition(change.topic, change.partition)
+        log = self._directories.find(key)
+        if log is not None and log.topic_id == change.topic_id:
+            log.config = config
+            return log
+        if log is not None:
+            # A topic of the same name that is no more: its records must not come back to life.
+            self._set_aside(log, DirectoryState.DELETE)
+        directory = self._directories.choose()
+        return directory.create_log(key, change.topic_id, config, self._clock.now_ms())
+
+    def _remove(self, change: PartitionChange) -> None:
+        partition = self.by_key.pop((change.topic_id, change.partition), None)
+        if partition is None:
+            return
+        self.flushed_by_time.discard(partition)
+        if self.by_key.get((change.topic, change.partition)) is partition:
+            del self.by_key[change.topic, change.partition]
+        self._set_aside(partition.log, DirectoryState.DELETE)
+        self._events.changed(partition)
+
+    def _set_aside(self, log: Log, state: DirectoryState) -> None:
+        try:
+            directory = self._directories.directory_of(log)
+            deletion = directory.set_aside(log, state, self._events.new_id())
+        except LogDirectoryOffline:
+            return
+        if state is DirectoryState.DELETE:
+            self._events.log_is_gone(log, deletion)
+
+    def _set_strays_aside(self, image: MetadataImage) -> None:
+        for directory in self._directories.online:
+            for log in [*directory.logs.values(), *directory.future_logs.values()]:
+                topic = None if log.topic_id is None else image.topics.find_by_id(log.topic_id)
+                if not self._is_assigned(topic, log.topic_partition):
+                    _logger.warning("%s is of no partition that this node should have: set aside", log.path)
+                    self._set_aside(log, DirectoryState.STRAY)
+
+    def _is_assigned(self, topic: Topic | None, key: TopicPartition) -> bool:
+        if topic is None or topic.name != key.topic:
+            return False
+        record = topic.partitions.get(key.partition)
+        return record is not None and self._node_id in record.replicas
+
+    # Configs
+
+    def _take_configs(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        changed = delta.configs.changed
+        own = ConfigResource(ResourceType.BROKER, str(self._node_id))
+        if DEFAULT_BROKERS in changed or own in changed:
+            self._configs = self._configs.with_dynamic(
+                image.default_broker_config(), image.broker_config(self._node_id)
+            )
+            topics = {partition.topic for partition in self}
+        else:
+            topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}
+        for name in topics:
+            self._configure(image, name)
+
+    def _configure(self, image: MetadataImage, name: str) -> None:
+        topic = image.topics.find(name)
+        if topic is None:
+            return
+        config = self.log_config_of(image, name)
+        for number, record in topic.partitions.items():
+            partition = self.by_key.get((topic.id, number))
+            if partition is not None:
+                self._configure_partition(partition, config, image, record)
+
+    def _configure_partition(
+        self, partition: Partition, config: LogConfig, image: MetadataImage, record: PartitionRecord
+    ) -> None:
+        partition.log.config = config
+        # A topic cannot ask for more in-sync replicas than it has.
+        asked = self._configs.topic(image.topic_config(partition.topic)).min_insync_replicas
+        partition.in_sync_replicas_min = min(asked, len(record.replicas))
+        if config.flush_ms < LONG_MAX:
+            self.flushed_by_time.add(partition)
+        else:
+            self.flushed_by_time.discard(partition)

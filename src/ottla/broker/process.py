@@ -1,0 +1,60 @@
+"""A node as a process: an event loop, from start to stop."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from ottla.broker.shutdown import stop_node
+from ottla.broker.startup import Node, NodeFailure, NodeOptions, start_node
+from ottla.metadata.configs.load import LoadedConfig
+from ottla.runtime.signals import StopSignals
+
+__all__ = ["NodeFailure", "NodeOptions", "run_node"]
+
+_logger: Final = logging.getLogger("ottla")
+
+
+def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], None]) -> None:
+    """Run a node until it is told to stop. `ready` is called with its address once it serves."""
+    for warning in loaded.warnings:
+        _logger.warning("%s", warning)
+    loop = asyncio.new_event_loop()
+    try:
+        node = start_node(loaded.configs, options, loop)
+        _serve(node, loop, ready)
+    finally:
+        loop.close()
+
+
+def _serve(node: Node, loop: asyncio.AbstractEventLoop, ready: Callable[[str], None]) -> None:
+    stopped: asyncio.Future[None] = loop.create_future()
+
+    def stop() -> None:
+        _logger.info("stopping")
+        task = loop.create_task(stop_node(node))
+        task.add_done_callback(lambda done: _settle(stopped, done))
+
+    def give_up(error: Exception) -> None:
+        # What was decided is in memory and not on disk: there is no way on from here.
+        if not stopped.done():
+            stopped.set_exception(NodeFailure(f"the metadata cannot be written any more: {error}"))
+
+    node.broker.give_up = give_up
+    StopSignals(loop, stop).install()
+    node.housekeeping.start()
+    first = node.bound[0]
+    host = f"[{first.host}]" if ":" in first.host else first.host
+    loop.call_soon(ready, f"{host}:{first.port}")
+    loop.run_until_complete(stopped)
+    _logger.info("stopped")
+
+
+def _settle(stopped: "asyncio.Future[None]", task: "asyncio.Task[None]") -> None:
+    if stopped.done():
+        return
+    error = task.exception()
+    if error is None:
+        stopped.set_result(None)
+    else:
+        stopped.set_exception(error)

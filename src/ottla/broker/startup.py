@@ -1,0 +1,315 @@
+"""Starting a node, step by step, up to the moment when it serves.
+
+    lock the directories -> bind the sockets -> open the metadata -> load the logs -> register the broker
+    -> unfence it -> accept clients
+
+Nothing is served before everything is loaded, so all of it may block. Each step gives a `NodeFailure` with a
+sentence for the user when it cannot be done.
+"""
+
+import logging
+import random
+import resource
+from asyncio import AbstractEventLoop
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ottla.broker.bound_listeners import (
+    BoundListener,
+    ListenerRefused,
+    advertised,
+    bind,
+    broker_endpoints,
+    check_endpoints,
+)
+from ottla.broker.deletions import Deletions
+from ottla.broker.formatting import (
+    FormatFailure,
+    controller_endpoint,
+    data_directories,
+    format_missing,
+)
+from ottla.broker.housekeeping import Housekeeping
+from ottla.broker.node import Broker, Surroundings
+from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.configs.node import NodeConfig
+from ottla.metadata.errors import MetadataError
+from ottla.metadata.features import SUPPORTED
+from ottla.metadata.published import PublishedMetadata
+from ottla.model.ids import NodeId
+from ottla.quorum.controller.heartbeat import decide_heartbeat
+from ottla.quorum.controller.registration import decide_register_broker, decide_register_controller
+from ottla.quorum.controller.settings import ControllerSettings
+from ottla.quorum.random_id import random_id
+from ottla.quorum.standalone import Standalone, StandaloneSettings, open_standalone
+from ottla.quorum.voters import VoterIdentity
+from ottla.runtime.clock import SystemClock
+from ottla.runtime.disk import DESCRIPTORS_MAX, RealDisk
+from ottla.runtime.flusher import Flusher
+from ottla.runtime.listener import ConnectionLimits, Listeners
+from ottla.runtime.recovery import load_logs
+from ottla.runtime.threads import Threads
+from ottla.storage.directories import LogDirectories, open_directories
+from ottla.storage.errors import LogDirectoryOffline, StorageError
+from ottla.storage.volume import Volume
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages import broker_registration, controller_registration
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from ottla.wire.messages.controller_registration import ControllerRegistrationRequest
+from ottla.world.disk import DiskError
+
+_logger: Final = logging.getLogger("ottla.startup")
+
+
+class NodeFailure(Exception):
+    """The node cannot start, or cannot go on. The message is for its user."""
+
+
+class NodeOptions(NamedTuple):
+    """What the command line says beside the configuration."""
+
+    host: str | None = None
+    port: int | None = None
+    is_insecure: bool = False
+
+
+class Node:
+    """A node that was started: what there is to keep going, and to stop."""
+
+    def __init__(
+        self, broker: Broker, standalone: Standalone, loop: AbstractEventLoop, bound: list[BoundListener]
+    ) -> None:
+        self.broker = broker
+        self.standalone = standalone
+        self.loop = loop
+        self.bound = bound
+        self.housekeeping = Housekeeping(broker, standalone, loop)
+
+
+def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: AbstractEventLoop) -> Node:
+    """Start a node. When this returns it serves, as soon as its event loop runs."""
+    try:
+        return _start(configs, options, loop)
+    except (FormatFailure, ListenerRefused, StorageError, MetadataError, DiskError) as error:
+        raise NodeFailure(str(error)) from error
+
+
+def _start(configs: EffectiveConfigs, options: NodeOptions, loop: AbstractEventLoop) -> Node:
+    endpoints = broker_endpoints(configs.node, options.host, options.port)
+    check_endpoints(endpoints, options.is_insecure)
+    disk = RealDisk(_raise_descriptor_limit())
+    directories = _open_directories(disk, configs)
+    broker = _make_broker(configs, directories, disk, loop)
+    try:
+        bound = bind(broker.listeners, endpoints)
+        standalone = _open_quorum(broker)
+        _load_logs(broker)
+        broker.metadata.listen(broker)
+        _register(broker, standalone, advertised(configs.node, bound))
+    except BaseException:
+        broker.flusher.close()
+        broker.listeners.close()
+        directories.release()
+        raise
+    standalone.voter.request_sync = lambda: _sync(broker, standalone)
+    broker.listeners.start()
+    return Node(broker, standalone, loop, bound)
+
+
+def _raise_descriptor_limit() -> int:
+    """Allow the process as many descriptors as it may have; return how many are for files."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return min(DESCRIPTORS_MAX, hard // 2)
+
+
+def _open_directories(disk: RealDisk, configs: EffectiveConfigs) -> LogDirectories:
+    chance = random.SystemRandom()
+    paths = data_directories(configs.node)
+    formatted = format_missing(disk, configs.node, paths)
+    for path in formatted.directories:
+        _logger.info("formatted %s for cluster %s", path, formatted.cluster_id)
+    volumes = [Volume(disk, path, lambda bound: chance.randrange(bound) if bound else 0) for path in paths]
+    return open_directories(volumes, NodeId(configs.node.node_id))
+
+
+def _make_broker(
+    configs: EffectiveConfigs, directories: LogDirectories, disk: RealDisk, loop: AbstractEventLoop
+) -> Broker:
+    clock = SystemClock()
+    cluster_id = directories.directories[0].meta.cluster_id or ""
+    threads = Threads(loop)
+    surroundings = Surroundings(
+        loop, clock, threads, Flusher(loop), directories, Deletions(loop, disk, threads.run)
+    )
+    broker = Broker(configs.node.node_id, cluster_id, configs, PublishedMetadata(), surroundings)
+    broker.listeners = Listeners(
+        loop, clock, connection_limits(configs.node), broker.new_session, threads.run
+    )
+    return broker
+
+
+def connection_limits(config: NodeConfig) -> ConnectionLimits:
+    """Return the limits on connections that the configuration sets."""
+    overrides: dict[str, int] = {}
+    for part in filter(None, config.max_connections_per_ip_overrides.split(",")):
+        host, _, count = part.strip().rpartition(":")
+        overrides[host] = int(count)
+    return ConnectionLimits(
+        connections_max=config.max_connections,
+        connections_per_ip_max=config.max_connections_per_ip,
+        connections_per_ip_overrides=overrides,
+        idle_ms_max=config.connections_max_idle_ms,
+        frame_bytes_max=config.socket_request_max_bytes,
+        backlog=config.socket_listen_backlog_size,
+    )
+
+
+def _open_quorum(broker: Broker) -> Standalone:
+    """Open the metadata log, lead it, and publish what it holds."""
+    config = broker.config
+    directory = broker.directories.directories[0]
+    assert directory.meta.directory_id is not None, "directories without ids are of the ZooKeeper age"
+    settings = StandaloneSettings(
+        controller=ControllerSettings(config.node_id, broker.cluster_id, broker.configs.layers.static),
+        voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
+        config=config,
+        static_voters=_static_voters(config),
+    )
+    standalone = open_standalone(
+        directory.volume, settings, broker.metadata, broker.random, broker.clock.now_ms()
+    )
+    broker.controller = standalone.controller
+    broker.kraft_version = standalone.voter.kraft_version
+    broker.use_dynamic_configs(broker.image)
+    broker.quotas.use(broker.image.quotas)
+    return standalone
+
+
+def _static_voters(config: NodeConfig) -> list[int]:
+    """Return the node ids of `controller.quorum.voters`, whose entries are `id@host:port`."""
+    return [int(voter.partition("@")[0]) for voter in config.controller_quorum_voters]
+
+
+def _load_logs(broker: Broker) -> None:
+    image, partitions = broker.image, broker.partitions
+    for directory in broker.directories.online:
+        started_ms = broker.clock.monotonic_ms()
+        try:
+            plan = directory.plan_load(
+                lambda topic: partitions.log_config_of(image, topic), broker.clock.now_ms()
+            )
+            logs = load_logs(directory.volume, plan.loads)
+        except LogDirectoryOffline as error:
+            _logger.critical("%s", error)
+            continue
+        for log in logs:
+            broker.directories.add(directory, log)
+        broker.deletions.add_all(plan.deletions)
+        _logger.info(
+            "loaded %d logs of %s in %d ms, %s",
+            len(logs),
+            directory.path,
+            broker.clock.monotonic_ms() - started_ms,
+            "after a clean stop" if directory.was_clean else "after no clean stop",
+        )
+    partitions.load(image)
+
+
+def _register(broker: Broker, standalone: Standalone, listeners: Sequence[BoundListener]) -> None:
+    """Make the broker and the controller part of the cluster, and let the broker lead."""
+    now_ms = broker.clock.now_ms()
+    controller, flush = standalone.controller, standalone.voter.flush
+    incarnation_id = random_id(broker.random)
+    directory_ids = [directory.meta.directory_id for directory in broker.directories.online]
+    endpoint = controller_endpoint(broker.config)
+
+    def registered(answer: BrokerRegistrationResponse) -> None:
+        if answer.error_code is not ErrorCode.NONE:
+            raise NodeFailure(f"the broker could not be registered: {answer.error_code.name}")
+        broker.broker_epoch = answer.broker_epoch
+
+    controller.handle(
+        decide_register_controller,
+        ControllerRegistrationRequest(
+            controller_id=broker.node_id,
+            incarnation_id=incarnation_id,
+            zk_migration_ready=False,
+            listeners=(
+                controller_registration.Listener(
+                    name=endpoint.listener, host=endpoint.host, port=endpoint.port, security_protocol=0
+                ),
+            ),
+            features=tuple(
+                controller_registration.Feature(
+                    name=name, min_supported_version=levels.min, max_supported_version=levels.max
+                )
+                for name, levels in SUPPORTED.items()
+            ),
+        ),
+        now_ms,
+        lambda _: None,
+    )
+    controller.handle(
+        decide_register_broker,
+        BrokerRegistrationRequest(
+            broker_id=broker.node_id,
+            cluster_id=broker.cluster_id,
+            incarnation_id=incarnation_id,
+            listeners=tuple(
+                broker_registration.Listener(
+                    name=listener.name,
+                    host=listener.host,
+                    port=listener.port,
+                    security_protocol=listener.security_protocol,
+                )
+                for listener in listeners
+            ),
+            features=tuple(
+                broker_registration.Feature(
+                    name=name, min_supported_version=levels.min, max_supported_version=levels.max
+                )
+                for name, levels in SUPPORTED.items()
+            ),
+            rack=broker.config.broker_rack,
+            log_dirs=tuple(sorted(one for one in directory_ids if one is not None)),
+            previous_broker_epoch=_previous_broker_epoch(broker.directories),
+        ),
+        now_ms,
+        registered,
+    )
+    flush()
+    controller.handle(decide_heartbeat, heartbeat(broker), now_ms, lambda _: None)
+    flush()
+
+
+def heartbeat(broker: Broker, wants_shut_down: bool = False) -> BrokerHeartbeatRequest:
+    """Return what the broker tells the controller of itself."""
+    return BrokerHeartbeatRequest(
+        broker_id=broker.node_id,
+        broker_epoch=broker.broker_epoch,
+        current_metadata_offset=broker.image.offset,
+        want_fence=False,
+        want_shut_down=wants_shut_down,
+        cordoned_log_dirs=(),
+    )
+
+
+def _previous_broker_epoch(directories: LogDirectories) -> int:
+    """Return the epoch of the last clean stop, if all directories agree on one."""
+    epochs = {directory.clean_stop_epoch for directory in directories.directories}
+    return epochs.pop() if len(epochs) == 1 and directories.was_clean else -1
+
+
+def _sync(broker: Broker, standalone: Standalone) -> None:
+    """Have the metadata log synced, and commit what was synced."""
+    log = standalone.voter.log
+
+    def synced(error: LogDirectoryOffline | None) -> None:
+        if error is not None:
+            broker.give_up(error)
+        else:
+            standalone.voter.synced()
+
+    broker.flusher.request(log, log.log_end_offset, synced)
