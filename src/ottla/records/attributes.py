@@ -52,3 +52,16 @@ def codec_of(attributes: int) -> Codec:
 def timestamp_type_of(attributes: int) -> TimestampType:
     """Return who set the timestamps of a batch of format 1 or 2."""
     return TimestampType.LOG_APPEND_TIME if attributes & APPEND_TIME_BIT else TimestampType.CREATE_TIME
+
+
+def pack_attributes(
+    codec: Codec, has_append_time: bool, is_transactional: bool, is_control: bool, has_delete_horizon: bool
+) -> int:
+    """Pack the attribute bits."""
+    return (
+        codec
+        | (APPEND_TIME_BIT if has_append_time else 0)
+        | (TRANSACTIONAL_BIT if is_transactional else 0)
+        | (CONTROL_BIT if is_control else 0)
+        | (DELETE_HORIZON_BIT if has_delete_horizon else 0)
+    )

@@ -10,8 +10,15 @@ compressed area is damaged after that. Here all of it must be sound.
 from collections.abc import Iterator
 
 from ottla.records.attributes import APPEND_TIME_BIT
-from ottla.records.batch import BatchView, LegacyBatchView
-from ottla.records.codec import Record, ScannedRecord, iter_records, scan_records
+from ottla.records.batch import BatchHeader, BatchView, LegacyBatchView
+from ottla.records.codec import (
+    Record,
+    RecordTuple,
+    ScannedRecord,
+    iter_record_tuples,
+    iter_records,
+    scan_records,
+)
 from ottla.records.compression import DEFAULT_LIMITS, DecompressionLimits, decompress
 from ottla.records.legacy import iter_legacy_records
 
@@ -20,18 +27,29 @@ def iter_batch_records(batch: BatchView, limits: DecompressionLimits = DEFAULT_L
     """Decompress a batch and decode its records one by one. The checksum is the caller's to check."""
     if isinstance(batch, LegacyBatchView):
         return iter_legacy_records(batch, limits)
-    header = batch.header
-    if header.count == 0:
-        # Then nobody looks at the record area, as in Kafka. There is none in a batch that compaction emptied.
-        return iter(())
-    area = decompress(header.codec, batch.records_bytes, limits)
-    append_time = header.max_timestamp if header.attributes & APPEND_TIME_BIT else None
-    return iter_records(area, header.count, header.base_offset, header.base_timestamp, append_time)
+    return iter_records(*_opened(batch.header, batch.records_bytes, limits))
+
+
+def iter_batch_record_tuples(
+    batch: BatchView, limits: DecompressionLimits = DEFAULT_LIMITS
+) -> Iterator[RecordTuple]:
+    """Do the same with plain tuples instead of records, which is a third faster."""
+    if isinstance(batch, LegacyBatchView):
+        return iter_legacy_records(batch, limits)
+    return iter_record_tuples(*_opened(batch.header, batch.records_bytes, limits))
 
 
 def scan_batch(batch: BatchView, limits: DecompressionLimits = DEFAULT_LIMITS) -> Iterator[ScannedRecord]:
     """Decompress a batch of format 2 and check its records one by one, without making objects of them."""
-    header = batch.header
-    if header.count == 0:
-        return iter(())
-    return scan_records(decompress(header.codec, batch.records_bytes, limits), header.count)
+    area, count, _, _, _ = _opened(batch.header, batch.records_bytes, limits)
+    return scan_records(area, count)
+
+
+def _opened(
+    header: BatchHeader, records_bytes: memoryview, limits: DecompressionLimits
+) -> tuple[bytes, int, int, int, int | None]:
+    """Return the decompressed record area and what decoding it takes."""
+    append_time = header.max_timestamp if header.attributes & APPEND_TIME_BIT else None
+    # If there are no records nobody looks at the record area, as in Kafka.
+    area = decompress(header.codec, records_bytes, limits) if header.count != 0 else b""
+    return area, header.count, header.base_offset, header.base_timestamp, append_time

@@ -18,15 +18,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from ottla.records.attributes import (
-    APPEND_TIME_BIT,
-    CODEC_MASK,
-    CONTROL_BIT,
-    DELETE_HORIZON_BIT,
-    TRANSACTIONAL_BIT,
-    Codec,
-    TimestampType,
-)
+from ottla.records.attributes import CODEC_MASK, DELETE_HORIZON_BIT, Codec, TimestampType, pack_attributes
 from ottla.records.batch import (
     ATTRIBUTES_OFFSET,
     CRC_OFFSET,
@@ -38,7 +30,7 @@ from ottla.records.batch import (
     BatchHeader,
     BatchView,
 )
-from ottla.records.codec import Record, encode_records
+from ottla.records.codec import RecordTuple, encode_records
 from ottla.records.compression import DEFAULT_LIMITS, DecompressionLimits, compress, decompress
 
 _NO_TIMESTAMP: Final = -1
@@ -61,7 +53,7 @@ def seal_batch(header: BatchHeader, records_area: bytes) -> bytearray:
 
 
 def build_batch(
-    records: Sequence[Record],
+    records: Sequence[RecordTuple],
     *,
     base_offset: int = 0,
     leader_epoch: int = -1,
@@ -82,7 +74,7 @@ def build_batch(
     the last record, unless records after it are gone.
     """
     assert records, "a batch without records is what `empty_batch` makes of one that had some"
-    base_timestamp = records[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
+    base_timestamp = records[0][1] if delete_horizon_ms is None else delete_horizon_ms
     header = BatchHeader(
         base_offset=base_offset,
         batch_length=0,
@@ -96,7 +88,7 @@ def build_batch(
             is_control,
             delete_horizon_ms is not None,
         ),
-        last_offset_delta=(records[-1].offset if last_offset is None else last_offset) - base_offset,
+        last_offset_delta=(records[-1][0] if last_offset is None else last_offset) - base_offset,
         base_timestamp=base_timestamp,
         max_timestamp=max(map(_timestamp_of, records)) if append_time is None else append_time,
         producer_id=producer_id,
@@ -105,19 +97,6 @@ def build_batch(
         count=len(records),
     )
     return seal_batch(header, compress(codec, encode_records(records, base_offset, base_timestamp), level))
-
-
-def pack_attributes(
-    codec: Codec, has_append_time: bool, is_transactional: bool, is_control: bool, has_delete_horizon: bool
-) -> int:
-    """Pack the attribute bits."""
-    return (
-        codec
-        | (APPEND_TIME_BIT if has_append_time else 0)
-        | (TRANSACTIONAL_BIT if is_transactional else 0)
-        | (CONTROL_BIT if is_control else 0)
-        | (DELETE_HORIZON_BIT if has_delete_horizon else 0)
-    )
 
 
 def recompress_batch(
@@ -133,7 +112,9 @@ def recompress_batch(
     return seal_batch(header._replace(attributes=attributes), compress(codec, area, level))
 
 
-def filter_batch(batch: BatchView, kept: Sequence[Record], delete_horizon_ms: int | None = None) -> bytearray:
+def filter_batch(
+    batch: BatchView, kept: Sequence[RecordTuple], delete_horizon_ms: int | None = None
+) -> bytearray:
     """Return the batch with only the records `kept`, of its own, and perhaps with a first delete horizon.
 
     A horizon that the batch has already is not moved. It takes the place of the base timestamp, which all
