@@ -32,6 +32,7 @@ from ottla.storage.names import (
     directory_name_with_state,
     parse_directory_name,
 )
+from ottla.storage.truncation import find_cut
 from ottla.storage.volume import Volume
 from ottla.world.disk import Disk, DiskError, Lock, Reason
 
@@ -185,6 +186,11 @@ class LogDirectory:
             raise StorageError(
                 f"{path} belongs to topic {log.topic_id}, not to {topic_id}: it has to be set aside first"
             )
+        try:
+            # Without its first segment a log would seem to start at its second one.
+            disk.sync_directory(path)
+        except DiskError as error:
+            raise self.volume.fail(error) from error
         (self.logs if future_id is None else self.future_logs)[partition] = log
         return log
 
@@ -210,17 +216,25 @@ class LogDirectory:
     def truncate(self, offsets: Iterable[tuple[Log, Offset]], now_ms: int) -> list[Deletion]:
         """Truncate logs, after their recovery points were lowered where a crash would look for them."""
         wanted = list(offsets)
-        is_lowered = False
+        self._lower_recovery_points([(log, find_cut(log, offset)) for log, offset in wanted])
+        deletions: list[Deletion] = []
         for log, offset in wanted:
+            deletions += log.truncate_to(offset, now_ms)
+        return deletions
+
+    def truncate_fully_and_start_at(self, log: Log, offset: Offset, now_ms: int) -> list[Deletion]:
+        """Empty a log, after its recovery point was lowered where a crash would look for it."""
+        self._lower_recovery_points([(log, Offset(0))])
+        return log.truncate_fully_and_start_at(offset, now_ms)
+
+    def _lower_recovery_points(self, offsets: Iterable[tuple[Log, Offset]]) -> None:
+        is_lowered = False
+        for log, offset in offsets:
             if log.recovery_point > offset:
                 log.recovery_point = offset
                 is_lowered = True
         if is_lowered:
             self.checkpoint_now(CheckpointKind.RECOVERY_POINT)
-        deletions: list[Deletion] = []
-        for log, offset in wanted:
-            deletions += log.truncate_to(offset, now_ms)
-        return deletions
 
     # Checkpoints.
 

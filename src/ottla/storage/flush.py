@@ -50,6 +50,8 @@ def start_flush(log: "Log") -> FlushTicket | None:
             )
     segments = list(log.segments_from(log.recovery_point))
     paths = [path for segment in segments if segment is not active for path in segment.derived_paths()]
+    # What was removed since, by compaction or retention, needs no sync.
+    paths += [path for path in log.unsynced_paths if path not in paths and volume.disk.exists(path)]
     contents: tuple[tuple[str, bytes], ...] = ()
     if has_epochs:
         path = f"{log.path}/{LEADER_EPOCH_FILE}"
@@ -57,7 +59,7 @@ def start_flush(log: "Log") -> FlushTicket | None:
     ticket = FlushTicket(
         log.log_end_offset,
         tuple([segment.file for segment in segments]),
-        (*paths, *log.unsynced_paths),
+        tuple(paths),
         contents,
         log.path if has_names else "",
         log.truncations,

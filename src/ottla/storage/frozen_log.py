@@ -29,6 +29,7 @@ class FrozenLog(NamedTuple):
     snapshot_offset: Offset
     has_unsynced_names: bool
     has_unsynced_epochs: bool
+    unsynced_paths: tuple[str, ...]
     epochs: tuple[EpochEntry, ...]
     # None is the common case, and worth half of what would have to be carried.
     producer_state: ProducerState | None
@@ -47,6 +48,7 @@ def freeze(log: Log) -> FrozenLog:
         log.snapshot_offset,
         log.has_unsynced_names,
         log.has_unsynced_epochs,
+        log.unsynced_paths,
         tuple(log.leader_epochs.entries),
         log.producer_state if log.producer_state.producers else None,
         tuple([segment.facts() for segment in log.segments]),
@@ -62,6 +64,7 @@ def thaw(frozen: FrozenLog, volume: Volume, config: LogConfig) -> Log:
     log.snapshot_offset = frozen.snapshot_offset
     log.has_unsynced_names = frozen.has_unsynced_names
     log.has_unsynced_epochs = frozen.has_unsynced_epochs
+    log.unsynced_paths = frozen.unsynced_paths
     log.leader_epochs = LeaderEpochs(frozen.epochs)
     if frozen.producer_state is not None:
         log.producer_state = frozen.producer_state

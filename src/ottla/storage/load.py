@@ -83,6 +83,8 @@ class _Loader:
         self._remove_orphans()
         segments = [self._segment_of_files(base_offset) for base_offset in sorted(self.files[FileKind.LOG])]
         log.leader_epochs = LeaderEpochs(self._read_epochs())
+        if not request.is_clean:
+            self._distrust_above_recovery_point()
         start = segments[0].base_offset if segments else request.log_start_offset
         replay = ProducerReplay(
             self.disk,
@@ -107,6 +109,15 @@ class _Loader:
             for offset in self.files[kind].keys() - self.files[FileKind.LOG].keys():
                 self.disk.remove(self._path_of(offset, kind))
                 del self.files[kind][offset]
+
+    def _distrust_above_recovery_point(self) -> None:
+        """Forget epochs and producers that may be of a history that was truncated: the batches tell."""
+        recovery_point = self.request.recovery_point
+        self.log.leader_epochs.truncate_from_end(recovery_point)
+        snapshots = self.files[FileKind.PRODUCER_SNAPSHOT]
+        for offset in [offset for offset in snapshots if offset > recovery_point]:
+            self.disk.remove(self._path_of(offset, FileKind.PRODUCER_SNAPSHOT))
+            del snapshots[offset]
 
     def _segment_of_files(self, base_offset: Offset) -> Segment:
         entry = self.files[FileKind.LOG][base_offset]
@@ -144,15 +155,27 @@ class _Loader:
             kept.append(segment)
             if self._needs_recovery(segment, end):
                 is_whole = self._recover(segment, kept, replay)
-                if not is_whole:
+                if not is_whole or not self._is_followed_by(end):
                     for later in segments[index + 1 :]:
                         self._remove(later)
                     break
         return kept
 
+    def _is_followed_by(self, base_offset: Offset | None) -> bool:
+        """Say whether the segment at `base_offset` goes on where the one that was recovered ends.
+
+        Where it does not, a power cut took the end of a segment and left the next one, or brought back a
+        segment that was truncated. Only compaction leaves gaps, and only truncation overlaps.
+        """
+        if base_offset is None or base_offset <= self.request.recovery_point:
+            return True
+        next_offset = self.recovered_end[1]
+        return next_offset == base_offset or (next_offset < base_offset and self.request.config.is_compacted)
+
     def _needs_recovery(self, segment: Segment, end: Offset | None) -> bool:
         is_active = end is None
-        if is_active and segment.size == 0 and segment.offset_bytes == segment.time_bytes == 0:
+        has_entries = segment.offset_bytes or segment.time_bytes or segment.has_aborted
+        if is_active and segment.size == 0 and not has_entries:
             # Just started. It gets index files when there is something in them.
             return False
         if not self.request.is_clean and (end is None or end > self.request.recovery_point):
@@ -188,6 +211,9 @@ class _Loader:
         if not is_whole:
             segment.file.truncate(recovered.valid_bytes)
         replace_derived_files(self.disk, segment, recovered)
+        log = self.log
+        log.unsynced_paths = (*log.unsynced_paths, segment.file.path, *segment.derived_paths())
+        log.has_unsynced_names = True
         return is_whole
 
     def _remove(self, segment: Segment) -> None:

@@ -5,7 +5,7 @@ that is cut leaves its transaction open again.
 
 What was durable may be replaced by other bytes afterwards, so the recovery point must not be above the cut
 after a crash. It is lowered here, but the file that keeps it is the log directory's: `LogDirectory.truncate`
-writes that first.
+writes that first, with what `find_cut` says.
 """
 
 from typing import TYPE_CHECKING
@@ -22,6 +22,23 @@ if TYPE_CHECKING:
     from ottla.storage.log import Log
 
 
+def find_cut(log: "Log", offset: Offset) -> Offset:
+    """Return where the log will end if it is truncated to `offset`: before the batch that holds it.
+
+    If everything goes, nothing of what a crash may bring back is to be trusted: that is 0.
+    """
+    if offset >= log.log_end_offset:
+        return log.log_end_offset
+    if offset < log.segments[0].base_offset:
+        return Offset(0)
+    segment = next(log.segments_from(offset))
+    try:
+        place = segment.find_batch(offset)
+    except DiskError as error:
+        raise log.volume.fail(error) from error
+    return offset if place is None else Offset(min(offset, max(place.base_offset, segment.base_offset)))
+
+
 def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
     """Make `offset` the log end. A batch that holds it goes as a whole, and the log ends before it.
 
@@ -32,14 +49,16 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
         return []
     if offset < log.segments[0].base_offset:
         return truncate_fully_and_start_at(log, offset, now_ms)
+    offset = find_cut(log, offset)
     try:
         kept = [segment for segment in log.segments if segment.base_offset <= offset]
         deletions = take_out(log, log.segments[len(kept) :])
         log.segments = kept
-        place = log.active_segment.find_batch(offset)
-        if place is not None:
-            offset = Offset(min(offset, max(place.base_offset, log.active_segment.base_offset)))
-        log.active_segment.truncate_to(offset)
+        active = log.active_segment
+        active.truncate_to(offset)
+        # If the next batch starts a new segment, no flush would look at this one again, and what was cut off
+        # could come back between the two.
+        log.unsynced_paths = (*log.unsynced_paths, active.file.path, *active.derived_paths())
         _set_end(log, offset)
         log.log_start_offset = min(log.log_start_offset, offset)
         log.producer_state = rebuild_producer_state(log, now_ms)
