@@ -58,11 +58,11 @@ def disk_error(error: OSError, path: str, operation: str) -> DiskError:
 class Descriptors:
     """The open descriptors of a process's log files, at most so many."""
 
-    __slots__ = ("_count_max", "_files", "_owner", "mutex")
+    __slots__ = ("_count_max", "_files", "mutex", "owner")
 
     def __init__(self, count_max: int = DESCRIPTORS_MAX) -> None:
         self._count_max = count_max
-        self._owner = get_ident()
+        self.owner = get_ident()
         # All files with a descriptor, oldest first. One that was used since it was last looked at goes to the
         # end instead of being closed (second chance), so that a use costs no reordering.
         self._files: deque[RealFile] = deque()
@@ -73,7 +73,7 @@ class Descriptors:
 
     def add(self, file: "RealFile") -> None:
         """Note that `file` was opened, and close others if there are too many. The mutex is held."""
-        if get_ident() == self._owner:
+        if get_ident() == self.owner:
             while len(self._files) >= self._count_max and self._close_one():
                 pass
         self._files.append(file)
@@ -202,8 +202,12 @@ class RealFile:
         return done
 
     def write(self, position: int, pieces: Sequence[Buffer]) -> None:
-        descriptor = self.pin()
-        self._has_unsynced = True
+        descriptor = self._descriptor
+        if descriptor < 0 or get_ident() != self._descriptors.owner:
+            self._write_pinned(position, pieces)
+            return
+        # In the thread that alone closes descriptors of others, an open one needs no pin.
+        self._has_unsynced = self._was_used = True
         try:
             if len(pieces) == 1:
                 piece = pieces[0]
@@ -212,6 +216,14 @@ class RealFile:
                     _write_rest(descriptor, position, [piece], written)
             else:
                 _write_rest(descriptor, position, pieces, 0)
+        except OSError as error:
+            raise disk_error(error, self.path, "write") from error
+
+    def _write_pinned(self, position: int, pieces: Sequence[Buffer]) -> None:
+        descriptor = self.pin()
+        self._has_unsynced = True
+        try:
+            _write_rest(descriptor, position, pieces, 0)
         except OSError as error:
             raise disk_error(error, self.path, "write") from error
         finally:

@@ -32,7 +32,7 @@ from ottla.records.errors import CorruptBatch
 from ottla.storage.append_info import AppendInfo, AppendOrigin
 from ottla.storage.errors import AppendError
 from ottla.storage.replay import aborted_transaction_of, replay_batch
-from ottla.storage.roll import must_roll, roll
+from ottla.storage.roll import RELATIVE_OFFSET_MAX, must_roll, roll
 from ottla.storage.validation import validate_client_batch, validate_internal_batch
 from ottla.storage.verification import Verification
 from ottla.wire.error_code import ErrorCode
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 # Base offset, length, leader epoch: what a leader sets, and the length between, in one go.
 _ASSIGNED: Final = Struct(">qii")
 _CODEC_MAX: Final = 4
+_CLIENT: Final = AppendOrigin.CLIENT
+_RELATIVE_OFFSET_MAX: Final = 0x7FFFFFFF
+_new_tuple = tuple.__new__
 
 
 def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hundredth of the whole
@@ -53,7 +56,7 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
     *,
     leader_epoch: LeaderEpoch,
     now_ms: int,
-    origin: AppendOrigin = AppendOrigin.CLIENT,
+    origin: AppendOrigin = _CLIENT,
     verification: Verification | None = None,
     transaction_version: int = 2,
 ) -> AppendInfo:
@@ -65,7 +68,7 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
         log.volume.check()
     if records.readonly:
         records = memoryview(bytearray(records))
-    if origin is not AppendOrigin.CLIENT:
+    if origin is not _CLIENT:
         return _append_internal(log, records, leader_epoch, now_ms, origin, verification, transaction_version)
 
     config = log.config
@@ -74,7 +77,7 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
         base_offset, length, _, magic, crc, attributes, last_delta, _, max_timestamp, producer_id, epoch, \
             base_sequence, count = HEADER.unpack_from(records)  # fmt: skip
         takes_as_it_is = (
-            log.takes_batches_as_they_are
+            config.takes_batches_as_they_are
             and magic == MAGIC
             and base_offset == 0
             and length + LOG_OVERHEAD == len(records) <= config.max_message_bytes
@@ -97,7 +100,8 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
     if size_bytes > config.segment_bytes:
         raise _does_not_fit(size_bytes, config.segment_bytes)
     first_offset = log.log_end_offset
-    last_offset = Offset(first_offset + last_delta)
+    # Calling a NewType costs 60 ns, so offsets are computed as the plain numbers they are.
+    last_offset: Offset = first_offset + last_delta
     if producer_id >= 0:
         duplicate = _check_producer(
             log, producer_id, epoch, base_sequence, last_delta, attributes, verification
@@ -105,16 +109,26 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
         if duplicate is not None:
             return duplicate
 
+    segment = log.segments[-1]
+    # What holds for nearly every append is asked here, with some room to the real limits; see `must_roll`.
+    may_roll = (
+        segment.size + size_bytes > config.segment_bytes
+        or max_timestamp - segment.first_timestamp_known > config.segment_ms - segment.roll_jitter_ms
+        or last_delta + first_offset - segment.base_offset > _RELATIVE_OFFSET_MAX
+        or segment.offset_bytes + segment.offset_bytes > config.segment_index_bytes
+    )
+    rolls = False
     try:
-        rolls = must_roll(log, size_bytes, last_offset, max_timestamp, now_ms)
-        segment = roll(log, first_offset, now_ms) if rolls else log.segments[-1]
+        if may_roll and must_roll(log, size_bytes, last_offset, max_timestamp, now_ms):
+            rolls = True
+            segment = roll(log, first_offset, now_ms)
         if leader_epoch != log.leader_epochs.latest:
             log.assign_leader_epoch(leader_epoch, first_offset)
         _ASSIGNED.pack_into(records, 0, first_offset, length, leader_epoch)
         segment.append(records, last_offset, max_timestamp, config.index_interval_bytes)
     except DiskError as error:
         raise _give_up(log, error) from error
-    log.log_end_offset = Offset(last_offset + 1)
+    log.log_end_offset = last_offset + 1  # type: ignore[assignment]
     if producer_id >= 0:
         log.producer_state.note_batch(
             producer_id,
@@ -127,14 +141,18 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
         )
         if log.verifications:
             log.verifications.pop(producer_id, None)
-    return AppendInfo(
-        first_offset,
-        last_offset,
-        max_timestamp,
-        log_append_time_ms,
-        log.log_start_offset,
-        False,
-        rolls or last_offset - log.recovery_point >= config.flush_messages,
+    # The constructor of a named tuple is interpreted: this takes half as long.
+    return _new_tuple(
+        AppendInfo,
+        (
+            first_offset,
+            last_offset,
+            max_timestamp,
+            log_append_time_ms,
+            log.log_start_offset,
+            False,
+            rolls or last_offset - log.recovery_point >= config.flush_messages,
+        ),
     )
 
 
@@ -344,7 +362,7 @@ def _write(log: "Log", batches: list[_Assigned], now_ms: int) -> bool:
     max_timestamp = max([assigned.header.max_timestamp for assigned in batches])
     try:
         rolls = must_roll(log, size_bytes, last.last_offset, max_timestamp, now_ms)
-        segment = roll(log, Offset(first.base_offset), now_ms) if rolls else log.active_segment
+        segment = roll(log, _base_of_next(log, first, last), now_ms) if rolls else log.active_segment
         start = segment.size
         segment.file.write(start, [assigned.view for assigned in batches])
         for assigned in batches:
@@ -352,6 +370,16 @@ def _write(log: "Log", batches: list[_Assigned], now_ms: int) -> bool:
     except DiskError as error:
         raise _give_up(log, error) from error
     return rolls
+
+
+def _base_of_next(log: "Log", first: BatchHeader, last: BatchHeader) -> Offset:
+    """Return the base offset of a new segment.
+
+    Deviation: Kafka takes the first batch's offset, ours starts where the last segment ended, also when a
+    follower gets batches with a gap before them. So a gap between segments always means that some is lost.
+    """
+    is_indexable = last.last_offset - log.log_end_offset <= RELATIVE_OFFSET_MAX
+    return log.log_end_offset if is_indexable else Offset(first.base_offset)
 
 
 def _note(log: "Log", segment: "Segment", start: int, assigned: _Assigned) -> None:

@@ -3,7 +3,7 @@
 One frozen object serves all partitions of a topic. Parsing and checking what a user wrote is not done here.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.records.attributes import Codec, TimestampType
@@ -61,6 +61,19 @@ class LogConfig:
     validate_every_record: bool = False
     # Deviation: Kafka has no bound for what a compressed batch may unpack to. A bomb could take all memory.
     decompressed_bytes_max: int = 64 << 20
+
+    # Whether a producer's batch may be let in by its header alone. Every append asks.
+    takes_batches_as_they_are: bool = field(init=False, repr=False, compare=False, default=False)
+
+    def __post_init__(self) -> None:
+        takes_batches_as_they_are = (
+            self.message_timestamp_type is TimestampType.CREATE_TIME
+            and not self.is_compacted
+            and self.compression_type is None
+            and self.message_timestamp_before_max_ms == LONG_MAX
+            and not self.validate_every_record
+        )
+        object.__setattr__(self, "takes_batches_as_they_are", takes_batches_as_they_are)
 
     def compression_level_of(self, codec: Codec) -> int | None:
         """Return the level to compress with, or None where there is none to choose."""

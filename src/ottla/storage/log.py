@@ -30,7 +30,6 @@ from ottla.storage.producer_state import Producer, ProducerState
 from ottla.storage.read import ReadLimit, ReadResult
 from ottla.storage.segment import Segment
 from ottla.storage.timestamps import TimestampAndOffset
-from ottla.storage.validation import takes_batches_as_they_are
 from ottla.storage.verification import Verification
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
@@ -40,7 +39,7 @@ class Log:
     """The log of a partition, opened. See `load` and `directory` for how to get one."""
 
     __slots__ = (
-        "_config",
+        "config",
         "end_position",
         "has_unsynced_epochs",
         "has_unsynced_names",
@@ -53,7 +52,6 @@ class Log:
         "recovery_point",
         "segments",
         "snapshot_offset",
-        "takes_batches_as_they_are",
         "topic_id",
         "topic_partition",
         "truncations",
@@ -75,6 +73,7 @@ class Log:
         self.path = path
         self.topic_partition = topic_partition
         self.topic_id = topic_id
+        # It may be replaced at any time.
         self.config = config
         self.segments: list[Segment] = []
         self.log_start_offset = Offset(0)
@@ -97,16 +96,6 @@ class Log:
 
     def __repr__(self) -> str:
         return f"<Log {self.path} {self.log_start_offset}..{self.log_end_offset}>"
-
-    @property
-    def config(self) -> LogConfig:
-        """The settings of the topic. They may be replaced at any time."""
-        return self._config
-
-    @config.setter
-    def config(self, config: LogConfig) -> None:
-        self._config = config
-        self.takes_batches_as_they_are = takes_batches_as_they_are(config)
 
     append_as_leader = append_as_leader
     append_as_follower = append_as_follower

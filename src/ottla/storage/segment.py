@@ -69,13 +69,13 @@ class Segment:
 
     __slots__ = (
         "_aborted",
-        "_first_timestamp",
         "_largest_offset",
         "_largest_timestamp",
         "_last_indexed_timestamp",
         "base_offset",
         "bytes_since_entry",
         "file",
+        "first_timestamp_known",
         "has_aborted",
         "modified_ms",
         "offset_bytes",
@@ -96,8 +96,8 @@ class Segment:
         # When the file was made or last seen modified: the age of a segment without timestamps.
         self.modified_ms = modified_ms
         self.roll_jitter_ms = 0
-        # The max timestamp of the first batch, and the largest of all with the last offset of its batch.
-        self._first_timestamp = NO_TIMESTAMP
+        # The first batch's max timestamp as far as known, the largest of all, and its batch's last offset.
+        self.first_timestamp_known = NO_TIMESTAMP
         self._largest_timestamp = NO_TIMESTAMP
         self._largest_offset = base_offset
         self._last_indexed_timestamp = NO_TIMESTAMP
@@ -120,7 +120,7 @@ class Segment:
         segment.time_bytes = facts.time_bytes
         segment.has_aborted = facts.has_aborted
         if facts.size:
-            segment._first_timestamp = facts.first_timestamp
+            segment.first_timestamp_known = facts.first_timestamp
             segment._largest_timestamp = facts.largest_timestamp
             segment._largest_offset = facts.largest_offset
             segment._last_indexed_timestamp = facts.last_indexed_timestamp
@@ -154,7 +154,7 @@ class Segment:
             self.offset_bytes,
             self.time_bytes,
             self.has_aborted,
-            self._first_timestamp,
+            self.first_timestamp_known,
             self._largest_timestamp,
             self._largest_offset,
             self._last_indexed_timestamp,
@@ -200,7 +200,19 @@ class Segment:
         """Write one batch at the end. On a `DiskError` nothing but the file may have changed."""
         position = self.size
         self.file.write(position, (records,))
-        self.note_batch(position, len(records), last_offset, max_timestamp, index_interval_bytes)
+        # As in `note_batch`, again here because a call costs a hundredth of an append.
+        size_bytes = len(records)
+        self.size = position + size_bytes
+        if max_timestamp > self._largest_timestamp:
+            self._largest_timestamp = max_timestamp
+            self._largest_offset = last_offset  # type: ignore[assignment]
+        if self.bytes_since_entry > index_interval_bytes:
+            self._add_index_entries(position, last_offset)
+            self.bytes_since_entry = size_bytes
+        else:
+            self.bytes_since_entry += size_bytes
+            if position == 0:
+                self.first_timestamp_known = max_timestamp
 
     def note_batch(
         self,
@@ -221,7 +233,7 @@ class Segment:
         else:
             self.bytes_since_entry += size_bytes
             if position == 0:
-                self._first_timestamp = max_timestamp
+                self.first_timestamp_known = max_timestamp
 
     def _add_index_entries(self, position: int, last_offset: int) -> None:
         offsets = self.unsaved_offsets
@@ -385,10 +397,10 @@ class Segment:
     @property
     def first_timestamp(self) -> int:
         """The max timestamp of the first batch, or -1."""
-        if self._first_timestamp == UNREAD:
+        if self.first_timestamp_known == UNREAD:
             first = self.find_batch_at(0)
-            self._first_timestamp = NO_TIMESTAMP if first is None else first.max_timestamp
-        return self._first_timestamp
+            self.first_timestamp_known = NO_TIMESTAMP if first is None else first.max_timestamp
+        return self.first_timestamp_known
 
     @property
     def largest(self) -> TimestampOffset:
@@ -435,7 +447,7 @@ class Segment:
     def take_recovered(self, recovered: RecoveredSegment) -> None:
         """Take over what recovery found out. The files are as it says."""
         self.size = recovered.valid_bytes
-        self._first_timestamp = recovered.first_timestamp
+        self.first_timestamp_known = recovered.first_timestamp
         self._largest_timestamp, self._largest_offset = recovered.largest
         self._last_indexed_timestamp = recovered.last_indexed_timestamp
         self.bytes_since_entry = recovered.bytes_since_entry
@@ -456,7 +468,7 @@ class Segment:
         self.file.truncate(cut)
         self.size = cut
         self.bytes_since_entry = 0
-        self._first_timestamp = UNREAD if cut else NO_TIMESTAMP
+        self.first_timestamp_known = UNREAD if cut else NO_TIMESTAMP
         return self.become_active()
 
     def _truncate_indexes(self, offset: Offset) -> None:

@@ -41,17 +41,6 @@ class ValidBatch(NamedTuple):
     log_append_time_ms: int
 
 
-def takes_batches_as_they_are(config: LogConfig) -> bool:
-    """Say whether a topic's settings let a batch in by its header alone."""
-    return (
-        config.message_timestamp_type is TimestampType.CREATE_TIME
-        and not config.is_compacted
-        and config.compression_type is None
-        and config.message_timestamp_before_max_ms == LONG_MAX
-        and not config.validate_every_record
-    )
-
-
 def validate_client_batch(records: memoryview, config: LogConfig, now_ms: int) -> ValidBatch:
     """Return a producer's batch as it is to be appended, or raise `AppendError`."""
     batch = _check_frame(records, config)
