@@ -30,12 +30,17 @@ class BrokerCleanerConfigs(ConfigValues):
         doc="The delete.retention.ms of topics that set none.",
     )
     log_cleaner_enable = boolean(
-        "log.cleaner.enable", True, update=READ_ONLY, doc="Whether topics are compacted at all; deprecated."
+        "log.cleaner.enable",
+        True,
+        update=READ_ONLY,
+        inert=True,
+        doc="Whether topics are compacted at all; deprecated.",
     )
     log_cleaner_io_buffer_load_factor = double(
         "log.cleaner.io.buffer.load.factor",
         0.9,
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How full a cleaner's table of keys may become.",
     )
     log_cleaner_io_buffer_size = integer(
@@ -43,6 +48,7 @@ class BrokerCleanerConfigs(ConfigValues):
         524_288,
         Range(0),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="Memory for reading and writing, shared by all cleaners.",
     )
     log_cleaner_io_max_bytes_per_second = double(

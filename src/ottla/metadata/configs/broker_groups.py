@@ -14,6 +14,7 @@ class BrokerGroupConfigs(ConfigValues):
         -1,
         Range(-1),
         update=READ_ONLY,
+        inert=True,
         doc=(
             "How long the group coordinator gathers records before it writes them; -1 for as long as "
             "it is busy."
@@ -25,6 +26,7 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How many threads the group coordinator does slow work with.",
     )
     group_coordinator_cached_buffer_max_bytes = integer(
@@ -32,6 +34,7 @@ class BrokerGroupConfigs(ConfigValues):
         1_048_588,
         Range(524_288),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="Largest buffer that the group coordinator keeps for another use.",
     )
     group_coordinator_rebalance_protocols = listing(
@@ -39,6 +42,7 @@ class BrokerGroupConfigs(ConfigValues):
         ("classic", "consumer", "streams"),
         DistinctList(("consumer", "classic", "share", "streams"), may_be_empty=False),
         update=READ_ONLY,
+        inert=True,
         doc="The group protocols that are served; deprecated, since features of the cluster decide that.",
     )
     group_coordinator_threads = integer(
@@ -47,18 +51,21 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How many threads run the group coordinator.",
     )
     group_initial_rebalance_delay_ms = integer(
         "group.initial.rebalance.delay.ms",
         3000,
         update=READ_ONLY,
+        inert=True,
         doc="How long a new classic group waits for more members before it assigns partitions.",
     )
     group_max_session_timeout_ms = integer(
         "group.max.session.timeout.ms",
         1_800_000,
         update=READ_ONLY,
+        inert=True,
         doc="Highest session timeout that a member of a classic group may ask for.",
     )
     group_max_size = integer(
@@ -66,12 +73,14 @@ class BrokerGroupConfigs(ConfigValues):
         INT_MAX,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How many members a classic group may have.",
     )
     group_min_session_timeout_ms = integer(
         "group.min.session.timeout.ms",
         6000,
         update=READ_ONLY,
+        inert=True,
         doc="Lowest session timeout that a member of a classic group may ask for.",
     )
     offset_metadata_max_bytes = integer(
@@ -79,6 +88,7 @@ class BrokerGroupConfigs(ConfigValues):
         4096,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How long the text may be that comes with a committed offset.",
     )
     offsets_commit_timeout_ms = integer(
@@ -87,6 +97,7 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How long a commit of offsets waits for its replicas.",
     )
     offsets_load_buffer_size = integer(
@@ -95,6 +106,7 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How many bytes are read at a time when groups are loaded from their topic.",
     )
     offsets_retention_check_interval_ms = long(
@@ -103,6 +115,7 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How often offsets are looked for that have expired.",
     )
     offsets_retention_minutes = integer(
@@ -111,6 +124,7 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc=(
             "How long offsets are kept after their group has become empty, or after a commit without a group."
         ),
@@ -120,6 +134,7 @@ class BrokerGroupConfigs(ConfigValues):
         0,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How records of `__consumer_offsets` are compressed, by the codec's number.",
     )
     offsets_topic_num_partitions = integer(

@@ -43,6 +43,7 @@ class BrokerLogConfigs(ConfigValues):
         (),
         DistinctList(may_be_null=True),
         update=PER_BROKER,
+        inert=True,
         doc="Data directories that get no new replicas; * stands for all.",
     )
     log_cleanup_policy = listing(
@@ -66,6 +67,7 @@ class BrokerLogConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Stop if the controller cannot be told about a broken directory for so long.",
     )
     log_dirs = listing(
@@ -259,5 +261,6 @@ class BrokerLogConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How many threads check the logs of a directory after a crash, and close them at the end.",
     )

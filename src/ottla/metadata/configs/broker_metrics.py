@@ -14,6 +14,7 @@ class BrokerMetricsConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How often the older metrics reporters are called.",
     )
     kafka_metrics_reporters = listing(
@@ -22,6 +23,7 @@ class BrokerMetricsConfigs(ConfigValues):
         DistinctList(),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Java classes of the older metrics reporters.",
     )
     metric_reporters = listing(
@@ -30,6 +32,7 @@ class BrokerMetricsConfigs(ConfigValues):
         DistinctList(),
         importance=LOW,
         update=CLUSTER_WIDE,
+        inert=True,
         doc="Java classes that publish metrics.",
     )
     metrics_num_samples = integer(
@@ -38,6 +41,7 @@ class BrokerMetricsConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How many samples a metric is computed from.",
     )
     metrics_recording_level = string(
@@ -45,6 +49,7 @@ class BrokerMetricsConfigs(ConfigValues):
         "INFO",
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Which metrics are recorded: INFO, DEBUG or TRACE.",
     )
     metrics_sample_window_ms = long(
@@ -53,6 +58,7 @@ class BrokerMetricsConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How long a sample of a metric is.",
     )
     telemetry_max_bytes = integer(
@@ -61,5 +67,6 @@ class BrokerMetricsConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Largest push of metrics that a client may send.",
     )

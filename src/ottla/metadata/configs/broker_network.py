@@ -32,12 +32,14 @@ class BrokerNetworkConfigs(ConfigValues):
         DistinctList(may_be_null=True),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="Listeners that are opened before the broker is ready to serve.",
     )
     inter_broker_listener_name = string(
         "inter.broker.listener.name",
         None,
         update=READ_ONLY,
+        inert=True,
         doc="Name of the listener that brokers use among themselves.",
     )
     listener_security_protocol_map = string(
@@ -60,6 +62,7 @@ class BrokerNetworkConfigs(ConfigValues):
         INT_MAX,
         Range(0),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How many connections are accepted in a second.",
     )
     max_connections = integer(
@@ -88,6 +91,7 @@ class BrokerNetworkConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How many threads Kafka handles requests with.",
     )
     num_network_threads = integer(
@@ -96,12 +100,14 @@ class BrokerNetworkConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How many threads Kafka reads requests with, for each listener.",
     )
     queued_max_request_bytes = long(
         "queued.max.request.bytes",
         -1,
         update=READ_ONLY,
+        inert=True,
         doc="How many bytes of requests may wait before no more are read; -1 for no limit.",
     )
     queued_max_requests = integer(
@@ -110,6 +116,7 @@ class BrokerNetworkConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How many requests may wait before no more are read.",
     )
     request_timeout_ms = integer(
@@ -117,6 +124,7 @@ class BrokerNetworkConfigs(ConfigValues):
         30_000,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How long this node waits for the answer to a request of its own.",
     )
     security_inter_broker_protocol = string(
@@ -124,18 +132,21 @@ class BrokerNetworkConfigs(ConfigValues):
         "PLAINTEXT",
         OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
         update=READ_ONLY,
+        inert=True,
         doc="The security protocol between brokers, if inter.broker.listener.name does not say.",
     )
     socket_connection_setup_timeout_max_ms = long(
         "socket.connection.setup.timeout.max.ms",
         30_000,
         update=READ_ONLY,
+        inert=True,
         doc="Longest time to wait for a connection of its own to be established, after several attempts.",
     )
     socket_connection_setup_timeout_ms = long(
         "socket.connection.setup.timeout.ms",
         10_000,
         update=READ_ONLY,
+        inert=True,
         doc="How long this node waits for a connection of its own to be established.",
     )
     socket_listen_backlog_size = integer(
@@ -150,6 +161,7 @@ class BrokerNetworkConfigs(ConfigValues):
         102_400,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="Receive buffer (SO_RCVBUF) of a client's connection; -1 leaves it to the system.",
     )
     socket_request_max_bytes = integer(
@@ -165,5 +177,6 @@ class BrokerNetworkConfigs(ConfigValues):
         102_400,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="Send buffer (SO_SNDBUF) of a client's connection; -1 leaves it to the system.",
     )

@@ -15,12 +15,14 @@ class BrokerNodeConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How many threads Kafka does housekeeping with.",
     )
     broker_heartbeat_interval_ms = integer(
         "broker.heartbeat.interval.ms",
         2000,
         update=READ_ONLY,
+        inert=True,
         doc="How often a broker tells the controller that it lives.",
     )
     broker_id = integer(
@@ -28,6 +30,7 @@ class BrokerNodeConfigs(ConfigValues):
         -1,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="The older name of node.id; if both are set they must agree.",
     )
     broker_rack = string(
@@ -40,6 +43,7 @@ class BrokerNodeConfigs(ConfigValues):
         "broker.session.timeout.ms",
         9000,
         update=READ_ONLY,
+        inert=True,
         doc="How long a broker may be silent before the controller takes its leaderships away.",
     )
     config_providers = listing(
@@ -48,15 +52,21 @@ class BrokerNodeConfigs(ConfigValues):
         DistinctList(),
         importance=LOW,
         update=CLUSTER_WIDE,
+        inert=True,
         doc="Names of plugins that fill in ${...} in config values.",
     )
     controlled_shutdown_enable = boolean(
-        "controlled.shutdown.enable", True, update=READ_ONLY, doc="Hand over leadership before stopping."
+        "controlled.shutdown.enable",
+        True,
+        update=READ_ONLY,
+        inert=True,
+        doc="Hand over leadership before stopping.",
     )
     initial_broker_registration_timeout_ms = integer(
         "initial.broker.registration.timeout.ms",
         60_000,
         update=READ_ONLY,
+        inert=True,
         doc="How long a starting broker tries to register with the controller before it gives up.",
     )
     node_id = integer(
@@ -73,6 +83,7 @@ class BrokerNodeConfigs(ConfigValues):
         DistinctList(("broker", "controller"), may_be_empty=False),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="What this node is: broker, controller or both.",
     )
     server_max_startup_time_ms = long(
@@ -81,6 +92,7 @@ class BrokerNodeConfigs(ConfigValues):
         Range(0),
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="Give up if the start takes longer.",
     )
     unstable_api_versions_enable = boolean(
@@ -89,6 +101,7 @@ class BrokerNodeConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="Offer versions of requests that are not final yet.",
     )
     unstable_feature_versions_enable = boolean(
@@ -97,5 +110,6 @@ class BrokerNodeConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="Allow feature levels that are not final yet.",
     )

@@ -22,6 +22,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="A step of the controller that takes longer is always logged.",
     )
     controller_performance_sample_period_ms = long(
@@ -30,6 +31,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(100),
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="How often the controller sums up how long its steps took.",
     )
     controller_quorum_append_linger_ms = integer(
@@ -37,6 +39,7 @@ class BrokerQuorumConfigs(ConfigValues):
         25,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="How long the leader of the quorum gathers records before it writes them.",
     )
     controller_quorum_auto_join_enable = boolean(
@@ -44,6 +47,7 @@ class BrokerQuorumConfigs(ConfigValues):
         False,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Let a new controller make itself a voter of the quorum.",
     )
     controller_quorum_bootstrap_servers = listing(
@@ -52,6 +56,7 @@ class BrokerQuorumConfigs(ConfigValues):
         HostsAndPorts(),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="Where some controllers can be reached, as HOST:PORT, to find the quorum by.",
     )
     controller_quorum_election_backoff_max_ms = integer(
@@ -60,6 +65,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="Longest pause before another election is tried.",
     )
     controller_quorum_election_timeout_ms = integer(
@@ -68,6 +74,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How long a candidate waits for votes before it tries again.",
     )
     controller_quorum_fetch_max_bytes = integer(
@@ -76,6 +83,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How many bytes of the metadata log are fetched at a time.",
     )
     controller_quorum_fetch_snapshot_max_bytes = integer(
@@ -84,6 +92,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How many bytes of a metadata snapshot are fetched at a time.",
     )
     controller_quorum_fetch_timeout_ms = integer(
@@ -92,6 +101,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How long a voter goes without hearing from the leader before it calls an election.",
     )
     controller_quorum_request_timeout_ms = integer(
@@ -99,6 +109,7 @@ class BrokerQuorumConfigs(ConfigValues):
         2000,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="How long a node of the quorum waits for an answer.",
     )
     controller_quorum_retry_backoff_ms = integer(
@@ -107,6 +118,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Pause before a request within the quorum is repeated.",
     )
     controller_quorum_voters = listing(
@@ -121,6 +133,7 @@ class BrokerQuorumConfigs(ConfigValues):
         "controller.socket.timeout.ms",
         30_000,
         update=READ_ONLY,
+        inert=True,
         doc="How long a broker waits on its connection to the controller.",
     )
     internal_metadata_delete_delay_millis = long(
@@ -129,6 +142,7 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="How long files of the metadata log stay after they were deleted.",
     )
     internal_metadata_log_segment_bytes = integer(
@@ -137,6 +151,7 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="Segment size of the metadata log, as small as a test wants it.",
     )
     internal_metadata_max_batch_size_in_bytes = integer(
@@ -145,6 +160,7 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="Largest batch of metadata records.",
     )
     metadata_log_dir = string(

@@ -15,6 +15,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How many samples the rate of moves between directories is measured over.",
     )
     alter_log_dirs_replication_quota_window_size_seconds = integer(
@@ -23,6 +24,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How long such a sample is.",
     )
     client_quota_callback_class = java_class(
@@ -30,6 +32,7 @@ class BrokerQuotaConfigs(ConfigValues):
         None,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Java class that computes quotas.",
     )
     controller_quota_window_num = integer(
@@ -38,6 +41,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How many samples the rate of topic changes is measured over.",
     )
     controller_quota_window_size_seconds = integer(
@@ -46,6 +50,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How long such a sample is.",
     )
     follower_replication_throttled_rate = long(
@@ -54,6 +59,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(0),
         update=PER_BROKER,
         unlisted=True,
+        inert=True,
         doc="Bytes a second that followers may fetch of the replicas throttled on them.",
     )
     leader_replication_throttled_rate = long(
@@ -62,6 +68,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(0),
         update=PER_BROKER,
         unlisted=True,
+        inert=True,
         doc="Bytes a second that leaders may send of the replicas throttled on them.",
     )
     quota_window_num = integer(
@@ -85,6 +92,7 @@ class BrokerQuotaConfigs(ConfigValues):
         11,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How many samples the rate of copying to remote storage is measured over.",
     )
     remote_log_manager_copy_quota_window_size_seconds = integer(
@@ -92,6 +100,7 @@ class BrokerQuotaConfigs(ConfigValues):
         1,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How long such a sample is.",
     )
     remote_log_manager_fetch_quota_window_num = integer(
@@ -99,6 +108,7 @@ class BrokerQuotaConfigs(ConfigValues):
         11,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How many samples the rate of reading from remote storage is measured over.",
     )
     remote_log_manager_fetch_quota_window_size_seconds = integer(
@@ -106,6 +116,7 @@ class BrokerQuotaConfigs(ConfigValues):
         1,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How long such a sample is.",
     )
     replica_alter_log_dirs_io_max_bytes_per_second = long(
@@ -114,6 +125,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(0),
         update=PER_BROKER,
         unlisted=True,
+        inert=True,
         doc="Bytes a second for moving replicas between directories.",
     )
     replication_quota_window_num = integer(
@@ -122,6 +134,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How many samples the rate of throttled replication is measured over.",
     )
     replication_quota_window_size_seconds = integer(
@@ -130,5 +143,6 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How long such a sample is.",
     )

@@ -12,6 +12,7 @@ class BrokerReplicationConfigs(ConfigValues):
         "delete.records.purgatory.purge.interval.requests",
         1,
         update=READ_ONLY,
+        inert=True,
         doc="After how many finished requests Kafka clears its list of waiting DeleteRecords.",
     )
     fetch_max_bytes = integer(
@@ -21,6 +22,7 @@ class BrokerReplicationConfigs(ConfigValues):
         "fetch.purgatory.purge.interval.requests",
         1000,
         update=READ_ONLY,
+        inert=True,
         doc="After how many finished requests Kafka clears its list of waiting fetches.",
     )
     max_incremental_fetch_session_cache_slots = integer(
@@ -35,6 +37,7 @@ class BrokerReplicationConfigs(ConfigValues):
         None,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How many threads move replicas between directories.",
     )
     num_replica_fetchers = integer(
@@ -43,12 +46,14 @@ class BrokerReplicationConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How many connections replicate from each other broker.",
     )
     producer_purgatory_purge_interval_requests = integer(
         "producer.purgatory.purge.interval.requests",
         1000,
         update=READ_ONLY,
+        inert=True,
         doc="After how many finished requests Kafka clears its list of waiting writes.",
     )
     replica_fetch_backoff_ms = integer(
@@ -56,6 +61,7 @@ class BrokerReplicationConfigs(ConfigValues):
         1000,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="Pause of a follower after a failed fetch.",
     )
     replica_fetch_max_bytes = integer(
@@ -63,6 +69,7 @@ class BrokerReplicationConfigs(ConfigValues):
         1_048_576,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="How many bytes of a partition a follower asks for at a time.",
     )
     replica_fetch_min_bytes = integer(
@@ -70,6 +77,7 @@ class BrokerReplicationConfigs(ConfigValues):
         1,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How many bytes a follower waits for.",
     )
     replica_fetch_response_max_bytes = integer(
@@ -77,6 +85,7 @@ class BrokerReplicationConfigs(ConfigValues):
         10_485_760,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="How many bytes of all partitions a follower asks for at a time.",
     )
     replica_fetch_wait_max_ms = integer(
@@ -84,6 +93,7 @@ class BrokerReplicationConfigs(ConfigValues):
         500,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How long a follower waits for bytes; not longer than replica.lag.time.max.ms.",
     )
     replica_high_watermark_checkpoint_interval_ms = long(
@@ -98,12 +108,14 @@ class BrokerReplicationConfigs(ConfigValues):
         30_000,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How long a follower may be behind before it leaves the ISR.",
     )
     replica_selector_class = string(
         "replica.selector.class",
         None,
         update=READ_ONLY,
+        inert=True,
         doc="What chooses the replica a consumer reads from; unset, it is the leader.",
     )
     replica_socket_receive_buffer_bytes = integer(
@@ -111,6 +123,7 @@ class BrokerReplicationConfigs(ConfigValues):
         65_536,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="Receive buffer of a follower's connection.",
     )
     replica_socket_timeout_ms = integer(
@@ -118,5 +131,6 @@ class BrokerReplicationConfigs(ConfigValues):
         30_000,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How long a follower waits on its connection; not less than replica.fetch.wait.max.ms.",
     )

@@ -24,18 +24,21 @@ class BrokerSaslConfigs(ConfigValues):
         Range(0),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How long the connection of a failed login is kept before it is closed, to slow down guessing.",
     )
     connections_max_reauth_ms = long(
         "connections.max.reauth.ms",
         0,
         update=READ_ONLY,
+        inert=True,
         doc="How long a SASL login is valid until it has to be repeated; 0 for ever.",
     )
     sasl_client_callback_handler_class = java_class(
         "sasl.client.callback.handler.class",
         None,
         update=READ_ONLY,
+        inert=True,
         doc="Java class that supplies credentials for this node's own connections.",
     )
     sasl_enabled_mechanisms = listing(
@@ -43,20 +46,27 @@ class BrokerSaslConfigs(ConfigValues):
         ("GSSAPI",),
         DistinctList(),
         update=PER_BROKER,
+        inert=True,
         doc="The SASL mechanisms that are offered.",
     )
     sasl_jaas_config = password(
         "sasl.jaas.config",
         update=PER_BROKER,
+        inert=True,
         doc="Credentials and options of a mechanism in JAAS form, best set for one listener and mechanism.",
     )
     sasl_kerberos_kinit_cmd = string(
-        "sasl.kerberos.kinit.cmd", "/usr/bin/kinit", update=PER_BROKER, doc="Path of Kerberos's kinit."
+        "sasl.kerberos.kinit.cmd",
+        "/usr/bin/kinit",
+        update=PER_BROKER,
+        inert=True,
+        doc="Path of Kerberos's kinit.",
     )
     sasl_kerberos_min_time_before_relogin = long(
         "sasl.kerberos.min.time.before.relogin",
         60_000,
         update=PER_BROKER,
+        inert=True,
         doc="Shortest time between two renewals of a Kerberos ticket.",
     )
     sasl_kerberos_principal_to_local_rules = listing(
@@ -64,40 +74,46 @@ class BrokerSaslConfigs(ConfigValues):
         ("DEFAULT",),
         DistinctList(),
         update=PER_BROKER,
+        inert=True,
         doc="Rules that make a short name of a Kerberos principal.",
     )
     sasl_kerberos_service_name = string(
         "sasl.kerberos.service.name",
         None,
         update=PER_BROKER,
+        inert=True,
         doc="The Kerberos principal that brokers run as.",
     )
     sasl_kerberos_ticket_renew_jitter = double(
         "sasl.kerberos.ticket.renew.jitter",
         0.05,
         update=PER_BROKER,
+        inert=True,
         doc="Share of the renewal time that is varied at random.",
     )
     sasl_kerberos_ticket_renew_window_factor = double(
         "sasl.kerberos.ticket.renew.window.factor",
         0.8,
         update=PER_BROKER,
+        inert=True,
         doc="After which share of its lifetime a Kerberos ticket is renewed.",
     )
     sasl_login_callback_handler_class = java_class(
         "sasl.login.callback.handler.class",
         None,
         update=READ_ONLY,
+        inert=True,
         doc="Java class that supplies credentials for a login.",
     )
     sasl_login_class = java_class(
-        "sasl.login.class", None, update=READ_ONLY, doc="Java class that does a login."
+        "sasl.login.class", None, update=READ_ONLY, inert=True, doc="Java class that does a login."
     )
     sasl_login_connect_timeout_ms = integer(
         "sasl.login.connect.timeout.ms",
         None,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How long to wait for a connection to the provider of tokens.",
     )
     sasl_login_read_timeout_ms = integer(
@@ -105,30 +121,35 @@ class BrokerSaslConfigs(ConfigValues):
         None,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How long to wait for the answer of the provider of tokens.",
     )
     sasl_login_refresh_buffer_seconds = short(
         "sasl.login.refresh.buffer.seconds",
         300,
         update=PER_BROKER,
+        inert=True,
         doc="How long before it expires a token is renewed at the latest.",
     )
     sasl_login_refresh_min_period_seconds = short(
         "sasl.login.refresh.min.period.seconds",
         60,
         update=PER_BROKER,
+        inert=True,
         doc="Shortest time between two renewals of a token.",
     )
     sasl_login_refresh_window_factor = double(
         "sasl.login.refresh.window.factor",
         0.8,
         update=PER_BROKER,
+        inert=True,
         doc="After which share of its lifetime a token is renewed.",
     )
     sasl_login_refresh_window_jitter = double(
         "sasl.login.refresh.window.jitter",
         0.05,
         update=PER_BROKER,
+        inert=True,
         doc="Share of the lifetime by which that is varied at random.",
     )
     sasl_login_retry_backoff_max_ms = long(
@@ -136,6 +157,7 @@ class BrokerSaslConfigs(ConfigValues):
         10_000,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Longest pause between attempts to get a token.",
     )
     sasl_login_retry_backoff_ms = long(
@@ -143,6 +165,7 @@ class BrokerSaslConfigs(ConfigValues):
         100,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="First pause between attempts to get a token.",
     )
     sasl_mechanism_controller_protocol = string(
@@ -150,23 +173,27 @@ class BrokerSaslConfigs(ConfigValues):
         "GSSAPI",
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="The SASL mechanism this node uses towards controllers.",
     )
     sasl_mechanism_inter_broker_protocol = string(
         "sasl.mechanism.inter.broker.protocol",
         "GSSAPI",
         update=PER_BROKER,
+        inert=True,
         doc="The SASL mechanism this node uses towards other brokers.",
     )
     sasl_server_callback_handler_class = java_class(
         "sasl.server.callback.handler.class",
         None,
         update=READ_ONLY,
+        inert=True,
         doc="Java class that checks the credentials of clients.",
     )
     sasl_server_max_receive_size = integer(
         "sasl.server.max.receive.size",
         524_288,
         update=READ_ONLY,
+        inert=True,
         doc="Largest message of a client that is read during its login.",
     )

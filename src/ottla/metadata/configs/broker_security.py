@@ -13,6 +13,7 @@ class BrokerSecurityConfigs(ConfigValues):
         False,
         update=READ_ONLY,
         plugin=True,
+        inert=True,
         doc="Whether everybody may use a resource that no ACL speaks of.",
     )
     authorizer_class_name = string(
@@ -32,6 +33,7 @@ class BrokerSecurityConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How often expired delegation tokens are removed.",
     )
     delegation_token_expiry_time_ms = long(
@@ -39,6 +41,7 @@ class BrokerSecurityConfigs(ConfigValues):
         86_400_000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How long a delegation token is valid unless it is renewed.",
     )
     delegation_token_max_lifetime_ms = long(
@@ -46,17 +49,20 @@ class BrokerSecurityConfigs(ConfigValues):
         604_800_000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How long a delegation token can be renewed at most.",
     )
     delegation_token_secret_key = password(
         "delegation.token.secret.key",
         update=READ_ONLY,
+        inert=True,
         doc="Key that delegation tokens are signed with; it must be the same on every node.",
     )
     principal_builder_class = java_class(
         "principal.builder.class",
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         update=PER_BROKER,
+        inert=True,
         doc="Java class that says which principal a connection belongs to.",
     )
     security_providers = string(
@@ -64,6 +70,7 @@ class BrokerSecurityConfigs(ConfigValues):
         None,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Java classes that provide security algorithms.",
     )
     super_users = string(
@@ -72,5 +79,6 @@ class BrokerSecurityConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         plugin=True,
+        inert=True,
         doc="Principals that may do everything, separated by semicolons.",
     )

@@ -13,6 +13,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         1000,
         Range(0),
         update=CLUSTER_WIDE,
+        inert=True,
         doc=(
             "Shortest time between two assignments of a share group; sets the group's "
             "share.assignment.interval.ms."
@@ -23,6 +24,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         ("simple",),
         DistinctList(may_be_empty=False),
         update=READ_ONLY,
+        inert=True,
         doc="The assignor of share groups.",
     )
     group_share_delivery_count_limit = integer(
@@ -30,6 +32,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         5,
         Range(2, 10),
         update=READ_ONLY,
+        inert=True,
         doc="How often a record is delivered to a share group until it counts as undeliverable.",
     )
     group_share_heartbeat_interval_ms = integer(
@@ -37,6 +40,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         5000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How often members of a share group are told to send heartbeats.",
     )
     group_share_initialize_retry_interval_ms = integer(
@@ -46,6 +50,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="How often it is tried again to set up the state of a share group.",
     )
     group_share_max_assignment_interval_ms = integer(
@@ -53,6 +58,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         15_000,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="Highest share.assignment.interval.ms that a group may have.",
     )
     group_share_max_delivery_count_limit = integer(
@@ -60,6 +66,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         10,
         Range(5, 25),
         update=READ_ONLY,
+        inert=True,
         doc="Highest share.delivery.count.limit that a group may have.",
     )
     group_share_max_heartbeat_interval_ms = integer(
@@ -67,6 +74,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         15_000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="Highest share.heartbeat.interval.ms that a group may have.",
     )
     group_share_max_partition_max_record_locks = integer(
@@ -74,6 +82,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         4000,
         Range(2000, 10_000),
         update=READ_ONLY,
+        inert=True,
         doc="Highest share.partition.max.record.locks that a group may have.",
     )
     group_share_max_record_lock_duration_ms = integer(
@@ -81,6 +90,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         60_000,
         Range(30_000, 3_600_000),
         update=READ_ONLY,
+        inert=True,
         doc="Highest share.record.lock.duration.ms that a group may have.",
     )
     group_share_max_session_timeout_ms = integer(
@@ -88,6 +98,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         60_000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="Highest share.session.timeout.ms that a group may have.",
     )
     group_share_max_share_sessions = integer(
@@ -95,6 +106,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         2000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How many share sessions a broker keeps.",
     )
     group_share_max_size = integer(
@@ -102,6 +114,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         200,
         Range(1, 1000),
         update=READ_ONLY,
+        inert=True,
         doc="How many members a share group may have.",
     )
     group_share_min_assignment_interval_ms = integer(
@@ -109,6 +122,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         0,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="Lowest share.assignment.interval.ms that a group may have.",
     )
     group_share_min_delivery_count_limit = integer(
@@ -116,6 +130,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         2,
         Range(2, 5),
         update=READ_ONLY,
+        inert=True,
         doc="Lowest share.delivery.count.limit that a group may have.",
     )
     group_share_min_heartbeat_interval_ms = integer(
@@ -123,6 +138,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         5000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="Lowest share.heartbeat.interval.ms that a group may have.",
     )
     group_share_min_partition_max_record_locks = integer(
@@ -130,6 +146,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         100,
         Range(100, 2000),
         update=READ_ONLY,
+        inert=True,
         doc="Lowest share.partition.max.record.locks that a group may have.",
     )
     group_share_min_record_lock_duration_ms = integer(
@@ -137,6 +154,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         15_000,
         Range(1000, 30_000),
         update=READ_ONLY,
+        inert=True,
         doc="Lowest share.record.lock.duration.ms that a group may have.",
     )
     group_share_min_session_timeout_ms = integer(
@@ -144,6 +162,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         45_000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="Lowest share.session.timeout.ms that a group may have.",
     )
     group_share_partition_max_record_locks = integer(
@@ -151,6 +170,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         2000,
         Range(100, 10_000),
         update=READ_ONLY,
+        inert=True,
         doc="How many records of a partition may be out for delivery at a time.",
     )
     group_share_persister_class_name = string(
@@ -158,6 +178,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         "org.apache.kafka.server.share.persister.DefaultStatePersister",
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="Java class that stores the state of share groups.",
     )
     group_share_record_lock_duration_ms = integer(
@@ -165,6 +186,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         30_000,
         Range(1000, 3_600_000),
         update=READ_ONLY,
+        inert=True,
         doc="How long a record is lent to a member of a share group until another may get it.",
     )
     group_share_session_timeout_ms = integer(
@@ -172,6 +194,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         45_000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How long a member of a share group may be silent before it is removed.",
     )
     share_coordinator_append_linger_ms = integer(
@@ -179,6 +202,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         -1,
         Range(-1),
         update=READ_ONLY,
+        inert=True,
         doc=(
             "How long the share coordinator gathers records before it writes them; -1 for as long as "
             "it is busy."
@@ -189,6 +213,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         1_048_588,
         Range(524_288),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="Largest buffer that the share coordinator keeps for another use.",
     )
     share_coordinator_cold_partition_snapshot_interval_ms = integer(
@@ -198,6 +223,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="How often the state of partitions that rarely change is written anew.",
     )
     share_coordinator_load_buffer_size = integer(
@@ -206,6 +232,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How many bytes are read at a time when share state is loaded from its topic.",
     )
     share_coordinator_snapshot_update_records_per_snapshot = integer(
@@ -213,6 +240,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         500,
         Range(0, 500),
         update=READ_ONLY,
+        inert=True,
         doc="How many changes of share state are written before the whole is.",
     )
     share_coordinator_state_topic_compression_codec = integer(
@@ -220,6 +248,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         0,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How records of `__share_group_state` are compressed, by the codec's number.",
     )
     share_coordinator_state_topic_min_isr = short(
@@ -245,6 +274,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="How often records that no longer count are deleted from `__share_group_state`.",
     )
     share_coordinator_state_topic_replication_factor = short(
@@ -268,6 +298,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         1,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How many threads run the share coordinator.",
     )
     share_coordinator_write_timeout_ms = integer(
@@ -276,11 +307,13 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How long a change of share state waits for its replicas.",
     )
     share_fetch_purgatory_purge_interval_requests = integer(
         "share.fetch.purgatory.purge.interval.requests",
         1000,
         update=READ_ONLY,
+        inert=True,
         doc="After how many finished requests Kafka clears its list of waiting share fetches.",
     )

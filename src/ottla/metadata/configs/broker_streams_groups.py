@@ -14,6 +14,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         1000,
         Range(0),
         update=CLUSTER_WIDE,
+        inert=True,
         doc=(
             "Shortest time between two assignments of a streams group; sets the group's "
             "streams.assignment.interval.ms."
@@ -24,6 +25,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         5000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How often members of a streams group are told to send heartbeats.",
     )
     group_streams_initial_rebalance_delay_ms = integer(
@@ -31,6 +33,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         3000,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="How long a new streams group waits for more members before it assigns tasks.",
     )
     group_streams_max_assignment_interval_ms = integer(
@@ -38,6 +41,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         15_000,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="Highest streams.assignment.interval.ms that a group may have.",
     )
     group_streams_max_heartbeat_interval_ms = integer(
@@ -45,6 +49,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         15_000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="Highest streams.heartbeat.interval.ms that a group may have.",
     )
     group_streams_max_session_timeout_ms = integer(
@@ -52,6 +57,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         60_000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="Highest streams.session.timeout.ms that a group may have.",
     )
     group_streams_max_size = integer(
@@ -59,6 +65,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         INT_MAX,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How many members a streams group may have.",
     )
     group_streams_max_standby_replicas = integer(
@@ -66,6 +73,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         2,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="Highest streams.num.standby.replicas that a group may have.",
     )
     group_streams_min_assignment_interval_ms = integer(
@@ -73,6 +81,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         0,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="Lowest streams.assignment.interval.ms that a group may have.",
     )
     group_streams_min_heartbeat_interval_ms = integer(
@@ -80,6 +89,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         5000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="Lowest streams.heartbeat.interval.ms that a group may have.",
     )
     group_streams_min_session_timeout_ms = integer(
@@ -87,6 +97,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         45_000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="Lowest streams.session.timeout.ms that a group may have.",
     )
     group_streams_num_standby_replicas = integer(
@@ -94,6 +105,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         0,
         Range(0),
         update=READ_ONLY,
+        inert=True,
         doc="How many standby copies each task of a streams group has.",
     )
     group_streams_session_timeout_ms = integer(
@@ -101,5 +113,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         45_000,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How long a member of a streams group may be silent before it is removed.",
     )

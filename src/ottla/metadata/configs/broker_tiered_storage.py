@@ -13,6 +13,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         "follower.fetch.last.tiered.offset.enable",
         False,
         update=CLUSTER_WIDE,
+        inert=True,
         doc="Let a new follower begin behind what is in remote storage.",
     )
     log_local_retention_bytes = long(
@@ -20,6 +21,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         -2,
         Range(-2),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="The local.retention.bytes of topics that set none.",
     )
     log_local_retention_ms = long(
@@ -27,6 +29,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         -2,
         Range(-2),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="The local.retention.ms of topics that set none.",
     )
     remote_fetch_max_wait_ms = integer(
@@ -34,6 +37,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         500,
         Range(1),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How long a fetch waits for remote storage.",
     )
     remote_list_offsets_request_timeout_ms = long(
@@ -41,6 +45,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         30_000,
         Range(1),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How long ListOffsets waits for remote storage.",
     )
     remote_log_index_file_cache_total_size_bytes = long(
@@ -49,6 +54,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How many bytes of indexes from remote storage are kept locally.",
     )
     remote_log_index_file_cache_ttl_ms = long(
@@ -58,6 +64,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="How long an index from remote storage is kept locally without being used; -1 for ever.",
     )
     remote_log_manager_copier_thread_pool_size = integer(
@@ -65,6 +72,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         10,
         Range(1),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How many threads copy segments to remote storage.",
     )
     remote_log_manager_copy_max_bytes_per_second = long(
@@ -72,6 +80,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         LONG_MAX,
         Range(1),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="Bytes a second for copying to remote storage.",
     )
     remote_log_manager_expiration_thread_pool_size = integer(
@@ -79,6 +88,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         10,
         Range(1),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How many threads delete segments from remote storage.",
     )
     remote_log_manager_fetch_max_bytes_per_second = long(
@@ -86,6 +96,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         LONG_MAX,
         Range(1),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="Bytes a second for reading from remote storage.",
     )
     remote_log_manager_follower_thread_pool_size = integer(
@@ -93,6 +104,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         2,
         Range(1),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How many threads follow what leaders have in remote storage.",
     )
     remote_log_manager_task_interval_ms = long(
@@ -101,6 +113,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How often segments are looked for that can be copied or deleted.",
     )
     remote_log_manager_task_retry_backoff_max_ms = long(
@@ -110,6 +123,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="Longest pause before a remote storage task is repeated.",
     )
     remote_log_manager_task_retry_backoff_ms = long(
@@ -119,6 +133,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="First pause before a remote storage task is repeated.",
     )
     remote_log_manager_task_retry_jitter = double(
@@ -128,6 +143,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="Share of that pause that is varied at random.",
     )
     remote_log_manager_thread_pool_size = integer(
@@ -135,6 +151,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         2,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How many threads do the remaining work of remote storage.",
     )
     remote_log_metadata_custom_metadata_max_bytes = integer(
@@ -143,6 +160,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(0),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How many bytes a storage plugin may note down for a segment.",
     )
     remote_log_metadata_manager_class_name = string(
@@ -150,12 +168,14 @@ class BrokerTieredStorageConfigs(ConfigValues):
         "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
         NonEmpty(),
         update=READ_ONLY,
+        inert=True,
         doc="Java class that keeps the list of segments in remote storage.",
     )
     remote_log_metadata_manager_class_path = string(
         "remote.log.metadata.manager.class.path",
         None,
         update=READ_ONLY,
+        inert=True,
         doc="Where that Java class is loaded from.",
     )
     remote_log_metadata_manager_impl_prefix = string(
@@ -163,6 +183,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         "rlmm.config.",
         NonEmpty(),
         update=READ_ONLY,
+        inert=True,
         doc="Configs with this prefix are handed to that Java class.",
     )
     remote_log_metadata_manager_listener_name = string(
@@ -170,6 +191,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         None,
         NonEmpty(),
         update=READ_ONLY,
+        inert=True,
         doc="Listener that the Java class connects to.",
     )
     remote_log_reader_max_pending_tasks = integer(
@@ -177,6 +199,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         100,
         Range(1),
         update=READ_ONLY,
+        inert=True,
         doc="How many reads from remote storage may wait.",
     )
     remote_log_reader_threads = integer(
@@ -184,6 +207,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         10,
         Range(1),
         update=CLUSTER_WIDE,
+        inert=True,
         doc="How many threads read from remote storage.",
     )
     remote_log_storage_manager_class_name = string(
@@ -191,12 +215,14 @@ class BrokerTieredStorageConfigs(ConfigValues):
         None,
         NonEmpty(),
         update=READ_ONLY,
+        inert=True,
         doc="Java class that stores segments remotely.",
     )
     remote_log_storage_manager_class_path = string(
         "remote.log.storage.manager.class.path",
         None,
         update=READ_ONLY,
+        inert=True,
         doc="Where that Java class is loaded from.",
     )
     remote_log_storage_manager_impl_prefix = string(
@@ -204,8 +230,9 @@ class BrokerTieredStorageConfigs(ConfigValues):
         "rsm.config.",
         NonEmpty(),
         update=READ_ONLY,
+        inert=True,
         doc="Configs with this prefix are handed to that Java class.",
     )
     remote_log_storage_system_enable = boolean(
-        "remote.log.storage.system.enable", False, update=READ_ONLY, doc="Use remote storage."
+        "remote.log.storage.system.enable", False, update=READ_ONLY, inert=True, doc="Use remote storage."
     )

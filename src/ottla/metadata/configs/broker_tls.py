@@ -13,6 +13,7 @@ class BrokerTlsConfigs(ConfigValues):
         False,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Let a new certificate have another distinguished name than the one it replaces.",
     )
     ssl_allow_san_changes = boolean(
@@ -20,6 +21,7 @@ class BrokerTlsConfigs(ConfigValues):
         False,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Let a new certificate have fewer alternative names than the one it replaces.",
     )
     ssl_cipher_suites = listing(
@@ -27,6 +29,7 @@ class BrokerTlsConfigs(ConfigValues):
         (),
         DistinctList(),
         update=PER_BROKER,
+        inert=True,
         doc="The cipher suites that are allowed; empty for the default ones.",
     )
     ssl_client_auth = string(
@@ -34,6 +37,7 @@ class BrokerTlsConfigs(ConfigValues):
         "none",
         OneOf(("required", "requested", "none")),
         update=PER_BROKER,
+        inert=True,
         doc="Whether clients have to show a certificate (required), may (requested) or need not (none).",
     )
     ssl_enabled_protocols = listing(
@@ -41,6 +45,7 @@ class BrokerTlsConfigs(ConfigValues):
         ("TLSv1.2", "TLSv1.3"),
         DistinctList(),
         update=PER_BROKER,
+        inert=True,
         doc="The TLS versions that are allowed.",
     )
     ssl_endpoint_identification_algorithm = string(
@@ -48,6 +53,7 @@ class BrokerTlsConfigs(ConfigValues):
         "https",
         importance=LOW,
         update=PER_BROKER,
+        inert=True,
         doc="How the name of a server is compared with its certificate; empty for not at all.",
     )
     ssl_engine_factory_class = java_class(
@@ -55,68 +61,94 @@ class BrokerTlsConfigs(ConfigValues):
         None,
         importance=LOW,
         update=PER_BROKER,
+        inert=True,
         doc="Java class that makes TLS engines.",
     )
-    ssl_key_password = password("ssl.key.password", update=PER_BROKER, doc="Password of the private key.")
+    ssl_key_password = password(
+        "ssl.key.password", update=PER_BROKER, inert=True, doc="Password of the private key."
+    )
     ssl_keymanager_algorithm = string(
         "ssl.keymanager.algorithm",
         "SunX509",
         update=PER_BROKER,
+        inert=True,
         doc="Java's name of the algorithm that chooses keys.",
     )
     ssl_keystore_certificate_chain = password(
         "ssl.keystore.certificate.chain",
         update=PER_BROKER,
+        inert=True,
         doc="This node's certificate and those it rests on, as PEM text.",
     )
     ssl_keystore_key = password(
-        "ssl.keystore.key", update=PER_BROKER, doc="This node's private key, as PEM text."
+        "ssl.keystore.key", update=PER_BROKER, inert=True, doc="This node's private key, as PEM text."
     )
     ssl_keystore_location = string(
         "ssl.keystore.location",
         None,
         update=PER_BROKER,
+        inert=True,
         doc="File with this node's private key and certificate.",
     )
-    ssl_keystore_password = password("ssl.keystore.password", update=PER_BROKER, doc="Password of that file.")
+    ssl_keystore_password = password(
+        "ssl.keystore.password", update=PER_BROKER, inert=True, doc="Password of that file."
+    )
     ssl_keystore_type = string(
-        "ssl.keystore.type", "JKS", update=PER_BROKER, doc="Format of that file: JKS, PKCS12 or PEM."
+        "ssl.keystore.type",
+        "JKS",
+        update=PER_BROKER,
+        inert=True,
+        doc="Format of that file: JKS, PKCS12 or PEM.",
     )
     ssl_principal_mapping_rules = string(
         "ssl.principal.mapping.rules",
         "DEFAULT",
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Rules that make a user name of a certificate's distinguished name.",
     )
-    ssl_protocol = string("ssl.protocol", "TLSv1.3", update=PER_BROKER, doc="The TLS version to begin with.")
+    ssl_protocol = string(
+        "ssl.protocol", "TLSv1.3", update=PER_BROKER, inert=True, doc="The TLS version to begin with."
+    )
     ssl_provider = string(
-        "ssl.provider", None, update=PER_BROKER, doc="Name of the Java security provider for TLS."
+        "ssl.provider", None, update=PER_BROKER, inert=True, doc="Name of the Java security provider for TLS."
     )
     ssl_secure_random_implementation = string(
         "ssl.secure.random.implementation",
         None,
         importance=LOW,
         update=PER_BROKER,
+        inert=True,
         doc="Name of the Java source of randomness for TLS.",
     )
     ssl_trustmanager_algorithm = string(
         "ssl.trustmanager.algorithm",
         "PKIX",
         update=PER_BROKER,
+        inert=True,
         doc="Java's name of the algorithm that judges certificates.",
     )
     ssl_truststore_certificates = password(
         "ssl.truststore.certificates",
         update=PER_BROKER,
+        inert=True,
         doc="The certificates that are trusted, as PEM text.",
     )
     ssl_truststore_location = string(
-        "ssl.truststore.location", None, update=PER_BROKER, doc="File with the certificates that are trusted."
+        "ssl.truststore.location",
+        None,
+        update=PER_BROKER,
+        inert=True,
+        doc="File with the certificates that are trusted.",
     )
     ssl_truststore_password = password(
-        "ssl.truststore.password", update=PER_BROKER, doc="Password of that file."
+        "ssl.truststore.password", update=PER_BROKER, inert=True, doc="Password of that file."
     )
     ssl_truststore_type = string(
-        "ssl.truststore.type", "JKS", update=PER_BROKER, doc="Format of that file: JKS, PKCS12 or PEM."
+        "ssl.truststore.type",
+        "JKS",
+        update=PER_BROKER,
+        inert=True,
+        doc="Format of that file: JKS, PKCS12 or PEM.",
     )

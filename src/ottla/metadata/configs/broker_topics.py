@@ -13,6 +13,7 @@ class BrokerTopicConfigs(ConfigValues):
         None,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Java class that may veto a change of configs.",
     )
     auto_create_topics_enable = boolean(
@@ -27,6 +28,7 @@ class BrokerTopicConfigs(ConfigValues):
         True,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="Hand leadership back to preferred replicas from time to time.",
     )
     create_topic_policy_class_name = java_class(
@@ -34,6 +36,7 @@ class BrokerTopicConfigs(ConfigValues):
         None,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Java class that may veto the creation of a topic.",
     )
     default_replication_factor = integer(
@@ -55,6 +58,7 @@ class BrokerTopicConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How often the leaders are compared with the preferred ones.",
     )
     max_request_partition_size_limit = integer(
@@ -84,6 +88,7 @@ class BrokerTopicConfigs(ConfigValues):
         False,
         importance=HIGH,
         update=CLUSTER_WIDE,
+        inert=True,
         doc="Let a replica lead that may lack records, if no other is left; records can be lost.",
     )
     unclean_leader_election_interval_ms = long(
@@ -92,5 +97,6 @@ class BrokerTopicConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         internal=True,
+        inert=True,
         doc="How often partitions without a leader are looked for that may get one uncleanly.",
     )

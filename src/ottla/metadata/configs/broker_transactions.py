@@ -14,6 +14,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc=(
             "Longest time a broker retries on a producer's behalf while its last transaction is still "
             "being completed."
@@ -25,6 +26,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="First pause before such a retry.",
     )
     producer_id_expiration_check_interval_ms = integer(
@@ -53,6 +55,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How often transactions are looked for that have run out of time.",
     )
     transaction_max_timeout_ms = integer(
@@ -61,6 +64,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="Longest transaction timeout that a producer may ask for.",
     )
     transaction_partition_verification_enable = boolean(
@@ -79,6 +83,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="How often transactional ids are looked for that nobody has used for long.",
     )
     transaction_state_log_load_buffer_size = integer(
@@ -87,6 +92,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How many bytes are read at a time when transactions are loaded from their topic.",
     )
     transaction_state_log_min_isr = integer(
@@ -126,6 +132,7 @@ class BrokerTransactionConfigs(ConfigValues):
         False,
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc="Let producers take part in two-phase commits, which never time out.",
     )
     transactional_id_expiration_ms = integer(
@@ -134,5 +141,6 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How long a transactional id is remembered after its last use.",
     )

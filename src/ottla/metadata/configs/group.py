@@ -12,6 +12,7 @@ class GroupConfig(ConfigValues):
         1000,
         Range(0),
         broker_key="group.consumer.assignment.interval.ms",
+        inert=True,
         doc="Shortest time between two assignments of this consumer group.",
     )
     consumer_heartbeat_interval_ms = integer(
@@ -19,6 +20,7 @@ class GroupConfig(ConfigValues):
         5000,
         Range(1),
         broker_key="group.consumer.heartbeat.interval.ms",
+        inert=True,
         doc="How often members of this consumer group are told to send heartbeats.",
     )
     consumer_session_timeout_ms = integer(
@@ -26,6 +28,7 @@ class GroupConfig(ConfigValues):
         45_000,
         Range(1),
         broker_key="group.consumer.session.timeout.ms",
+        inert=True,
         doc="How long a member of this consumer group may be silent before it is removed.",
     )
     share_assignment_interval_ms = integer(
@@ -33,12 +36,14 @@ class GroupConfig(ConfigValues):
         1000,
         Range(0),
         broker_key="group.share.assignment.interval.ms",
+        inert=True,
         doc="Shortest time between two assignments of this share group.",
     )
     share_auto_offset_reset = string(
         "share.auto.offset.reset",
         "latest",
         OffsetReset(),
+        inert=True,
         doc=(
             "Where this share group begins to read: latest, earliest, or by_duration with a duration "
             "back from now."
@@ -49,6 +54,7 @@ class GroupConfig(ConfigValues):
         5,
         Range(2),
         broker_key="group.share.delivery.count.limit",
+        inert=True,
         doc="How often a record is delivered to this share group until it counts as undeliverable.",
     )
     share_heartbeat_interval_ms = integer(
@@ -56,12 +62,14 @@ class GroupConfig(ConfigValues):
         5000,
         Range(1),
         broker_key="group.share.heartbeat.interval.ms",
+        inert=True,
         doc="How often members of this share group are told to send heartbeats.",
     )
     share_isolation_level = string(
         "share.isolation.level",
         "read_uncommitted",
         OneOf(("read_committed", "read_uncommitted")),
+        inert=True,
         doc="Whether this share group gets records of transactions that are not committed.",
     )
     share_partition_max_record_locks = integer(
@@ -69,6 +77,7 @@ class GroupConfig(ConfigValues):
         2000,
         Range(100),
         broker_key="group.share.partition.max.record.locks",
+        inert=True,
         doc="How many records of a partition may be out for delivery to this share group at a time.",
     )
     share_record_lock_duration_ms = integer(
@@ -76,11 +85,13 @@ class GroupConfig(ConfigValues):
         30_000,
         Range(1000),
         broker_key="group.share.record.lock.duration.ms",
+        inert=True,
         doc="How long a record is lent to a member of this share group until another may get it.",
     )
     share_renew_acknowledge_enable = boolean(
         "share.renew.acknowledge.enable",
         True,
+        inert=True,
         doc="Let members of this share group ask for more time with a record.",
     )
     share_session_timeout_ms = integer(
@@ -88,6 +99,7 @@ class GroupConfig(ConfigValues):
         45_000,
         Range(1),
         broker_key="group.share.session.timeout.ms",
+        inert=True,
         doc="How long a member of this share group may be silent before it is removed.",
     )
     streams_assignment_interval_ms = integer(
@@ -95,6 +107,7 @@ class GroupConfig(ConfigValues):
         1000,
         Range(0),
         broker_key="group.streams.assignment.interval.ms",
+        inert=True,
         doc="Shortest time between two assignments of this streams group.",
     )
     streams_heartbeat_interval_ms = integer(
@@ -102,6 +115,7 @@ class GroupConfig(ConfigValues):
         5000,
         Range(1),
         broker_key="group.streams.heartbeat.interval.ms",
+        inert=True,
         doc="How often members of this streams group are told to send heartbeats.",
     )
     streams_initial_rebalance_delay_ms = integer(
@@ -109,6 +123,7 @@ class GroupConfig(ConfigValues):
         3000,
         Range(0),
         broker_key="group.streams.initial.rebalance.delay.ms",
+        inert=True,
         doc="How long this streams group waits for more members before its first assignment.",
     )
     streams_num_standby_replicas = integer(
@@ -116,6 +131,7 @@ class GroupConfig(ConfigValues):
         0,
         Range(0),
         broker_key="group.streams.num.standby.replicas",
+        inert=True,
         doc="How many standby copies each task of this streams group has.",
     )
     streams_session_timeout_ms = integer(
@@ -123,5 +139,6 @@ class GroupConfig(ConfigValues):
         45_000,
         Range(1),
         broker_key="group.streams.session.timeout.ms",
+        inert=True,
         doc="How long a member of this streams group may be silent before it is removed.",
     )

@@ -7,8 +7,9 @@ accepts such keys too, and plugins have keys of their own.
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from ottla.metadata.configs.declare import ConfigKey
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig, UnusableConfigs
 from ottla.metadata.configs.layers import NOTHING
@@ -121,9 +122,19 @@ def _find_problems(given: Mapping[str, _Setting]) -> Iterator[str]:
 
 
 def _find_warnings(given: Mapping[str, _Setting]) -> Iterator[str]:
-    for name, (where, _) in given.items():
-        if name not in NodeConfig.keys and not name.startswith(_PLUGIN_PREFIXES):
-            yield f"{where}: unknown configuration {name}{_hint(name)}"
+    for name, (where, text) in given.items():
+        key = NodeConfig.keys.get(name)
+        if key is None:
+            if not name.startswith(_PLUGIN_PREFIXES):
+                yield f"{where}: unknown configuration {name}{_hint(name)}"
+        elif key.inert and key.parse(text) not in _harmless_values(key):
+            yield f"{where}: {name} has no effect in Ottla yet"
+
+
+def _harmless_values(key: ConfigKey[Any]) -> tuple[object, ...]:
+    """Return the values that say what is so anyway."""
+    assumed = STARTING_VALUES.get(key.name)
+    return (key.default,) if assumed is None else (key.default, key.parse(assumed))
 
 
 def _hint(name: str) -> str:

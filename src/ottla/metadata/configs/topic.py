@@ -78,6 +78,7 @@ class TopicConfig(ConfigValues):
         "follower.replication.throttled.replicas",
         (),
         ThrottledReplicas(),
+        inert=True,
         doc="Replicas, as PARTITION:BROKER, whose fetching is throttled; * for all.",
     )
     index_interval_bytes = integer(
@@ -94,6 +95,7 @@ class TopicConfig(ConfigValues):
         "leader.replication.throttled.replicas",
         (),
         ThrottledReplicas(),
+        inert=True,
         doc="Replicas, as PARTITION:BROKER, whose sending is throttled; * for all.",
     )
     local_retention_bytes = long(
@@ -101,6 +103,7 @@ class TopicConfig(ConfigValues):
         -2,
         Range(-2),
         broker_key="log.local.retention.bytes",
+        inert=True,
         doc="How many bytes of a partition stay local when it is in remote storage; -2 for retention.bytes.",
     )
     local_retention_ms = long(
@@ -108,6 +111,7 @@ class TopicConfig(ConfigValues):
         -2,
         Range(-2),
         broker_key="log.local.retention.ms",
+        inert=True,
         doc="How long records stay local when they are in remote storage; -2 for retention.ms.",
     )
     max_compaction_lag_ms = long(
@@ -164,6 +168,7 @@ class TopicConfig(ConfigValues):
         1,
         Range(1),
         broker_key="min.insync.replicas",
+        inert=True,
         doc="How many replicas must have a record before a write with acks=all succeeds.",
     )
     preallocate = boolean(
@@ -175,15 +180,17 @@ class TopicConfig(ConfigValues):
     remote_log_copy_disable = boolean(
         "remote.log.copy.disable",
         False,
+        inert=True,
         doc="Copy no more segments to remote storage, and read what is there.",
     )
     remote_log_delete_on_disable = boolean(
         "remote.log.delete.on.disable",
         False,
+        inert=True,
         doc="Delete what is in remote storage when remote.storage.enable is switched off.",
     )
     remote_storage_enable = boolean(
-        "remote.storage.enable", False, doc="Copy old segments to remote storage."
+        "remote.storage.enable", False, inert=True, doc="Copy old segments to remote storage."
     )
     retention_bytes = long(
         "retention.bytes",
@@ -230,5 +237,6 @@ class TopicConfig(ConfigValues):
         "unclean.leader.election.enable",
         False,
         broker_key="unclean.leader.election.enable",
+        inert=True,
         doc="Let a replica lead that may lack records, if no other is left; records can be lost.",
     )
