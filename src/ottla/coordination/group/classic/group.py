@@ -1,10 +1,4 @@
-"""A classic group and its members, and which state may follow which.
-
-    Empty                no members; offsets may remain
-    PreparingRebalance   waits until every member has asked to join again
-    CompletingRebalance  waits for the leader to bring the assignment
-    Stable               everybody has an assignment
-    Dead                 gone
+"""A classic group and its members.
 
 What is waited for is in memory only. The log gets a record when a generation is settled (the leader brought
 the assignment) and when the group becomes empty.
@@ -13,8 +7,10 @@ the assignment) and when the group becomes empty.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum
 
+from ottla.coordination.group.classic.offset_rules import OffsetRules
+from ottla.coordination.group.classic.states import MAY_COME_FROM, GroupState
+from ottla.coordination.group.kinds import GroupKind
 from ottla.wire.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
@@ -23,27 +19,6 @@ from ottla.wire.messages.sync_group import SyncGroupResponse
 
 GROUP_METADATA_VERSION = 3
 NO_ASSIGNMENT = b""
-
-
-class GroupState(Enum):
-    """The state of a classic group, by the name that clients see."""
-
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-MAY_COME_FROM: dict[GroupState, frozenset[GroupState]] = {
-    GroupState.EMPTY: frozenset((GroupState.PREPARING_REBALANCE,)),
-    GroupState.PREPARING_REBALANCE: frozenset(
-        (GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY)
-    ),
-    GroupState.COMPLETING_REBALANCE: frozenset((GroupState.PREPARING_REBALANCE,)),
-    GroupState.STABLE: frozenset((GroupState.COMPLETING_REBALANCE,)),
-    GroupState.DEAD: frozenset(GroupState),
-}
 
 
 @dataclass(slots=True)
@@ -71,7 +46,7 @@ class Member:
 
 
 @dataclass(slots=True)
-class ClassicGroup:
+class ClassicGroup(OffsetRules):
     """A group in memory."""
 
     group_id: str
@@ -230,6 +205,21 @@ class ClassicGroup:
         )
 
     # the record
+
+    @property
+    def kind(self) -> GroupKind:
+        """The kind of group."""
+        return GroupKind.CLASSIC
+
+    @property
+    def state_name(self) -> str:
+        """The state, by the name that clients see."""
+        return self.state.value
+
+    @property
+    def protocol_type_name(self) -> str:
+        """The protocol type; empty for a group that only has offsets."""
+        return self.protocol_type or ""
 
     def record(self, assignments: dict[str, bytes] | None = None) -> CoordinatorRecord:
         """Return the group as its record. `assignments` take the place of what the members have now."""

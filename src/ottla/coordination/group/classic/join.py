@@ -5,12 +5,12 @@ from typing import Any
 
 from ottla.coordination.group.classic.group import (
     ClassicGroup,
-    GroupState,
     Member,
     answer_join,
     refused_join,
 )
 from ottla.coordination.group.classic.rebalance import NOTHING, Rebalances
+from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Client, Environment
 from ottla.coordination.group.journal import Event
 from ottla.coordination.runtime.decision import Decision

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from ottla.coordination.group.classic.group import ClassicGroup, GroupState
+from ottla.coordination.group.classic.group import ClassicGroup
 from ottla.coordination.group.classic.rebalance import NOTHING, Rebalances
+from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.runtime.decision import Decision
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.heartbeat import HeartbeatRequest

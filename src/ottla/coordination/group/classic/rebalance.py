@@ -11,12 +11,12 @@ from typing import Any
 
 from ottla.coordination.group.classic.group import (
     ClassicGroup,
-    GroupState,
     Member,
     answer_join,
     answer_sync,
     refused_join,
 )
+from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.journal import Event
 from ottla.coordination.runtime.decision import Decision

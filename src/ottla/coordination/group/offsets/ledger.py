@@ -1,8 +1,8 @@
 """The committed offsets of all groups of a shard: what `__consumer_offsets` says of them, folded.
 
 Offsets that were committed in a transaction stay aside until its marker comes: a commit moves them over, an
-abort drops them. Which of two commits is the newer one is decided by their place in the log, so an offset that
-was committed plainly after a transactional one is not overwritten when the transaction ends.
+abort drops them. Which of two commits is the newer one is decided by their place in the log, so an offset
+that was committed plainly after a transactional one is not overwritten when the transaction ends.
 """
 
 from collections.abc import Iterator
