@@ -1,5 +1,6 @@
 """Batches that we build mean the same to Apache Kafka's classes, and theirs to us."""
 
+import zlib
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
@@ -26,13 +27,17 @@ NOW = 1_700_000_000_000
 
 # Codec and level with which Kafka's libraries give the very bytes that ours give. Snappy is another
 # implementation there, zstd another version, and LZ4 has no high compression below level 3 here.
+GZIP_LEVELS: list[tuple[Codec, int | None]] = [(Codec.GZIP, level) for level in (None, 1, 5, 9)]
+# Some systems have zlib-ng in zlib's place, which compresses to other bytes.
+HAS_PLAIN_ZLIB = "ng" not in zlib.ZLIB_RUNTIME_VERSION
 SAME_BYTES: list[tuple[Codec, int | None]] = [
     (Codec.NONE, None),
-    *((Codec.GZIP, level) for level in (None, 1, 5, 9)),
+    *(GZIP_LEVELS if HAS_PLAIN_ZLIB else ()),
     *((Codec.LZ4, level) for level in (None, 3, 8, 9, 12, 17)),
 ]
 SAME_MEANING: list[tuple[Codec, int | None]] = [
     (Codec.SNAPPY, None),
+    *(() if HAS_PLAIN_ZLIB else GZIP_LEVELS),
     *((Codec.LZ4, level) for level in (1, 2)),
     *((Codec.ZSTD, level) for level in (None, -5, 1, 3, 12)),
 ]
@@ -168,7 +173,7 @@ def test_kafka_knows_the_types_of_our_control_records(
 
 @pytest.mark.parametrize("retain_empty", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.LZ4])
+@pytest.mark.parametrize("codec", [codec for codec, level in SAME_BYTES if level is None])
 def test_filtered_batches_are_to_the_byte_what_kafkas_cleaner_makes(
     kafka: RecordBatches, codec: Codec, kind: str, retain_empty: bool
 ) -> None:

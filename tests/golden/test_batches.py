@@ -1,5 +1,6 @@
 """Every batch that Apache Kafka wrote is read as Kafka reads it, and written again to the same bytes."""
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +28,10 @@ WHOLE_ARCHIVES = [name for name in ARCHIVES if name != "05-torn"]
 
 # Kafka's Java client compresses gzip and LZ4 with libraries that give the same bytes as ours. Its snappy is
 # another implementation, its zstd another version.
-SAME_BYTES = (Codec.NONE, Codec.GZIP, Codec.LZ4)
+SAME_BYTES = {Codec.NONE, Codec.GZIP, Codec.LZ4}
+if "ng" in zlib.ZLIB_RUNTIME_VERSION:
+    # Some systems have zlib-ng in zlib's place, which compresses to other bytes.
+    SAME_BYTES.remove(Codec.GZIP)
 
 TIMESTAMP_FIELDS = {
     TimestampType.NONE: "NoTimestampType",
@@ -246,7 +250,9 @@ def test_leader_recompressed_as_our_recompression_does() -> None:
 
     assert unpack_header(as_sent).codec is Codec.ZSTD
     assert BatchView(memoryview(as_sent)).crc_is_valid()
-    assert stored_again == batch.view
+    assert list(iter_batch_records(BatchView(memoryview(stored_again)))) == list(iter_batch_records(batch))
+    if Codec.GZIP in SAME_BYTES:
+        assert stored_again == batch.view
 
 
 def test_torn_logs_end_where_kafka_found_them_to_end() -> None:
