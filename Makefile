@@ -37,6 +37,10 @@ format: $(VENV)/.ready ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+.PHONY: reference
+reference: $(VENV)/.ready ## write the reference pages of the docs from the source
+	$(BIN)/python -m ottla.metadata.configs.reference > docs/reference/configs.md
+
 .PHONY: clean
 clean: ## remove what the verbs made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist target

@@ -1,11 +1,11 @@
-"""Configs of a group, of any kind. What a group does not set it takes from the broker (`broker_key`)."""
+"""Configs of a group, of any kind. What a group does not set it takes from the broker (see `broker_key`)."""
 
 from ottla.metadata.configs.declare import ConfigValues, boolean, integer, string
 from ottla.metadata.configs.rules import OffsetReset, OneOf, Range
 
 
 class GroupConfig(ConfigValues):
-    """Configs of a group, of any kind. What a group does not set it takes from the broker (`broker_key`)."""
+    """Configs of a group, of any kind. What a group does not set it takes from the broker."""
 
     consumer_assignment_interval_ms = integer(
         "consumer.assignment.interval.ms",

@@ -1,4 +1,4 @@
-"""Configs of a topic. What a topic does not set it takes from the broker (`broker_key`)."""
+"""Configs of a topic. What a topic does not set it takes from the broker (see `broker_key`)."""
 
 from ottla.metadata.configs.declare import ConfigValues, boolean, double, integer, listing, long, string
 from ottla.metadata.configs.rules import DistinctList, GzipLevel, OneOf, Range, ThrottledReplicas
@@ -6,7 +6,7 @@ from ottla.metadata.configs.values import LONG_MAX
 
 
 class TopicConfig(ConfigValues):
-    """Configs of a topic. What a topic does not set it takes from the broker (`broker_key`)."""
+    """Configs of a topic. What a topic does not set it takes from the broker."""
 
     cleanup_policy = listing(
         "cleanup.policy",
