@@ -13,6 +13,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import Log
 from ottla.storage.producer_state import ProducerState
+from ottla.storage.roll import set_jitter
 from ottla.storage.segment import Segment, SegmentFacts, segment_path
 from ottla.storage.volume import Volume
 
@@ -69,6 +70,8 @@ def thaw(frozen: FrozenLog, volume: Volume, config: LogConfig) -> Log:
     if frozen.producer_state is not None:
         log.producer_state = frozen.producer_state
     log.segments = [_segment(volume, frozen.path, facts) for facts in frozen.segments]
+    log.active_segment.keep_aborted()
+    set_jitter(log.active_segment, config)
     return log
 
 

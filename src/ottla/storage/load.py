@@ -27,13 +27,14 @@ from ottla.storage.log import Log
 from ottla.storage.names import SEGMENT_KINDS, FileKind, segment_file_name
 from ottla.storage.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.storage.producer_replay import ProducerReplay
+from ottla.storage.producer_snapshot import encode_producer_snapshot
 from ottla.storage.recovery import Buffer, RecoveredSegment, recover_segment
-from ottla.storage.roll import create_segment
+from ottla.storage.roll import create_segment, set_jitter
 from ottla.storage.segment import Segment
 from ottla.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.storage.transaction_index import encode_transaction_index
 from ottla.storage.volume import Volume
-from ottla.world.disk import Disk, DiskError, Reason
+from ottla.world.disk import Disk, DiskError, Entry, Reason
 
 
 class LoadRequest(NamedTuple):
@@ -74,6 +75,7 @@ class _Loader:
         self.files: SegmentFiles = {}
         # Of the segment that was recovered last.
         self.recovered_end = (Offset(-1), Offset(-1))
+        self.has_gaps = request.config.is_compacted
         topic_id = read_topic_id(self.disk, request.path)
         self.log = Log(volume, request.path, request.topic_partition, topic_id, request.config)
 
@@ -84,7 +86,8 @@ class _Loader:
         segments = [self._segment_of_files(base_offset) for base_offset in sorted(self.files[FileKind.LOG])]
         log.leader_epochs = LeaderEpochs(self._read_epochs())
         if not request.is_clean:
-            self._distrust_above_recovery_point()
+            # Above the recovery point they may be of a history that was truncated. The batches tell.
+            log.leader_epochs.truncate_from_end(request.recovery_point)
         start = segments[0].base_offset if segments else request.log_start_offset
         replay = ProducerReplay(
             self.disk,
@@ -109,15 +112,6 @@ class _Loader:
             for offset in self.files[kind].keys() - self.files[FileKind.LOG].keys():
                 self.disk.remove(self._path_of(offset, kind))
                 del self.files[kind][offset]
-
-    def _distrust_above_recovery_point(self) -> None:
-        """Forget epochs and producers that may be of a history that was truncated: the batches tell."""
-        recovery_point = self.request.recovery_point
-        self.log.leader_epochs.truncate_from_end(recovery_point)
-        snapshots = self.files[FileKind.PRODUCER_SNAPSHOT]
-        for offset in [offset for offset in snapshots if offset > recovery_point]:
-            self.disk.remove(self._path_of(offset, FileKind.PRODUCER_SNAPSHOT))
-            del snapshots[offset]
 
     def _segment_of_files(self, base_offset: Offset) -> Segment:
         entry = self.files[FileKind.LOG][base_offset]
@@ -159,18 +153,28 @@ class _Loader:
                     for later in segments[index + 1 :]:
                         self._remove(later)
                     break
+                if end is not None:
+                    self._take_snapshot(end, replay)
         return kept
+
+    def _take_snapshot(self, offset: Offset, replay: ProducerReplay) -> None:
+        """Write the producers down between two segments, so that the next recovery can start there."""
+        path = self._path_of(offset, FileKind.PRODUCER_SNAPSHOT)
+        replace_index(self.disk, path, encode_producer_snapshot(replay.state.snapshot()))
+        self.files[FileKind.PRODUCER_SNAPSHOT].setdefault(offset, Entry(path, False, 0, 0))
+        self.log.unsynced_paths = (*self.log.unsynced_paths, path)
 
     def _is_followed_by(self, base_offset: Offset | None) -> bool:
         """Say whether the segment at `base_offset` goes on where the one that was recovered ends.
 
         Where it does not, a power cut took the end of a segment and left the next one, or brought back a
-        segment that was truncated. Only compaction leaves gaps, and only truncation overlaps.
+        segment that was truncated. Only compaction leaves gaps, and only truncation overlaps. A topic whose
+        settings have changed since is told by the gaps that compaction left elsewhere.
         """
         if base_offset is None or base_offset <= self.request.recovery_point:
             return True
         next_offset = self.recovered_end[1]
-        return next_offset == base_offset or (next_offset < base_offset and self.request.config.is_compacted)
+        return next_offset == base_offset or (next_offset < base_offset and self.has_gaps)
 
     def _needs_recovery(self, segment: Segment, end: Offset | None) -> bool:
         is_active = end is None
@@ -207,6 +211,7 @@ class _Loader:
         self.log.has_unsynced_epochs = True
         replay.offset = recovered.next_offset
         self.recovered_end = (segment.base_offset, recovered.next_offset)
+        self.has_gaps = self.has_gaps or recovered.has_gaps
         is_whole = recovered.valid_bytes == segment.size
         if not is_whole:
             segment.file.truncate(recovered.valid_bytes)
@@ -234,6 +239,8 @@ class _Loader:
                 log.log_end_offset = recovered_end
             else:
                 log.log_end_offset = active.become_active()
+            active.keep_aborted()
+            set_jitter(active, request.config)
         if log.segments and log.log_end_offset < request.log_start_offset:
             # What is there is older than what was deleted. Kafka drops it, too.
             for segment in log.segments:

@@ -13,7 +13,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from ottla.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId
+from ottla.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
 from ottla.records.attributes import CONTROL_BIT, TRANSACTIONAL_BIT
 from ottla.records.batch import (
     HEADER,
@@ -65,6 +65,7 @@ class RecoveredSegment:
         "base_offset",
         "bytes_since_entry",
         "first_timestamp",
+        "has_gaps",
         "largest",
         "last_indexed_timestamp",
         "next_offset",
@@ -78,6 +79,8 @@ class RecoveredSegment:
         self.valid_bytes = 0
         self.next_offset = base_offset
         self.first_timestamp = NO_TIMESTAMP
+        # Offsets are missing between batches, so compaction was here.
+        self.has_gaps = False
         self.largest = TimestampOffset(NO_TIMESTAMP, base_offset)
         self.last_indexed_timestamp = NO_TIMESTAMP
         self.bytes_since_entry = 0
@@ -153,6 +156,8 @@ def _recover_piece(  # noqa: C901 - one loop over all batches of a disk; calls w
         ):
             wanted = 0
             break
+        if base_offset != next_offset:
+            recovered.has_gaps = True
         if last_offset - base_offset_of_segment > _RELATIVE_OFFSET_MAX:
             raise OffsetOverflow(base_offset_of_segment, last_offset)
         if max_timestamp > max_timestamp_so_far:
@@ -164,22 +169,23 @@ def _recover_piece(  # noqa: C901 - one loop over all batches of a disk; calls w
         elif file_position == 0:
             recovered.first_timestamp = max_timestamp
         if leader_epoch > latest_epoch:
-            epochs.assign(LeaderEpoch(leader_epoch), Offset(base_offset))
-            latest_epoch = leader_epoch
+            latest_epoch = LeaderEpoch(leader_epoch)
+            epochs.assign(latest_epoch, Offset(base_offset))
         if producer_id >= 0:
             if attributes & CONTROL_BIT:
                 _replay_control(recovered, state, view[at:end])
             else:
                 state.note_batch(
-                    ProducerId(producer_id),
+                    producer_id,
                     producer_epoch,
                     base_sequence if base_sequence < 0 else (base_sequence + last_delta) & SEQUENCE_MASK,
-                    Offset(base_offset),
-                    Offset(last_offset),
+                    base_offset,
+                    last_offset,
                     max_timestamp,
                     attributes & TRANSACTIONAL_BIT != 0,
                 )
-        next_offset = Offset(last_offset + 1)
+        # Not `Offset(...)`: calling a NewType costs 60 ns.
+        next_offset = last_offset + 1
         size_bytes = end - at
         bytes_since_entry += size_bytes
         file_position += size_bytes

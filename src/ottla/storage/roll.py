@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from ottla.model.ids import Offset
+from ottla.storage.config import LogConfig
 from ottla.storage.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.storage.segment import Segment, segment_path
 from ottla.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
@@ -69,6 +70,12 @@ def create_segment(log: "Log", base_offset: Offset, now_ms: int) -> Segment:
     if log.config.preallocate:
         file.allocate(log.config.segment_bytes)
     segment = Segment(volume, file, base_offset, now_ms)
-    segment.roll_jitter_ms = volume.pick_jitter_ms(min(log.config.segment_jitter_ms, log.config.segment_ms))
+    set_jitter(segment, log.config)
     log.has_unsynced_names = True
     return segment
+
+
+def set_jitter(segment: Segment, config: LogConfig) -> None:
+    """Let a segment be rolled a little earlier than others, so that not all of a topic are at once."""
+    bound_ms = min(config.segment_jitter_ms, config.segment_ms)
+    segment.roll_jitter_ms = segment.volume.pick_jitter_ms(bound_ms) if bound_ms > 0 else 0

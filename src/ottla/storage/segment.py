@@ -440,9 +440,13 @@ class Segment:
     def become_active(self) -> Offset:
         """Read what is needed to append. Returns the offset after the last batch."""
         next_offset = self.read_end()
+        self.keep_aborted()
+        return next_offset
+
+    def keep_aborted(self) -> None:
+        """Have the aborted transactions in memory, since every fetch of a committed reader asks for them."""
         if self.has_aborted:
             self._aborted = self.aborted()
-        return next_offset
 
     def take_recovered(self, recovered: RecoveredSegment) -> None:
         """Take over what recovery found out. The files are as it says."""
