@@ -14,8 +14,8 @@ from ottla.metadata.configs.values import DOUBLE_MAX, INT_MAX, LONG_MAX
 _INTRODUCTION: Final = """\
 # Configs
 
-Ottla knows every config of Apache Kafka 4.3, so a `server.properties` of Kafka can be used as it is. This page
-is made from the declarations in `src/ottla/metadata/configs`; `make reference` writes it anew.
+Ottla knows every config of Apache Kafka 4.3, so a `server.properties` of Kafka can be used as it is. This
+page is made from the declarations in `src/ottla/metadata/configs`: `make reference` writes it.
 
 - *Changes*: a **restart** config is read once, when the node starts. A **broker** config can be changed for
   one broker while it runs, a **cluster** config for one or for all. All others take effect at once.
