@@ -48,8 +48,12 @@ class ProducerReplay:
         return self.state
 
     def _load_newest(self, offset: Offset) -> None:
-        """Take the newest snapshot that is usable and nearer to `offset` than the state is."""
-        for at in reversed([at for at in self.snapshots if self.offset < at <= offset]):
+        """Take the newest snapshot that is usable and nearer to `offset` than the state is.
+
+        At the start of a log the state is empty, and one there knows the producers of what was deleted.
+        """
+        first = self.offset if not self.state.producers else self.offset + 1
+        for at in reversed([at for at in self.snapshots if first <= at <= offset]):
             path = f"{self._path}/{segment_file_name(at, FileKind.PRODUCER_SNAPSHOT)}"
             try:
                 entries = decode_producer_snapshot(self._disk.read_file(path))

@@ -6,6 +6,9 @@ that is cut leaves its transaction open again.
 What was durable may be replaced by other bytes afterwards, so the recovery point must not be above the cut
 after a crash. It is lowered here, but the file that keeps it is the log directory's: `LogDirectory.truncate`
 writes that first, with what `find_cut` says.
+
+The cut itself is durable when it returns. Else a power cut could mix the two histories: old batches behind
+new ones where they happen to meet at the end of a page, segments and producer snapshots that come back.
 """
 
 from typing import TYPE_CHECKING
@@ -56,12 +59,13 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
         log.segments = kept
         active = log.active_segment
         active.truncate_to(offset)
-        # If the next batch starts a new segment, no flush would look at this one again, and what was cut off
-        # could come back between the two.
-        log.unsynced_paths = (*log.unsynced_paths, active.file.path, *active.derived_paths())
+        active.file.sync()
+        # If the next batch starts a new segment, no flush would look at this one again.
+        log.unsynced_paths = (*log.unsynced_paths, *active.derived_paths())
         _set_end(log, offset)
         log.log_start_offset = min(log.log_start_offset, offset)
         log.producer_state = rebuild_producer_state(log, now_ms)
+        log.volume.disk.sync_directory(log.path)
         log.update_high_watermark(log.high_watermark)
     except DiskError as error:
         raise log.volume.fail(error) from error
@@ -79,6 +83,7 @@ def truncate_fully_and_start_at(log: "Log", offset: Offset, now_ms: int) -> list
         log.log_start_offset = offset
         log.leader_epochs.truncate_from_end(Offset(0))
         log.producer_state = ProducerState()
+        log.volume.disk.sync_directory(log.path)
         log.update_high_watermark(offset)
     except DiskError as error:
         raise log.volume.fail(error) from error
