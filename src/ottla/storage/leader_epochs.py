@@ -18,12 +18,16 @@ UNKNOWN: Final = EpochEntry(NO_LEADER_EPOCH, NO_OFFSET)
 class LeaderEpochs:
     """The epochs of one log. `latest` is the newest, or -1."""
 
-    __slots__ = ("entries", "latest")
+    __slots__ = ("_doubtful", "entries", "latest", "recovered_to")
 
     def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:
         """Take entries in any order of trust: of a contradiction the later entry is believed."""
         self.entries: list[EpochEntry] = []
         self.latest = NO_LEADER_EPOCH
+        # Entries of the file that no sync covered, until the batches are seen to bear them out.
+        self._doubtful: dict[LeaderEpoch, Offset] = {}
+        # The offset after the last batch that was recovered.
+        self.recovered_to = Offset(0)
         for entry in entries:
             self.assign(entry.epoch, entry.start_offset)
 
@@ -40,6 +44,20 @@ class LeaderEpochs:
         entries.append(EpochEntry(epoch, start_offset))
         self.latest = epoch
         return True
+
+    def doubt_from(self, offset: Offset) -> None:
+        """Forget the epochs that start at or after `offset`, unless `assign_recovered` bears them out."""
+        self._doubtful = {entry.epoch: entry.start_offset for entry in self.entries}
+        self.truncate_from_end(offset)
+
+    def assign_recovered(self, epoch: LeaderEpoch, earliest: Offset, base_offset: Offset) -> None:
+        """Note an epoch that recovery met first in the batch at `base_offset`, with none since `earliest`.
+
+        Compaction may have taken the batch that the epoch started with. So a start before the batch is
+        believed, if the file has one that lies where no batch is left.
+        """
+        start_offset = self._doubtful.get(epoch, base_offset)
+        self.assign(epoch, start_offset if earliest <= start_offset <= base_offset else base_offset)
 
     def end_offset_for(self, epoch: LeaderEpoch, log_end_offset: Offset) -> EpochEntry:
         """Return the largest known epoch up to `epoch`, and where it ended (see KIP-101, KIP-279)."""

@@ -87,7 +87,7 @@ class _Loader:
         log.leader_epochs = LeaderEpochs(self._read_epochs())
         if not request.is_clean:
             # Above the recovery point they may be of a history that was truncated. The batches tell.
-            log.leader_epochs.truncate_from_end(request.recovery_point)
+            log.leader_epochs.doubt_from(request.recovery_point)
         start = segments[0].base_offset if segments else request.log_start_offset
         replay = ProducerReplay(
             self.disk,
@@ -199,13 +199,15 @@ class _Loader:
     def _recover(self, segment: Segment, kept: list[Segment], replay: ProducerReplay) -> bool:
         """Recover a segment. Says whether all of it was good."""
         state = replay.advance(segment.base_offset, kept)
+        epochs = self.log.leader_epochs
+        epochs.recovered_to = self.recovered_end[1] if self.recovered_end[1] >= 0 else segment.base_offset
         recovered = recover_segment(
             segment.file,
             segment.size,
             segment.base_offset,
             self.request.config.index_interval_bytes,
             state,
-            self.log.leader_epochs,
+            epochs,
             self.buffer,
         )
         self.log.has_unsynced_epochs = True

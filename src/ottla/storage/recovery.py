@@ -170,7 +170,8 @@ def _recover_piece(  # noqa: C901 - one loop over all batches of a disk; calls w
             recovered.first_timestamp = max_timestamp
         if leader_epoch > latest_epoch:
             latest_epoch = LeaderEpoch(leader_epoch)
-            epochs.assign(latest_epoch, Offset(base_offset))
+            earliest = next_offset if file_position else epochs.recovered_to
+            epochs.assign_recovered(latest_epoch, earliest, Offset(base_offset))
         if producer_id >= 0:
             if attributes & CONTROL_BIT:
                 _replay_control(recovered, state, view[at:end])
