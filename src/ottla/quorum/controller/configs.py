@@ -86,7 +86,7 @@ def _judge_all(
 ) -> tuple[list[Outcome], list[Any]]:
     situation = Situation(view.configs, view.elr_enabled)
     repeated = find_repeated_resources(resources)
-    outcomes: dict[ConfigResource, Refusal | None] = {}
+    outcomes: list[Outcome] = []
     records: list[Any] = []
     for index, resource in enumerate(resources):
         try:
@@ -94,13 +94,13 @@ def _judge_all(
             new_records = _records(view, resource, judge(index, resource, situation))
             check_record_count(len(records) + len(new_records))
         except ChangeRefused as refused:
-            outcomes[resource] = Refusal(refused.error_code, refused.message)
+            outcomes.append((resource, Refusal(refused.error_code, refused.message)))
         except Refusal as refusal:
-            outcomes[resource] = refusal
+            outcomes.append((resource, refusal))
         else:
-            outcomes[resource] = None
+            outcomes.append((resource, None))
             records += new_records
-    return list(outcomes.items()), records
+    return outcomes, records
 
 
 def _check_once(resource: ConfigResource, repeated: Collection[ConfigResource]) -> None:

@@ -22,12 +22,13 @@ def decide_delete_topics(view: ControllerView, ask: DeleteTopicsRequest) -> Deci
     if not view.configs.node.delete_topic_enable:
         return _refuse_all(wanted, Refusal(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled."))
     times = Counter(_topic_of(view, topic) for topic in wanted)
+    times[None] = 1
     results: dict[tuple[str | None, Uuid], DeletableTopicResult] = {}
     records: list[Any] = []
     for topic in wanted:
         try:
+            _check_once(times[_topic_of(view, topic)])
             topic_id = _find(view, topic)
-            _check_once(times[topic_id])
         except Refusal as refusal:
             results[topic.name, topic.topic_id] = _refused(topic, refusal)
         else:
@@ -41,10 +42,10 @@ def decide_delete_topics(view: ControllerView, ask: DeleteTopicsRequest) -> Deci
     return Decision(DeleteTopicsResponse(responses=tuple(results.values())), records)
 
 
-def _topic_of(view: ControllerView, topic: DeleteTopicState) -> Uuid | str:
+def _topic_of(view: ControllerView, topic: DeleteTopicState) -> Uuid | str | None:
     """Return what tells topics apart, however they are called."""
     if topic.name is None:
-        return topic.topic_id
+        return topic.topic_id if topic.topic_id != ZERO_UUID else None
     return view.image.topics.names.get(topic.name, topic.name)
 
 

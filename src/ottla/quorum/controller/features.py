@@ -78,7 +78,7 @@ def _update(
 
 
 def _check_supported(view: ControllerView, name: str, level: int) -> None:
-    if level not in SUPPORTED.get(name, UNSUPPORTED):
+    if name not in SUPPORTED or level not in SUPPORTED[name]:
         raise _invalid(name, level, f"Local controller {view.settings.node_id} does not support it.")
     for broker in view.image.brokers.values():
         if level not in _range_of(broker.features, name):

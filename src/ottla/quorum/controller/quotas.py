@@ -161,7 +161,7 @@ def describe_quotas(image: MetadataImage, ask: DescribeClientQuotasRequest) -> D
         for entity, quotas in image.quotas.items()
         if matches(dict(entity))
     )
-    return DescribeClientQuotasResponse(error_message=None, entries=entries)
+    return DescribeClientQuotasResponse(error_message="", entries=entries)
 
 
 def _filter(ask: DescribeClientQuotasRequest) -> Callable[[dict[str, str | None]], bool]:

@@ -39,18 +39,20 @@ def decide_alter_scram_credentials(
 ) -> Decision[AlterUserScramCredentialsResponse]:
     """Set and remove credentials. Each user stands for itself, and can be altered once in a request."""
     changes: list[ScramCredentialDeletion | ScramCredentialUpsertion] = [*ask.deletions, *ask.upsertions]
-    times = Counter(change.name for change in changes)
-    outcomes: dict[str, Refusal | None] = {}
-    records: list[Any] = []
+    refused: dict[str, Refusal] = {}
+    records: dict[str, Any] = {}
     for change in changes:
+        user = change.name
+        if user in refused:
+            continue
         try:
-            _check(view, change, times[change.name])
-            record = _record(change)
+            _check(view, change, is_repeated=user in records)
         except Refusal as refusal:
-            outcomes[change.name] = refusal
+            refused[user] = refusal
+            records.pop(user, None)
         else:
-            outcomes[change.name] = None
-            records.append(record)
+            records[user] = _record(change)
+    outcomes = {**dict.fromkeys(records), **refused}
     results = [
         AlterUserScramCredentialsResult(
             user=user,
@@ -59,7 +61,7 @@ def decide_alter_scram_credentials(
         )
         for user, refusal in outcomes.items()
     ]
-    return Decision(AlterUserScramCredentialsResponse(results=tuple(results)), records)
+    return Decision(AlterUserScramCredentialsResponse(results=tuple(results)), tuple(records.values()))
 
 
 def scram_record(
@@ -79,9 +81,9 @@ def scram_record(
 
 
 def _check(
-    view: ControllerView, change: ScramCredentialDeletion | ScramCredentialUpsertion, times: int
+    view: ControllerView, change: ScramCredentialDeletion | ScramCredentialUpsertion, *, is_repeated: bool
 ) -> None:
-    if times > 1:
+    if is_repeated:
         raise Refusal(
             ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in one request."
         )
@@ -113,12 +115,12 @@ def describe_scram_credentials(
     times = Counter(user.name for user in ask.users or ())
     users = dict.fromkeys(times or (key.user for key in image.scram))
     results = tuple(_describe(image, user, times[user] > 1) for user in users)
-    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+    return DescribeUserScramCredentialsResponse(error_message="", results=results)
 
 
 def _describe(image: MetadataImage, user: str, is_repeated: bool) -> DescribeUserScramCredentialsResult:
     credentials = [image.scram[key] for key in map(ScramKey, _HASHES, (user, user)) if key in image.scram]
-    error_code, message = ErrorCode.NONE, None
+    error_code, message = ErrorCode.NONE, ""
     if is_repeated:
         error_code, message = ErrorCode.DUPLICATE_RESOURCE, f"User {user} is asked about twice."
     elif not credentials:

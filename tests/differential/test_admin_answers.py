@@ -1,0 +1,68 @@
+"""Ask Apache Kafka and ourselves the same, and get the same answers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.differential.admin_requests import Attempt, attempts
+from tests.java.apache_kafka import ApacheKafka
+from tests.ottla_node import OttlaNode
+from tests.plain_client import PlainClient
+
+from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.wire.apis import api_of
+from ottla.wire.declare import fields_of, spec_of
+from ottla.wire.error_code import ErrorCode
+
+UNFORESEEABLE = frozenset(
+    ("high_watermark", "leader_epoch", "log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp",
+     "host", "port", "cluster_id")
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ottla(apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
+    """A node of ours with what concerns topics set as on Apache Kafka."""
+    names = ("log.retention.hours", "log.roll.hours", "min.insync.replicas", "message.max.bytes")
+    properties = {name: apache_kafka.properties[name] for name in names}
+    with OttlaNode(tmp_path_factory.mktemp("ottla"), {"node.id": "0", **properties}) as node:
+        yield node
+
+
+def test_answers_are_those_of_apache_kafka(apache_kafka: ApacheKafka, ottla: OttlaNode) -> None:
+    """One test, since each request finds what those before it have made."""
+    differences = []
+    with PlainClient(apache_kafka.bootstrap) as theirs, PlainClient(ottla.bootstrap) as ours:
+        for attempt in attempts():
+            for version in _versions(attempt):
+                expected = essence(theirs.ask(attempt.request, version))
+                answered = essence(ours.ask(attempt.request, version))
+                if answered != expected:
+                    differences.append(
+                        f"{attempt.name} v{version}\n  Apache Kafka: {expected}\n  Ottla:        {answered}"
+                    )
+    assert not differences, "\n".join(differences)
+
+
+def _versions(attempt: Attempt) -> list[int]:
+    if attempt.versions is not None:
+        return list(attempt.versions)
+    spec = spec_of(type(attempt.request))
+    assert spec.api_key is not None
+    versions = api_of(spec.api_key).stable_versions
+    return list(range(versions.first, versions.last + 1))
+
+
+def essence(value: Any) -> Any:
+    """Return an answer without what may differ: ids, times, messages, the order of lists."""
+    if isinstance(value, Uuid):
+        return "no id" if value == ZERO_UUID else "some id"
+    if hasattr(type(value), "__wire_fields__"):
+        fields = {name: getattr(value, name) for name in fields_of(type(value)) if name not in UNFORESEEABLE}
+        if fields.get("error_code", ErrorCode.NONE) is not ErrorCode.NONE:
+            # Kafka has no message for some errors. One that says something is none the worse.
+            fields.pop("error_message", None)
+        return {name: essence(field) for name, field in fields.items()}
+    if isinstance(value, tuple):
+        return sorted((essence(element) for element in value), key=repr)
+    return value
