@@ -12,6 +12,10 @@ from tests.java.generated_messages import GeneratedMessages, Refused
 from tests.property.messages import examples, message_values
 
 from ottla.wire.codec import encode
+from ottla.wire.declare import spec_of
+from ottla.wire.errors import Unencodable
+
+MANY_VERSIONS = [name for name, cls in all_messages().items() if len(spec_of(cls).versions.all) > 1]
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +38,26 @@ def test_kafka_reads_and_writes_our_bytes(
     reading = generated_messages.ask(name, version, ours)
     assert reading.values == as_kafka_json(message, version)
     assert reading.written == ours
+
+
+@pytest.mark.parametrize("name", sorted(MANY_VERSIONS))
+@examples(20)
+@given(data=st.data())
+def test_what_a_version_cannot_carry_is_refused_as_by_kafka(
+    name: str, data: Any, generated_messages: GeneratedMessages
+) -> None:
+    """What was read in one version is written in another, or refused there, exactly as Kafka does."""
+    cls = all_messages()[name]
+    read, write = data.draw(st.permutations(spec_of(cls).versions.all))[:2]
+    message = data.draw(message_values(cls, read))
+    ours = encode(message, read)
+    try:
+        theirs = generated_messages.ask(name, read, ours, write).written
+    except Refused:
+        with pytest.raises(Unencodable):
+            encode(message, write)
+    else:
+        assert encode(message, write) == theirs
 
 
 def test_kafka_refuses_bytes_that_are_left_over(generated_messages: GeneratedMessages) -> None:

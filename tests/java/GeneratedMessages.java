@@ -14,10 +14,10 @@ import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
 
 /**
- * Reads messages with Apache Kafka's generated classes and writes them again.
+ * Reads messages with Apache Kafka's generated classes and writes them again, maybe in another version.
  *
- * A line in:  class, version and bytes in hex, with spaces between.
- * A line out: the bytes as Kafka writes them, a space, and the values as JSON;
+ * A line in:  class, version to read, version to write, and bytes in hex, with spaces between.
+ * A line out: the bytes as Kafka writes them, a space, and the values (as read) as JSON;
  *             or "!" and what went wrong.
  */
 public final class GeneratedMessages {
@@ -35,7 +35,9 @@ public final class GeneratedMessages {
 
     private static String answer(String[] question) {
         try {
-            return readAndWrite(question[0], Short.parseShort(question[1]), HEX.parseHex(question[2]));
+            short readVersion = Short.parseShort(question[1]);
+            short writeVersion = Short.parseShort(question[2]);
+            return readAndWrite(question[0], readVersion, writeVersion, HEX.parseHex(question[3]));
         } catch (InvocationTargetException error) {
             return "!" + oneLine(error.getCause());
         } catch (Exception error) {
@@ -43,17 +45,18 @@ public final class GeneratedMessages {
         }
     }
 
-    private static String readAndWrite(String name, short version, byte[] bytes) throws Exception {
+    private static String readAndWrite(String name, short readVersion, short writeVersion, byte[] bytes)
+            throws Exception {
         Message message = (Message) Class.forName(name).getConstructor().newInstance();
         ByteBuffer buffer = ByteBuffer.wrap(bytes);
-        message.read(new ByteBufferAccessor(buffer), version);
+        message.read(new ByteBufferAccessor(buffer), readVersion);
         if (buffer.hasRemaining()) {
             return "!" + buffer.remaining() + " bytes are left over";
         }
         var sizes = new ObjectSerializationCache();
-        ByteBuffer written = ByteBuffer.allocate(message.size(sizes, version));
-        message.write(new ByteBufferAccessor(written), sizes, version);
-        JsonNode values = (JsonNode) converter(name).invoke(null, message, version, false);
+        ByteBuffer written = ByteBuffer.allocate(message.size(sizes, writeVersion));
+        message.write(new ByteBufferAccessor(written), sizes, writeVersion);
+        JsonNode values = (JsonNode) converter(name).invoke(null, message, readVersion, false);
         return HEX.formatHex(written.array()) + " " + values;
     }
 

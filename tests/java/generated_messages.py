@@ -35,15 +35,18 @@ class GeneratedMessages:
             encoding="utf-8",
         )
 
-    def ask(self, message: str, version: int, data: bytes) -> Reading:
-        """Have Kafka's class of this message read bytes in a version."""
+    def ask(self, message: str, version: int, data: bytes, write_version: int | None = None) -> Reading:
+        """Have Kafka's class of this message read bytes in a version, and write them in that or another."""
+        write_version = version if write_version is None else write_version
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{_java_classes()[message]} {version} {data.hex()}\n")
+        self._process.stdin.write(f"{_java_classes()[message]} {version} {write_version} {data.hex()}\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer or answer.startswith("!"):
-            raise Refused(f"{message} v{version}: {answer.rstrip() or 'the Java process ended'}")
+            raise Refused(
+                f"{message} v{version} to v{write_version}: {answer.rstrip() or 'the Java process ended'}"
+            )
         written, _, values = answer.partition(" ")
         return Reading(bytes.fromhex(written), json.loads(values))
 
