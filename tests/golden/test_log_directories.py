@@ -95,6 +95,9 @@ def load_all(directory: Path, root: str) -> Iterator[Loaded]:
         yield Loaded(log, facts)
 
 
+CLEAN_ROOTS = [root for root in ROOTS if facts_of(root)["cleanShutdown"]]
+
+
 @pytest.fixture(params=ROOTS, scope="module")
 def root(request: pytest.FixtureRequest) -> str:
     name: str = request.param
@@ -164,13 +167,12 @@ def test_producers_are_those_that_the_batches_tell(loaded: list[Loaded]) -> None
         assert state.keys() <= {batch.producer_id for batch in batches if batch.has_producer}
 
 
-def test_closing_after_a_clean_stop_changes_no_index(root: str, tmp_path: Path) -> None:
-    if not facts_of(root)["cleanShutdown"]:
-        pytest.skip("what was killed gets its indexes by recovery")
-    archive, _, node = root.partition("/")
+@pytest.mark.parametrize("clean_root", CLEAN_ROOTS)
+def test_closing_after_a_clean_stop_changes_no_index(clean_root: str, tmp_path: Path) -> None:
+    archive, _, node = clean_root.partition("/")
     original = golden_directory(archive) / node
     directory = unpack(archive, tmp_path) / node
-    for log, _ in load_all(directory, root):
+    for log, _ in load_all(directory, clean_root):
         log.close()
     for path in sorted(original.glob("[!_]*/*.*index")):
         assert (directory / path.relative_to(original)).read_bytes() == path.read_bytes(), path
