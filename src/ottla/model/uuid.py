@@ -28,7 +28,7 @@ class Uuid(bytes):
             raw = urlsafe_b64decode(text + "==")
         except ValueError as error:
             raise ValueError(f"{text!r} is not the text of an id") from error
-        if len(text) != 22 or len(raw) != 16:
+        if len(text) != 22 or len(raw) != 16 or "+" in text or "/" in text:
             raise ValueError(f"{text!r} is not the text of an id: 22 characters of base64url are")
         return cls(raw)
 
