@@ -30,6 +30,7 @@ class Partition:
     """One replica on this node. `key` is how requests name it: the topic's name or id, and the number."""
 
     __slots__ = (
+        "acks_all_sync",
         "in_sync_replicas",
         "in_sync_replicas_min",
         "index",
@@ -56,6 +57,8 @@ class Partition:
         self.leader_epoch = LeaderEpoch(-1)
         self.in_sync_replicas = 0
         self.in_sync_replicas_min = 1
+        # Whether a write with acks=all is answered only when it is on disk.
+        self.acks_all_sync = True
         # Fetches that wait for records of this partition, in the order they came.
         self.parked: dict[ParkedFetch, None] = {}
 

@@ -212,9 +212,10 @@ class Partitions:
         self, partition: Partition, config: LogConfig, image: MetadataImage, record: PartitionRecord
     ) -> None:
         partition.log.config = config
+        topic = self._configs.topic(image.topic_config(partition.topic))
         # A topic cannot ask for more in-sync replicas than it has.
-        asked = self._configs.topic(image.topic_config(partition.topic)).min_insync_replicas
-        partition.in_sync_replicas_min = min(asked, len(record.replicas))
+        partition.in_sync_replicas_min = min(topic.min_insync_replicas, len(record.replicas))
+        partition.acks_all_sync = topic.ottla_acks_all_sync
         if config.flush_ms < LONG_MAX:
             self.flushed_by_time.add(partition)
         else:

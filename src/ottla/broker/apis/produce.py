@@ -17,7 +17,6 @@ from ottla.broker.partition import Partition
 from ottla.broker.quotas import QuotaKind
 from ottla.records.attributes import CODEC_MASK, TRANSACTIONAL_BIT, Codec
 from ottla.storage.errors import AppendError, LogDirectoryOffline
-from ottla.storage.log import Log
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.produce import (
@@ -52,7 +51,7 @@ def produce(
     by_id = context.version >= _TOPIC_IDS_FROM
     now_ms = broker.clock.now_ms()
     asked = 0
-    appended: list[Log] = []
+    appended: list[Partition] = []
     topics: list[TopicProduceResponse] = []
     for topic in ask.topic_data:
         name = topic.topic_id if by_id else topic.name
@@ -75,8 +74,10 @@ def produce(
         response = _with_endpoints(response, context)
     elif ask.acks == 0:
         return NO_REPLY
-    if ask.acks == ALL and appended and broker.config.ottla_acks_all_sync:
-        return broker.commits.wait(appended, response, ask.timeout_ms)
+    if ask.acks == ALL:
+        unsynced = [partition.log for partition in appended if partition.acks_all_sync]
+        if unsynced:
+            return broker.commits.wait(unsynced, response, ask.timeout_ms)
     return response
 
 
@@ -86,7 +87,7 @@ def _append(
     partition: Partition,
     context: RequestContext,
     now_ms: int,
-    appended: list[Log],
+    appended: list[Partition],
 ) -> PartitionProduceResponse:
     records = _NOTHING if data.records is None else data.records
     refusal = _find_refusal(ask, records, partition, context)
@@ -98,7 +99,7 @@ def _append(
         return _refused_batch(data, error, partition)
     except LogDirectoryOffline:
         return _refused(data, ErrorCode.KAFKA_STORAGE_ERROR)
-    appended.append(partition.log)
+    appended.append(partition)
     return PartitionProduceResponse(
         partition_index=data.partition_index,
         base_offset=info.first_offset,

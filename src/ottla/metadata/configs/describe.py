@@ -1,9 +1,9 @@
 """The answers to DescribeConfigs: each config of a resource, its value, and every place that could set it.
 
 The list of synonyms is Kafka's, oddities included. Only places from the config's own name on are shown, so a
-`log.retention.ms` that only `log.retention.hours` sets has none; its value then passes for a default. A name
-that nobody declares is listed with its value hidden: it might be a secret of a plugin. Kafka answers in no
-particular order, Ottla by name.
+`log.retention.ms` that only `log.retention.hours` sets has none; its value then passes for a default. A
+broker's config that nobody declares is listed with its value hidden: it might be a secret of a plugin. Kafka
+answers in no particular order, Ottla by name.
 """
 
 from collections.abc import Iterator, Mapping
@@ -161,11 +161,12 @@ def _describe_inherited(
     wanted: Wanted,
 ) -> Iterator[DescribeConfigsResourceResult]:
     """Describe configs that a resource has itself or takes from the broker."""
-    names = {name for name, key in values.keys.items() if not key.unlisted} | overrides.keys()
-    for name in sorted(filter(wanted.selects, names)):
-        key = values.keys.get(name)
-        value = key.format(values.value_of(name)) if key else None
-        synonyms = _inherited_synonyms(key, own_source, layers) if key else ()
+    for name, key in sorted(values.keys.items()):
+        # What nobody declares is passed over, as Kafka passes over such an override in the metadata.
+        if not wanted.selects(name) or (key.unlisted and name not in overrides):
+            continue
+        value = key.format(values.value_of(name))
+        synonyms = _inherited_synonyms(key, own_source, layers)
         if name in overrides:
             synonyms = (DescribeConfigsSynonym(name=name, value=value, source=own_source), *synonyms)
         yield DescribeConfigsResourceResult(
@@ -173,10 +174,10 @@ def _describe_inherited(
             value=value,
             read_only=False,
             config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
-            is_sensitive=key is None,
+            is_sensitive=key.is_sensitive,
             synonyms=synonyms if wanted.synonyms else (),
-            config_type=key.type if key else 0,
-            documentation=key.doc if wanted.documentation and key else None,
+            config_type=key.type,
+            documentation=key.doc if wanted.documentation else None,
         )
 
 

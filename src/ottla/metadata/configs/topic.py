@@ -1,11 +1,12 @@
 """Configs of a topic. What a topic does not set it takes from the broker (see `broker_key`)."""
 
-from ottla.metadata.configs.declare import ConfigValues, boolean, double, integer, listing, long, string
+from ottla.metadata.configs.declare import boolean, double, integer, listing, long, string
+from ottla.metadata.configs.ottla import OttlaTopicConfigs
 from ottla.metadata.configs.rules import DistinctList, GzipLevel, OneOf, Range, ThrottledReplicas
 from ottla.metadata.configs.values import LONG_MAX
 
 
-class TopicConfig(ConfigValues):
+class TopicConfig(OttlaTopicConfigs):
     """Configs of a topic. What a topic does not set it takes from the broker."""
 
     cleanup_policy = listing(
@@ -168,7 +169,6 @@ class TopicConfig(ConfigValues):
         1,
         Range(1),
         broker_key="min.insync.replicas",
-        inert=True,
         doc="How many replicas must have a record before a write with acks=all succeeds.",
     )
     preallocate = boolean(

@@ -83,14 +83,16 @@ def test_a_topics_config_shows_what_stands_behind_it() -> None:
         ("log.segment.bytes", "3000000"),
         ("log.segment.bytes", "1073741824"),
     ]
-    assert described.keys() == TopicConfig.keys.keys() - {"internal.segment.bytes"}
+    assert described.keys() == TopicConfig.keys.keys() - {"internal.segment.bytes", "ottla.acks.all.sync"}
 
 
-def test_an_unknown_override_of_a_topic_is_listed_without_its_value() -> None:
-    described = by_name(describe_topic(CONFIGS, {"from.the.future": "1"}, ALL))
-    config = described["from.the.future"]
-    assert (config.value, config.is_sensitive, config.config_type) == (None, True, 0)
-    assert config.config_source == ConfigSource.TOPIC
+def test_an_unknown_override_of_a_topic_is_passed_over() -> None:
+    assert "from.the.future" not in by_name(describe_topic(CONFIGS, {"from.the.future": "1"}, ALL))
+
+
+def test_our_own_config_of_a_topic_is_listed_when_the_topic_sets_it() -> None:
+    config = by_name(describe_topic(CONFIGS, {"ottla.acks.all.sync": "false"}, ALL))["ottla.acks.all.sync"]
+    assert (config.value, config.config_source) == ("false", ConfigSource.TOPIC)
 
 
 def test_a_group_and_a_subscription_are_described() -> None:
