@@ -1,0 +1,258 @@
+"""What a leader refuses of a producer, with which error code, and what it changes in a batch."""
+
+import pytest
+from tests.unit.storage.logs import NOW_MS, append, batch, batches_of, new_log
+
+from ottla.records.attributes import APPEND_TIME_BIT, CONTROL_BIT, Codec, TimestampType
+from ottla.records.batch import BatchView, iter_batches
+from ottla.records.batch_records import iter_batch_records
+from ottla.records.builder import build_batch
+from ottla.records.codec import Record
+from ottla.storage.config import LogConfig
+from ottla.storage.errors import AppendError
+from ottla.wire.error_code import ErrorCode
+
+COMPACTED = LogConfig(is_compacted=True)
+HOUR_MS = 3_600_000
+
+
+def refusal(records: memoryview, config: LogConfig | None = None) -> AppendError:
+    """Append to a fresh log and return why it refused. Nothing may be in it then."""
+    log = new_log(config or LogConfig())
+    with pytest.raises(AppendError) as refused:
+        append(log, records)
+    assert log.log_end_offset == 0
+    assert log.size_bytes == 0
+    return refused.value
+
+
+def stored(records: memoryview, config: LogConfig) -> BatchView:
+    """Append to a fresh log and return the one batch it has then."""
+    log = new_log(config)
+    append(log, records)
+    (view,) = batches_of(log)
+    assert view.crc_is_valid()
+    return view
+
+
+def patched(records: memoryview, position: int, data: bytes, *, keeps_checksum: bool = False) -> memoryview:
+    """Return a batch with some bytes of its header replaced, and a checksum to match."""
+    copy = memoryview(bytearray(records))
+    copy[position : position + len(data)] = data
+    if not keeps_checksum:
+        view = BatchView(copy)
+        view.patch_max_timestamp(view.max_timestamp)
+    return copy
+
+
+def test_no_records_at_all_are_refused() -> None:
+    assert refusal(memoryview(bytearray())).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_two_batches_at_once_are_refused() -> None:
+    two = memoryview(bytearray(bytes(batch()) + bytes(batch())))
+    assert refusal(two).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_a_batch_that_is_cut_off_is_refused() -> None:
+    assert refusal(batch()[:-1]).error_code is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("length", [-1, 0, 13, 20, 48])
+def test_a_length_that_no_batch_can_have_is_corrupt(length: int) -> None:
+    records = patched(batch(), 8, length.to_bytes(4, signed=True), keeps_checksum=True)
+    assert refusal(records).error_code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_an_unknown_magic_is_corrupt() -> None:
+    assert refusal(patched(batch(), 16, b"\x03", keeps_checksum=True)).error_code is ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_an_old_format_is_refused(magic: int) -> None:
+    records = patched(batch(), 16, bytes([magic]), keeps_checksum=True)
+    assert refusal(records).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_a_wrong_checksum_is_corrupt() -> None:
+    records = batch()
+    records[-1] ^= 1
+    assert refusal(records).error_code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_base_offset_other_than_zero_is_refused() -> None:
+    records = patched(batch(), 0, (1).to_bytes(8))
+    assert refusal(records).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_a_batch_above_the_limit_is_too_large_and_one_at_the_limit_is_not() -> None:
+    records = batch(value=b"x" * 500)
+    error = refusal(records, LogConfig(max_message_bytes=len(records) - 1))
+    assert error.error_code is ErrorCode.MESSAGE_TOO_LARGE
+    append(new_log(LogConfig(max_message_bytes=len(records))), records)
+
+
+def test_size_is_judged_before_the_checksum() -> None:
+    records = batch(value=b"x" * 500)
+    records[-1] ^= 1
+    assert refusal(records, LogConfig(max_message_bytes=100)).error_code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, -1])
+def test_a_count_that_does_not_fit_the_offsets_is_refused(count: int) -> None:
+    records = patched(batch(2), 57, count.to_bytes(4, signed=True))
+    assert refusal(records).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_control_batches_of_clients_are_refused() -> None:
+    records = patched(batch(), 21, CONTROL_BIT.to_bytes(2))
+    assert refusal(records).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_a_producer_id_without_a_sequence_is_refused() -> None:
+    assert refusal(batch(producer_id=7, epoch=0, sequence=-1)).error_code is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_an_unknown_codec_is_refused(codec: int) -> None:
+    records = patched(batch(), 21, codec.to_bytes(2))
+    assert refusal(records).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_more_bytes_than_a_segment_holds_are_refused() -> None:
+    records = batch(value=b"x" * 500)
+    assert refusal(records, LogConfig(segment_bytes=100)).error_code is ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+def test_a_compacted_topic_names_every_record_without_a_key() -> None:
+    records = build_batch(
+        [Record(0, NOW_MS, b"k", b"v"), Record(1, NOW_MS, None, b"v"), Record(2, NOW_MS, None, b"v")]
+    )
+    error = refusal(memoryview(records), COMPACTED)
+    assert error.error_code is ErrorCode.INVALID_RECORD
+    assert [record.batch_index for record in error.record_errors] == [1, 2]
+
+
+def test_a_compacted_topic_takes_keys_under_any_codec() -> None:
+    for codec in Codec:
+        view = stored(batch(3, codec=codec), COMPACTED)
+        assert view.codec is codec
+
+
+def test_a_compacted_topic_refuses_offset_deltas_that_are_not_consecutive() -> None:
+    records = build_batch([Record(0, NOW_MS, b"k", b"v"), Record(2, NOW_MS, b"k", b"v")], last_offset=1)
+    assert refusal(memoryview(records), COMPACTED).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_records_that_cannot_be_decompressed_are_corrupt_where_they_are_opened() -> None:
+    records = batch(3, codec=Codec.GZIP)
+    records[-3] ^= 0xFF
+    view = BatchView(records)
+    view.patch_max_timestamp(view.max_timestamp)
+    assert refusal(records, COMPACTED).error_code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_decompression_bomb_is_refused() -> None:
+    records = batch(value=b"\x00" * 3_000_000, codec=Codec.GZIP)
+    config = LogConfig(is_compacted=True, decompressed_bytes_max=2_000_000)
+    assert refusal(records, config).error_code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_timestamp_too_far_ahead_is_refused_with_the_record_that_has_it() -> None:
+    records = batch(timestamps=[NOW_MS, NOW_MS + HOUR_MS + 1, NOW_MS])
+    error = refusal(records)
+    assert error.error_code is ErrorCode.INVALID_TIMESTAMP
+    assert [record.batch_index for record in error.record_errors] == [1]
+
+
+def test_a_timestamp_at_the_edge_is_accepted() -> None:
+    append(new_log(LogConfig()), batch(timestamps=[NOW_MS + HOUR_MS]))
+
+
+def test_a_timestamp_too_old_is_refused_where_the_topic_says_so() -> None:
+    config = LogConfig(message_timestamp_before_max_ms=1000)
+    append(new_log(config), batch(timestamps=[NOW_MS - 1000]))
+    error = refusal(batch(timestamps=[NOW_MS, NOW_MS - 1001]), config)
+    assert error.error_code is ErrorCode.INVALID_TIMESTAMP
+    assert [record.batch_index for record in error.record_errors] == [1]
+
+
+def test_a_max_timestamp_that_is_wrong_is_corrected_where_records_are_opened() -> None:
+    records = batch(timestamps=[NOW_MS - 5, NOW_MS - 9])
+    BatchView(records).patch_max_timestamp(NOW_MS - 1)
+    assert stored(records, COMPACTED).max_timestamp == NOW_MS - 5
+
+
+def test_append_time_is_set_on_the_batch_and_all_its_records() -> None:
+    config = LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME)
+    log = new_log(config)
+    info = append(log, batch(timestamps=[1, 2]), now_ms=NOW_MS + 7)
+    (view,) = batches_of(log)
+    assert info.log_append_time_ms == NOW_MS + 7
+    assert view.crc_is_valid()
+    assert view.attributes & APPEND_TIME_BIT
+    assert [record.timestamp for record in iter_batch_records(view)] == [NOW_MS + 7] * 2
+
+
+def test_a_batch_that_claims_append_time_is_refused_where_the_broker_sets_it() -> None:
+    config = LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME)
+    assert refusal(batch(append_time=NOW_MS), config).error_code is ErrorCode.INVALID_TIMESTAMP
+
+
+def test_a_batch_that_claims_append_time_gets_its_own_timestamps_back_elsewhere() -> None:
+    view = stored(batch(timestamps=[NOW_MS - 3, NOW_MS - 4], append_time=NOW_MS), LogConfig())
+    assert not view.attributes & APPEND_TIME_BIT
+    assert view.max_timestamp == NOW_MS - 3
+
+
+@pytest.mark.parametrize("source", list(Codec))
+@pytest.mark.parametrize("target", list(Codec))
+def test_a_topic_with_a_codec_has_every_batch_in_it(source: Codec, target: Codec) -> None:
+    records = batch(5, value=b"some value " * 10, codec=source, producer_id=4, epoch=1, sequence=9)
+    before = list(iter_batch_records(BatchView(memoryview(bytearray(records)))))
+    view = stored(records, LogConfig(compression_type=target))
+    assert view.codec is target
+    assert list(iter_batch_records(view)) == before
+    assert (view.producer_id, view.producer_epoch, view.base_sequence, view.count) == (4, 1, 9, 5)
+
+
+def test_a_batch_that_grows_beyond_the_limit_by_another_codec_is_too_large() -> None:
+    records = batch(value=b"x" * 5000, codec=Codec.GZIP)
+    config = LogConfig(compression_type=Codec.NONE, max_message_bytes=1000)
+    assert refusal(records, config).error_code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_batch_under_the_topics_codec_is_not_opened() -> None:
+    records = batch(3, codec=Codec.GZIP)
+    expected = bytes(records[61:])
+    view = stored(records, LogConfig(compression_type=Codec.GZIP))
+    assert bytes(view.records_bytes) == expected
+
+
+def test_garbage_records_are_refused_only_where_every_record_is_validated() -> None:
+    records = batch(2)
+    records[61:] = b"\xff" * (len(records) - 61)
+    view = BatchView(records)
+    view.patch_max_timestamp(view.max_timestamp)
+    assert refusal(records, LogConfig(validate_every_record=True)).error_code is ErrorCode.INVALID_RECORD
+    append(new_log(LogConfig()), records)
+
+
+def test_the_broken_batch_of_a_client_does_not_change() -> None:
+    records = batch(2, timestamps=[1, 2])
+    records[-1] ^= 1
+    before = bytes(records)
+    refusal(records)
+    assert bytes(records) == before
+
+
+def test_one_bad_record_out_of_many_is_not_an_answer_of_many_megabytes() -> None:
+    records = build_batch([Record(index, NOW_MS, None, b"") for index in range(5000)])
+    assert len(refusal(memoryview(records), COMPACTED).record_errors) == 100
+
+
+def test_iterating_what_was_stored_gives_one_batch() -> None:
+    log = new_log(LogConfig())
+    append(log, batch(3))
+    content = memoryview(log.read(log.log_start_offset, 1 << 20).read())
+    assert len(list(iter_batches(content))) == 1
