@@ -1,0 +1,54 @@
+"""Metadata logs that Apache Kafka wrote: in the same situations we decide the same."""
+
+from collections import Counter
+
+import pytest
+from tests.controller_replay import Comparison, compare_decisions
+from tests.golden.metadata_logs import SINGLE_NODES, metadata_directories, read_log
+
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import EMPTY_IMAGE, Position
+from ottla.model.ids import Offset
+from ottla.quorum.snapshot_file import decode_snapshot
+
+DIRECTORIES = metadata_directories()
+
+
+@pytest.mark.parametrize("name", SINGLE_NODES)
+def test_brokers_of_a_single_node_come_and_go_as_in_kafka(name: str) -> None:
+    _check(list(compare_decisions(EMPTY_IMAGE, read_log(DIRECTORIES[name]))))
+
+
+def test_a_single_node_went_through_every_state() -> None:
+    found = list(compare_decisions(EMPTY_IMAGE, read_log(DIRECTORIES["03-killed9"])))
+    assert Counter(one.what for one in found) == {
+        "registers": 1,
+        "registers again": 2,
+        "is unfenced": 3,
+        "begins to stop": 2,
+        "is fenced": 2,
+    }
+    assert max(one.record_count for one in found) > 30, "leaders were elected"
+
+
+def test_brokers_of_a_cluster_come_and_go_as_in_kafka() -> None:
+    directories = [path for name, path in DIRECTORIES.items() if name.startswith("04-cluster")]
+    log = {batch.base_offset: batch for directory in directories for batch in read_log(directory)}
+    first = min(path.name for directory in directories for path in directory.glob("*.checkpoint"))
+    start = Offset(int(first.split("-")[0]))
+    path = next(directory / first for directory in directories if (directory / first).exists())
+    delta = MetadataDelta(EMPTY_IMAGE)
+    for record in decode_snapshot(path.read_bytes(), first).records:
+        delta.replay(record)
+    image = delta.apply(Position(Offset(start - 1), 5, 0))
+    batches = [log[offset] for offset in sorted(log) if offset >= start]
+    found = list(compare_decisions(image, batches))
+    assert len({one.what for one in found}) >= 3
+    _check(found)
+
+
+def _check(found: list[Comparison]) -> None:
+    assert found
+    for one in found:
+        assert not one.ours, f"only we write at {one.offset}, where a broker {one.what}"
+        assert not one.theirs, f"only Kafka writes at {one.offset}, where a broker {one.what}"
