@@ -11,7 +11,7 @@ error 35).
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from struct import Struct
 from time import perf_counter_ns
 from typing import Any, Final
@@ -19,7 +19,6 @@ from typing import Any, Final
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import NO_REPLY, EncodedResponse, Handler, find_handler
-from ottla.runtime.file_range import FileRange
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decoder_of, encoder_of
 from ottla.wire.error_code import ErrorCode
@@ -47,6 +46,8 @@ class Route:
         "decode",
         "encode",
         "handler",
+        "has_file_ranges",
+        "head_size",
         "is_flexible",
         "latency_buckets",
         "received_bytes",
@@ -65,6 +66,8 @@ class Route:
         self.decode: Callable[[memoryview, int, int], tuple[Any, int]] = decoder_of(api.request, version)
         self.encode: Callable[[Any, Callable[[Any], None]], None] = encoder_of(api.response, version)
         self.response_tail = b"\0" * api.response_header_version(version)
+        self.head_size = 4 + len(self.response_tail)
+        self.has_file_ranges = api.key is ApiKey.FETCH
         self.requests = 0
         self.received_bytes = 0
         self.sent_bytes = 0
@@ -73,8 +76,8 @@ class Route:
         self.latency_buckets = [0] * 32
 
     def encode_answer(self, correlation_id: int, response: Any) -> Pieces:
-        """Write the frame of an answer. Pieces that are not bytes stay what they are."""
-        pieces: Pieces = [b""]
+        """Write the frame of an answer. Ranges of files stay what they are."""
+        pieces: Pieces = []
         try:
             if type(response) is EncodedResponse:
                 pieces.append(response.body)
@@ -84,10 +87,15 @@ class Route:
             raise
         except _BAD_VALUES as error:
             raise Unencodable(f"{self.api.key.name} v{self.version}: {error}") from error
-        size = 4 + len(self.response_tail) + sum(map(len, pieces))
-        pieces[0] = _SIZE_AND_ID.pack(size, correlation_id) + self.response_tail
+        if self.has_file_ranges:
+            size = self.head_size + sum(map(len, pieces))
+            pieces.insert(0, _SIZE_AND_ID.pack(size, correlation_id) + self.response_tail)
+        else:
+            body = b"".join(pieces)
+            size = self.head_size + len(body)
+            pieces = [_SIZE_AND_ID.pack(size, correlation_id) + self.response_tail + body]
         self.sent_bytes += size + 4
-        return pieces if any(type(piece) is FileRange for piece in pieces) else [b"".join(pieces)]
+        return pieces
 
     def count(self, started_ns: int) -> None:
         """Count an answered request."""
@@ -97,34 +105,30 @@ class Route:
 
 
 class Routes:
-    """All routes that were asked for so far, by API key and version."""
+    """All routes that were asked for so far. `by_key` has them by API key and version in one number."""
 
     def __init__(self) -> None:
-        self._routes: dict[int, Route] = {}
+        self.by_key: dict[int, Route] = {}
 
-    def __iter__(self) -> Any:
-        return iter(self._routes.values())
+    def __iter__(self) -> Iterator[Route]:
+        return iter(list(self.by_key.values()))
 
-    def find(self, api_key: int, version: int) -> Route:
-        """Return the route. Raises `UnsupportedRequest` for what this node does not serve."""
-        route = self._routes.get(api_key << 16 | version)
-        return self._make(api_key, version) if route is None else route
-
-    def _make(self, api_key: int, version: int) -> Route:
+    def find(self, api_key: int, version: int) -> Route | None:
+        """Return the route, made now if need be; None for what this node does not serve."""
         try:
             api = api_of(api_key)
         except ValueError:
-            raise UnsupportedRequest(api_key, version, 0) from None
+            return None
         if version not in api.stable_versions or (handler := find_handler(api.key)) is None:
-            raise UnsupportedRequest(api_key, version, 0)
-        route = self._routes[api_key << 16 | version] = Route(api, version, handler)
+            return None
+        route = self.by_key[api_key << 16 | version] = Route(api, version, handler)
         return route
 
 
 class Session:
     """One connection's conversation: requests in, answers out, in order."""
 
-    __slots__ = ("_answer_later", "_client_id_bytes", "_fail", "_routes", "context")
+    __slots__ = ("_answer_later", "_by_key", "_client_id_bytes", "_fail", "_routes", "context")
 
     def __init__(
         self,
@@ -136,19 +140,21 @@ class Session:
         """`answer_later` takes an answer that was pending ([] for none); `fail` closes the connection."""
         self.context = context
         self._routes = routes
+        self._by_key = routes.by_key
         self._answer_later = answer_later
         self._fail = fail
-        self._client_id_bytes = b""
+        self._client_id_bytes: bytes | None = None
 
     def receive(self, frame: memoryview) -> Pieces | None:
         """Serve one request. Return its answer, [] if none is due, or `PENDING`."""
         started_ns = perf_counter_ns()
         try:
             api_key, version, correlation_id, client_id_size = _REQUEST_START.unpack_from(frame)
-            try:
+            route = self._by_key.get(api_key << 16 | version)
+            if route is None:
                 route = self._routes.find(api_key, version)
-            except UnsupportedRequest:
-                return _answer_unknown_version(api_key, version, correlation_id)
+                if route is None:
+                    return _answer_unknown_version(api_key, version, correlation_id)
             context = self.context
             position = 10
             if client_id_size >= 0:
@@ -160,7 +166,7 @@ class Session:
                     context.client_id = str(client_id, "utf-8")
                     self._client_id_bytes = bytes(client_id)
             else:
-                context.client_id, self._client_id_bytes = None, b""
+                context.client_id = self._client_id_bytes = None
             if route.is_flexible:
                 if frame[position] == 0:
                     position += 1

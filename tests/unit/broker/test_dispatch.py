@@ -133,7 +133,7 @@ def test_bytes_that_are_no_request_raise_a_typed_error(frame: bytes) -> None:
 
 def routes_to(handler: Any) -> Routes:
     routes = Routes()
-    routes._routes[ApiKey.API_VERSIONS << 16] = Route(API_VERSIONS, 0, handler)
+    routes.by_key[ApiKey.API_VERSIONS << 16] = Route(API_VERSIONS, 0, handler)
     return routes
 
 
