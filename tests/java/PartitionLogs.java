@@ -1,6 +1,7 @@
 /**
- * Opens the directories of partitions with Apache Kafka's own log classes, says what it found there, and lets
- * Kafka's own cleaner compact them. Reads one JSON object per line and answers each with one.
+ * Opens the directories of partitions with Apache Kafka's own log classes, says what it found there, lets
+ * Kafka's own cleaner compact them, and runs Kafka's own DumpLogSegments. Reads one JSON object per line and
+ * answers each with one.
  *
  * Lies in Kafka's package because what decides how far a log may be cleaned is not public.
  */
@@ -11,6 +12,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -29,6 +31,7 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+import org.apache.kafka.tools.DumpLogSegments;
 
 public class PartitionLogs {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -54,6 +57,10 @@ public class PartitionLogs {
     }
 
     private static void answer(JsonNode question, ObjectNode answer) throws Exception {
+        if (question.has("dump")) {
+            answer.put("output", dump(question.get("dump")));
+            return;
+        }
         UnifiedLog log = open(question);
         try {
             log.updateHighWatermark(log.logEndOffset());
@@ -63,6 +70,18 @@ public class PartitionLogs {
         } finally {
             log.close();
         }
+    }
+
+    private static String dump(JsonNode arguments) throws IOException {
+        PrintStream before = System.out;
+        ByteArrayOutputStream output = new ByteArrayOutputStream();
+        System.setOut(new PrintStream(output, true, StandardCharsets.UTF_8));
+        try {
+            DumpLogSegments.main(JSON.convertValue(arguments, String[].class));
+        } finally {
+            System.setOut(before);
+        }
+        return output.toString(StandardCharsets.UTF_8);
     }
 
     private static UnifiedLog open(JsonNode question) throws IOException {

@@ -1,8 +1,11 @@
-"""Asks Apache Kafka's own log classes what they find in a partition's directory, and lets them compact it."""
+"""Asks Apache Kafka's own log classes what they find in a partition's directory, and lets them compact it.
+
+The same Java process runs Kafka's `DumpLogSegments`, since starting one for each run takes seconds.
+"""
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,6 +61,15 @@ class PartitionLogs:
         }
         if clean is not None:
             question["clean"] = clean._asdict()
+        return self._ask(question, str(directory))
+
+    def dump(self, files: Iterable[Path], *options: str) -> str:
+        """Run Kafka's `DumpLogSegments` on files and return what it prints."""
+        arguments = ["--files", ",".join(str(path) for path in files), *options]
+        output: str = self._ask({"dump": arguments}, "DumpLogSegments")["output"]
+        return output
+
+    def _ask(self, question: dict[str, Any], subject: str) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(question) + "\n")
@@ -65,7 +77,7 @@ class PartitionLogs:
         line = self._process.stdout.readline()
         answer: dict[str, Any] = json.loads(line) if line else {"error": "the Java process ended"}
         if "error" in answer:
-            raise Refused(f"{directory}: {answer['error']}")
+            raise Refused(f"{subject}: {answer['error']}")
         return answer
 
     def close(self) -> None:
