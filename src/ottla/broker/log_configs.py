@@ -37,6 +37,8 @@ def log_config(topic: TopicConfig, node: NodeConfig) -> LogConfig:
         flush_ms=topic.flush_ms,
         producer_id_expiration_ms=node.producer_id_expiration_ms,
         verifies_transactions=node.transaction_partition_verification_enable,
+        validate_every_record=node.ottla_validate_every_record,
+        decompressed_bytes_max=node.ottla_decompressed_bytes_max,
     )
 
 

@@ -14,7 +14,7 @@ from ottla.metadata.configs.values import ConfigValue
 
 
 class EffectiveConfigs:
-    """The configs in force on a node. Make another one when the metadata sets others: it costs 0.3 ms."""
+    """The configs in force on a node. Make another one when the metadata sets others: it costs 0.2 ms."""
 
     def __init__(
         self,

@@ -4,8 +4,9 @@ A topic may have one too. Apache Kafka 4.3.1 passes over a topic's override that
 takes over the cluster's metadata: it starts, does not list that one, and can change the others.
 """
 
-from ottla.metadata.configs.declare import ConfigValues, boolean
+from ottla.metadata.configs.declare import ConfigValues, boolean, integer
 from ottla.metadata.configs.kinds import CLUSTER_WIDE, HIGH
+from ottla.metadata.configs.rules import Range
 
 
 class OttlaConfigs(ConfigValues):
@@ -18,6 +19,24 @@ class OttlaConfigs(ConfigValues):
         update=CLUSTER_WIDE,
         unlisted=True,
         doc="The ottla.acks.all.sync of topics that set none.",
+    )
+    ottla_decompressed_bytes_max = integer(
+        "ottla.decompressed.bytes.max",
+        64 << 20,
+        Range(1),
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc="How many bytes a compressed batch may unpack to; a larger one is refused.",
+    )
+    ottla_validate_every_record = boolean(
+        "ottla.validate.every.record",
+        False,
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc=(
+            "Open every record of every batch that is written, as Kafka does; false trusts a batch's "
+            "checksum and header where nothing else depends on its records."
+        ),
     )
 
 
