@@ -1,4 +1,4 @@
-"""All messages that `ottla.wire` declares, found by walking its modules."""
+"""All messages that `ottla.wire` declares, found by walking its modules, and an example of each."""
 
 import pkgutil
 from collections.abc import Iterator
@@ -7,8 +7,9 @@ from importlib import import_module
 from typing import Any
 
 import ottla.wire
+from ottla.model.uuid import Uuid
 from ottla.wire.declare import MessageSpec, spec_of
-from ottla.wire.layout import layout_of
+from ottla.wire.layout import Field, layout_of
 
 
 @cache
@@ -31,9 +32,29 @@ def messages_and_versions() -> Iterator[tuple[type[Any], int]]:
             yield cls, version
 
 
-def structs_of(cls: type[Any]) -> Iterator[type[Any]]:
-    """Return the structs inside a message, at any depth."""
-    for field in layout_of(cls):
-        if field.struct is not None:
-            yield field.struct
-            yield from structs_of(field.struct)
+def populated(cls: type[Any], version: int) -> Any:
+    """Return a message in which every field that the version has is set, and every array has two elements."""
+    values = [
+        _populated_field(field, version) if version in field.versions else field.default
+        for field in layout_of(cls)
+    ]
+    return tuple.__new__(cls, values)
+
+
+_SOME = {"string": "some", "bytes": b"some", "records": b"some", "bool": True, "uuid": Uuid(b"\1" * 16)}
+
+
+def _populated_field(field: Field, version: int) -> Any:
+    value: Any
+    if field.struct is not None:
+        value = populated(field.struct, version)
+    else:
+        some = {
+            "string": "some",
+            "bytes": b"some",
+            "records": b"some",
+            "bool": True,
+            "uuid": Uuid(b"\1" * 16),
+        }
+        value = some.get(field.kind, 5)
+    return (value, value) if field.is_array else value

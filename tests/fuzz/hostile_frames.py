@@ -15,17 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from random import Random
-from typing import Any
 
+from tests.declarations import populated
 from tests.fuzz.mutations import mutate
 from tests.golden.frames import load_frames
 
-from ottla.model.uuid import Uuid
 from ottla.wire.apis import REMOVED, Api, ApiKey, api_of
 from ottla.wire.codec import decode, encode
 from ottla.wire.errors import MalformedBytes
 from ottla.wire.framing import decode_request, decode_response, encode_request, encode_response
-from ottla.wire.layout import Field, layout_of
 
 DECODE_SECONDS_MAX = 0.1
 GROWTH_BYTES_MAX = 64 << 20
@@ -105,34 +103,6 @@ def seed_frames() -> dict[tuple[int, int, bool], list[Seed]]:
         seed = Seed(api_of(frame.api_key), frame.version, frame.is_request, frame.payload)
         seeds[frame.api_key, frame.version, frame.is_request].append(seed)
     return seeds
-
-
-def populated(cls: type[Any], version: int) -> Any:
-    """Return a message in which every field that the version has is set, and every array has two elements."""
-    values = [
-        _populated_field(field, version) if version in field.versions else field.default
-        for field in layout_of(cls)
-    ]
-    return tuple.__new__(cls, values)
-
-
-_SOME = {"string": "some", "bytes": b"some", "records": b"some", "bool": True, "uuid": Uuid(b"\1" * 16)}
-
-
-def _populated_field(field: Field, version: int) -> Any:
-    value: Any
-    if field.struct is not None:
-        value = populated(field.struct, version)
-    else:
-        some = {
-            "string": "some",
-            "bytes": b"some",
-            "records": b"some",
-            "bool": True,
-            "uuid": Uuid(b"\1" * 16),
-        }
-        value = some.get(field.kind, 5)
-    return (value, value) if field.is_array else value
 
 
 def _decode_one(origin: Seed, payload: bytes, report: Report, trace_memory: bool) -> None:

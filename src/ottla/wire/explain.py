@@ -28,8 +28,8 @@ def _find_in_struct(value: Any, version: int, path: str) -> str | None:
 
 
 def _find_in_field(field: Field, value: Any, version: int, path: str) -> str | None:
-    if value is None and (version in field.nullable):
-        return None
+    if value is None:
+        return None if version in field.nullable else _null(path, version)
     if not field.is_array:
         return _find_in_value(field, value, version, path)
     if not isinstance(value, tuple | list):
@@ -43,12 +43,16 @@ def _find_in_field(field: Field, value: Any, version: int, path: str) -> str | N
 
 def _find_in_value(field: Field, value: Any, version: int, path: str) -> str | None:
     if value is None:
-        return f"{path} is None, which version {version} does not allow"
+        return _null(path, version)
     if field.struct is not None:
         if not isinstance(value, field.struct):
             return f"{path} is {value!r}, not a {field.struct.__name__}"
         return _find_in_struct(value, version, path)
     return None if _fits(field.kind, value) else f"{path} is {value!r}, which is no {field.kind}"
+
+
+def _null(path: str, version: int) -> str:
+    return f"{path} is None, which version {version} does not allow"
 
 
 def _fits(kind: str, value: Any) -> bool:

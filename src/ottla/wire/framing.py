@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ottla.wire import primitives
 from ottla.wire.apis import Api, api_of
 from ottla.wire.codec import Readable, decode_from, encode_pieces
-from ottla.wire.errors import MalformedBytes
+from ottla.wire.errors import MalformedBytes, Unencodable
 
 FRAME_BYTES_MAX = 104_857_600
 """Kafka's default for `socket.request.max.bytes`."""
@@ -126,12 +126,12 @@ def decode_response(api: Api, version: int, frame: Readable) -> tuple[int, Any]:
 
 def encode_request(request: Any, api: Api, version: int, correlation_id: int, client_id: str | None) -> bytes:
     """Write a frame: size, header, body."""
-    name = None if client_id is None else client_id.encode()
-    head = _REQUEST_START.pack(api.key, version, correlation_id, -1 if name is None else len(name)) + (
-        name or b""
-    )
-    if api.request_header_version(version) == 2:
-        head += b"\0"
+    name = b"" if client_id is None else client_id.encode()
+    if len(name) > primitives.STRING_BYTES_MAX:
+        raise Unencodable(f"the client id takes {len(name)} bytes, more than {primitives.STRING_BYTES_MAX}")
+    length = -1 if client_id is None else len(name)
+    tags = b"\0" * (api.request_header_version(version) == 2)
+    head = _REQUEST_START.pack(api.key, version, correlation_id, length) + name + tags
     return b"".join(_framed(head, encode_pieces(request, version)))
 
 
