@@ -73,13 +73,18 @@ public class PartitionLogs {
     }
 
     private static String dump(JsonNode arguments) throws IOException {
+        // What it finds wrong it says on the error stream.
         PrintStream before = System.out;
+        PrintStream beforeErrors = System.err;
         ByteArrayOutputStream output = new ByteArrayOutputStream();
-        System.setOut(new PrintStream(output, true, StandardCharsets.UTF_8));
+        PrintStream printed = new PrintStream(output, true, StandardCharsets.UTF_8);
+        System.setOut(printed);
+        System.setErr(printed);
         try {
             DumpLogSegments.main(JSON.convertValue(arguments, String[].class));
         } finally {
             System.setOut(before);
+            System.setErr(beforeErrors);
         }
         return output.toString(StandardCharsets.UTF_8);
     }
