@@ -150,12 +150,18 @@ class _Loader:
             if self._needs_recovery(segment, end):
                 is_whole = self._recover(segment, kept, replay)
                 if not is_whole or not self._is_followed_by(end):
-                    for later in segments[index + 1 :]:
-                        self._remove(later)
+                    self._remove_for_good(segments[index + 1 :])
                     break
                 if end is not None:
                     self._take_snapshot(end, replay)
         return kept
+
+    def _remove_for_good(self, segments: list[Segment]) -> None:
+        """Remove segments of which nothing may come back behind what is going to be appended."""
+        for segment in segments:
+            self._remove(segment)
+        if segments:
+            self.disk.sync_directory(self.request.path)
 
     def _take_snapshot(self, offset: Offset, replay: ProducerReplay) -> None:
         """Write the producers down between two segments, so that the next recovery can start there."""
@@ -216,7 +222,9 @@ class _Loader:
         self.has_gaps = self.has_gaps or recovered.has_gaps
         is_whole = recovered.valid_bytes == segment.size
         if not is_whole:
+            # Synced, or batches behind the torn one could come back behind what is going to be appended.
             segment.file.truncate(recovered.valid_bytes)
+            segment.file.sync()
         replace_derived_files(self.disk, segment, recovered)
         log = self.log
         log.unsynced_paths = (*log.unsynced_paths, segment.file.path, *segment.derived_paths())
