@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ottla.metadata.configs.client_metrics import ClientMetricsConfig
 from ottla.metadata.configs.declare import ConfigKey, ConfigValues
-from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.configs.effective import EffectiveConfigs, group_config
 from ottla.metadata.configs.kinds import ConfigSource, UpdateMode
 from ottla.metadata.configs.layers import BrokerLayers, parse_usable
 from ottla.metadata.configs.node import NodeConfig
@@ -66,8 +66,8 @@ def describe_created_topic(
 def describe_group(
     configs: EffectiveConfigs, overrides: Mapping[str, str], wanted: Wanted
 ) -> tuple[DescribeConfigsResourceResult, ...]:
-    """Describe what holds for a group with `overrides`."""
-    values = configs.group(overrides)
+    """Describe what is set for a group, also where the broker's bounds no longer allow it."""
+    values = group_config(configs.group_defaults, overrides)
     return tuple(_describe_inherited(values, overrides, ConfigSource.GROUP, configs.layers, wanted))
 
 

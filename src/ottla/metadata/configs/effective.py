@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from ottla.metadata.configs.group import GroupConfig
 from ottla.metadata.configs.layers import NOTHING, BrokerLayers, broker_layers, node_config, parse_usable
 from ottla.metadata.configs.node import NodeConfig
+from ottla.metadata.configs.requirements import GROUP_BOUNDS
 from ottla.metadata.configs.topic import TopicConfig
 from ottla.metadata.configs.values import ConfigValue
 
@@ -38,8 +39,15 @@ class EffectiveConfigs:
         return topic_config(self.topic_defaults, overrides)
 
     def group(self, overrides: Mapping[str, str]) -> GroupConfig:
-        """Return what holds for a group with `overrides`."""
-        return group_config(self.group_defaults, overrides)
+        """Return what holds for a group with `overrides`.
+
+        The broker's bounds may have become narrower since a group's config was set: then they hold.
+        """
+        return (
+            _bounded(group_config(self.group_defaults, overrides), self.node)
+            if overrides
+            else self.group_defaults
+        )
 
 
 def topic_defaults(node: NodeConfig) -> TopicConfig:
@@ -67,5 +75,18 @@ def group_defaults(node: NodeConfig) -> GroupConfig:
 
 
 def group_config(defaults: GroupConfig, overrides: Mapping[str, str]) -> GroupConfig:
-    """Return what holds for a group with `overrides`."""
+    """Return what is set for a group with `overrides`, within the broker's bounds or not."""
     return defaults.replaced(parse_usable(GroupConfig.keys, overrides)) if overrides else defaults
+
+
+def _bounded(group: GroupConfig, node: NodeConfig) -> GroupConfig:
+    values: dict[str, ConfigValue] = {}
+    for name, lowest, highest in GROUP_BOUNDS:
+        value = group.value_of(name)
+        for bound, take in ((lowest, max), (highest, min)):
+            limit = node.value_of(bound) if bound is not None else value
+            assert isinstance(value, int), "only numbers are bounded"
+            assert isinstance(limit, int), "only numbers are bounds"
+            value = take(value, limit)
+        values[name] = value
+    return group.replaced(values)

@@ -6,7 +6,7 @@ another. They are Kafka's, so a file that Kafka's server refuses is refused here
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.group import GroupConfig
@@ -46,17 +46,39 @@ def find_topic_problems(config: TopicConfig) -> Iterator[str]:
 
 def find_group_problems(config: GroupConfig, node: NodeConfig) -> Iterator[str]:
     """Judge the configs of a group against the bounds that the broker sets."""
-    for name, value in config.items():
-        kind, _, rest = name.partition(".")
-        lowest, highest = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest.removeprefix('num.')}"
-        if lowest in NodeConfig.keys and _number(value) < _number(node.value_of(lowest)):
+    for name, lowest, highest in GROUP_BOUNDS:
+        value = _number(config.value_of(name))
+        if lowest is not None and value < _number(node.value_of(lowest)):
             yield f"{name} must be greater than or equal to {lowest}"
-        if highest in NodeConfig.keys and _number(value) > _number(node.value_of(highest)):
+        if highest is not None and value > _number(node.value_of(highest)):
             yield f"{name} must be less than or equal to {highest}"
     for kind in ("consumer", "share", "streams"):
         heartbeat, session = f"{kind}.heartbeat.interval.ms", f"{kind}.session.timeout.ms"
         if _number(config.value_of(heartbeat)) >= _number(config.value_of(session)):
             yield f"{session} must be greater than {heartbeat}"
+
+
+class GroupBound(NamedTuple):
+    """A group's config and the broker's configs that bound it."""
+
+    name: str
+    lowest: str | None
+    highest: str | None
+
+
+def _group_bounds() -> Iterator[GroupBound]:
+    for name in GroupConfig.keys:
+        kind, _, rest = name.partition(".")
+        lowest, highest = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest.removeprefix('num.')}"
+        if lowest in NodeConfig.keys or highest in NodeConfig.keys:
+            yield GroupBound(
+                name,
+                lowest if lowest in NodeConfig.keys else None,
+                highest if highest in NodeConfig.keys else None,
+            )
+
+
+GROUP_BOUNDS: Final = tuple(_group_bounds())
 
 
 def _find_identity_problems(config: NodeConfig) -> Iterator[str]:

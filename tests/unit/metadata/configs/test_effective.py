@@ -1,5 +1,6 @@
 """A topic or a group has its own values first, then the broker's."""
 
+from ottla.metadata.configs.describe import Wanted, describe_group
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.load import STARTING_VALUES
 
@@ -57,3 +58,19 @@ def test_a_group_takes_from_the_broker_what_it_does_not_set() -> None:
     assert group.consumer_session_timeout_ms == 50_000
     assert group.consumer_heartbeat_interval_ms == 6000
     assert group.share_auto_offset_reset == "latest"
+
+
+def test_a_broker_whose_bounds_became_narrower_bounds_its_groups() -> None:
+    overrides = {"consumer.session.timeout.ms": "60000", "streams.num.standby.replicas": "2"}
+    configs = EffectiveConfigs(
+        {
+            **STATIC,
+            "group.consumer.max.session.timeout.ms": "50000",
+            "group.streams.max.standby.replicas": "1",
+        }
+    )
+    group = configs.group(overrides)
+    assert group.consumer_session_timeout_ms == 50_000
+    assert group.streams_num_standby_replicas == 1
+    described = {config.name: config.value for config in describe_group(configs, overrides, Wanted())}
+    assert described["consumer.session.timeout.ms"] == "60000"
