@@ -43,7 +43,6 @@ class BrokerLogConfigs(ConfigValues):
         (),
         DistinctList(may_be_null=True),
         update=PER_BROKER,
-        inert=True,
         doc="Data directories that get no new replicas; * stands for all.",
     )
     log_cleanup_policy = listing(

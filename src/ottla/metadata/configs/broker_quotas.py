@@ -125,7 +125,6 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(0),
         update=PER_BROKER,
         unlisted=True,
-        inert=True,
         doc="Bytes a second for moving replicas between directories.",
     )
     replication_quota_window_num = integer(
