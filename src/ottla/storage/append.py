@@ -47,6 +47,8 @@ _ASSIGNED: Final = Struct(">qii")
 _CODEC_MAX: Final = 4
 _CLIENT: Final = AppendOrigin.CLIENT
 _RELATIVE_OFFSET_MAX: Final = 0x7FFFFFFF
+# A time index is at most half as large again as the offset index, and keeps room for an entry.
+_INDEX_BYTES_SPARE: Final = 36
 _new_tuple = tuple.__new__
 
 
@@ -115,7 +117,8 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
         segment.size + size_bytes > config.segment_bytes
         or max_timestamp - segment.first_timestamp_known > config.segment_ms - segment.roll_jitter_ms
         or last_delta + first_offset - segment.base_offset > _RELATIVE_OFFSET_MAX
-        or segment.offset_bytes + segment.offset_bytes > config.segment_index_bytes
+        or segment.first_timestamp_known < 0
+        or 2 * segment.offset_bytes + _INDEX_BYTES_SPARE > config.segment_index_bytes
     )
     rolls = False
     try:

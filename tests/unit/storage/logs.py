@@ -30,6 +30,8 @@ def new_disk(seed: int = 1) -> SimulatedDisk:
     disk = SimulatedDisk(seed)
     disk.now_ms = NOW_MS
     disk.make_directory(PATH)
+    for path in ("/", ROOT):
+        disk.sync_directory(path)
     return disk
 
 
