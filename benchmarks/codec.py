@@ -287,7 +287,7 @@ def _print_messages(project: str, pairs: list[tuple[Row, Row]], has_goal: bool) 
         goal = f"   at least {ENCODE_GOAL}: {verdict(faster.middle >= ENCODE_GOAL)}" if has_goal else ""
         print(
             f"write  {writing.title:40} {writing.ours_us:8.1f} {writing.theirs_us:8.1f}   "
-            f"is {faster} times faster{goal}"
+            f"is {faster} times as fast{goal}"
         )
     return all(
         reading.ratio.middle <= DECODE_GOAL and _inverse(writing.ratio).middle >= ENCODE_GOAL
@@ -302,7 +302,7 @@ def _print_records() -> bool:
         goal = RECORDS_WRITTEN_GOAL if row.name.startswith("build") else RECORDS_READ_GOAL
         is_met &= row.ours >= goal
         print(
-            f"{row.name:44} {row.ours / 1e6:6.2f} {row.theirs / 1e6:6.2f}   is {row.ratio:.2f} times faster"
+            f"{row.name:44} {row.ours / 1e6:6.2f} {row.theirs / 1e6:6.2f}   is {row.ratio:.2f} times as fast"
             f"   at least {goal / 1e6}: {verdict(row.ours >= goal)}"
         )
     return is_met
