@@ -47,13 +47,25 @@ class RandomLog:
     def write(self, directory: Path, segments: int = 5) -> None:
         """Write some segments. The last of them is the active one."""
         directory.mkdir(parents=True)
+        for name, content in self.make_segments(segments).items():
+            (directory / name).write_bytes(content)
+
+    def make_segments(self, segments: int = 5, *, ends_transactions: bool = False) -> dict[str, bytes]:
+        """Return the content of some segments by the name of their file.
+
+        With `ends_transactions` none is left open before the last segment, so that all others can be cleaned.
+        """
+        contents: dict[str, bytes] = {}
         for number in range(segments):
             base_offset = self.end_offset
             batches = [self._batch() for _ in range(self.random.randint(1, 12))]
             if number + 1 < segments and self.random.random() < 0.1:
                 batches = []
                 self.end_offset = base_offset + 1
-            (directory / f"{base_offset:020d}.log").write_bytes(b"".join(batches))
+            if ends_transactions and number + 2 >= segments:
+                batches += [self._marker(producer) for producer in self.producers if producer.is_open]
+            contents[f"{base_offset:020d}.log"] = b"".join(batches)
+        return contents
 
     def _batch(self) -> bytes:
         self.now_ms += self.random.randint(0, 50)

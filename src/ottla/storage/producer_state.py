@@ -256,6 +256,22 @@ class ProducerState:
         stable = next(iter(self._open), Offset(offset + 1))
         return CompletedTransaction(producer_id, first_offset, offset, is_abort, stable)
 
+    def note_epoch(self, producer_id: ProducerId, epoch: int, timestamp_ms: int) -> None:
+        """Take notice of a marker of which only the epoch is left.
+
+        Deviation: Kafka keeps such batches in the log, so that an older instance of the producer stays
+        fenced, but passes over them when it reads the log again.
+        """
+        producer = self.producers.get(producer_id)
+        if producer is None:
+            producer = self.producers[producer_id] = Producer(epoch)
+        elif producer.has_open_transaction:
+            return
+        if epoch != producer.epoch:
+            producer.epoch = epoch
+            producer.batches.clear()
+        producer.timestamp_ms = timestamp_ms
+
     def note_high_watermark(self, high_watermark: Offset) -> None:
         """Let go of the ended transactions whose marker every replica has."""
         if self._unreplicated:

@@ -30,12 +30,13 @@ def _replay_marker(
 ) -> CompletedTransaction | None:
     try:
         record = find_control_record(BatchView(view))
-        # Compaction leaves an empty batch of a marker that nobody needs any more.
-        marker = None if record is None else decode_end_txn_marker(record)
+        if record is None:
+            # What compaction leaves of the last marker of a producer that has no data left.
+            state.note_epoch(ProducerId(header.producer_id), header.producer_epoch, header.max_timestamp)
+            return None
+        marker = decode_end_txn_marker(record)
     except RecordsError:
         # A control batch of another kind, or of a later version: it ends no transaction.
-        marker = None
-    if marker is None:
         return None
     return state.note_marker(
         ProducerId(header.producer_id),
