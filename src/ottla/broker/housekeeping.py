@@ -128,7 +128,8 @@ class Housekeeping:
     def _delete_old_steps(self) -> Iterator[None]:
         for partition in self._broker.partitions:
             try:
-                deletions = partition.log.delete_old_segments(self._broker.clock.now_ms())
+                directory = self._broker.directories.directory_of(partition.log)
+                deletions = directory.delete_old_segments(partition.log, self._broker.clock.now_ms())
             except LogDirectoryOffline:
                 continue
             if deletions:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from ottla.model.ids import NodeId, Offset, TopicPartition
 from ottla.model.uuid import Uuid
-from ottla.storage import clean_shutdown, flush, meta_properties, partition_metadata
+from ottla.storage import clean_shutdown, flush, meta_properties, partition_metadata, retention
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import Deletion, not_found_is_fine
 from ottla.storage.directory_checkpoints import CheckpointKind, CheckpointWrite, DirectoryCheckpoints
@@ -226,6 +226,12 @@ class LogDirectory:
         """Empty a log, after its recovery point was lowered where a crash would look for it."""
         self._lower_recovery_points([(log, Offset(0))])
         return log.truncate_fully_and_start_at(offset, now_ms)
+
+    def delete_old_segments(self, log: Log, now_ms: int) -> list[Deletion]:
+        """Take out the segments that a log's settings do not keep. Returns the files to remove later."""
+        return retention.delete_old_segments(
+            log, now_ms, keep_log_start=lambda: self.checkpoint_now(CheckpointKind.LOG_START)
+        )
 
     def _lower_recovery_points(self, offsets: Iterable[tuple[Log, Offset]]) -> None:
         is_lowered = False

@@ -84,6 +84,7 @@ class _Loader:
         self.files = settle_leftovers(self.disk, request.path)
         self._remove_orphans()
         segments = [self._segment_of_files(base_offset) for base_offset in sorted(self.files[FileKind.LOG])]
+        segments = self._without_deleted(segments)
         log.leader_epochs = LeaderEpochs(self._read_epochs())
         if not request.is_clean:
             # Above the recovery point they may be of a history that was truncated. The batches tell.
@@ -105,6 +106,14 @@ class _Loader:
 
     def _path_of(self, offset: Offset, kind: FileKind) -> str:
         return f"{self.request.path}/{segment_file_name(offset, kind)}"
+
+    def _without_deleted(self, segments: list[Segment]) -> list[Segment]:
+        """Remove the segments below the log start. Of several that were deleted, some may have come back."""
+        after = [segment for segment in segments if segment.base_offset > self.request.log_start_offset]
+        kept = segments[max(0, len(segments) - len(after) - 1) :]
+        for segment in segments[: len(segments) - len(kept)]:
+            self._remove(segment)
+        return kept
 
     def _remove_orphans(self) -> None:
         """Remove index files without a log file."""
@@ -149,6 +158,9 @@ class _Loader:
             kept.append(segment)
             if self._needs_recovery(segment, end):
                 is_whole = self._recover(segment, kept, replay)
+                if self.request.is_clean or (end is not None and end <= self.request.recovery_point):
+                    # Nothing below the recovery point is looked at again, so this has to last.
+                    self._sync_derived(segment)
                 if not is_whole or not self._is_followed_by(end):
                     self._remove_for_good(segments[index + 1 :])
                     break
@@ -162,6 +174,11 @@ class _Loader:
             self._remove(segment)
         if segments:
             self.disk.sync_directory(self.request.path)
+
+    def _sync_derived(self, segment: Segment) -> None:
+        for path in segment.derived_paths():
+            self.disk.open(path).sync()
+        self.disk.sync_directory(self.request.path)
 
     def _take_snapshot(self, offset: Offset, replay: ProducerReplay) -> None:
         """Write the producers down between two segments, so that the next recovery can start there."""

@@ -133,7 +133,10 @@ class Log:
         return retention.increment_log_start_offset(self, offset)
 
     def delete_old_segments(self, now_ms: int) -> list[Deletion]:
-        """Take out the segments that the settings do not keep. Returns the files to remove later."""
+        """Take out the segments that the settings do not keep. Returns the files to remove later.
+
+        Use `LogDirectory.delete_old_segments`, which also keeps that safe.
+        """
         return retention.delete_old_segments(self, now_ms)
 
     def start_flush(self) -> FlushTicket | None:

@@ -3,6 +3,9 @@
 Only whole segments go, oldest first, up to the first that stays, and only what every replica has. Kafka's
 rules: a segment's age is counted from its largest timestamp, and from its file's time if it has none; the
 active segment may go too, a new one is started for it.
+
+When several segments go at once, a power cut may bring some of them back and not others, and recovery would
+take the gap for the end of the log. So the log start is made durable first, and a start drops what is below.
 """
 
 from collections.abc import Callable
@@ -36,37 +39,55 @@ def increment_log_start_offset(log: "Log", offset: Offset) -> bool:
     return True
 
 
-def delete_old_segments(log: "Log", now_ms: int) -> list[Deletion]:
-    """Take the segments out of the log that its settings do not keep. Returns the files to be removed."""
+def delete_old_segments(
+    log: "Log", now_ms: int, keep_log_start: Callable[[], None] | None = None
+) -> list[Deletion]:
+    """Take the segments out of the log that its settings do not keep. Returns the files to be removed.
+
+    `keep_log_start` makes the log start durable, where nobody else does.
+    """
     log.volume.check()
     try:
-        deletions = _delete_oldest(log, _ends_before_log_start(log), now_ms)
-        config = log.config
-        if config.is_deleted:
-            if config.retention_bytes >= 0:
-                deletions += _delete_oldest(log, _exceeds_size(log, config.retention_bytes), now_ms)
-            if config.retention_ms >= 0:
-                deletions += _delete_oldest(log, _is_older_than(now_ms - config.retention_ms), now_ms)
+        going = _find_going(log, now_ms)
+        return _delete(log, going, now_ms, keep_log_start) if going else []
     except DiskError as error:
         raise log.volume.fail(error) from error
-    return deletions
 
 
 _Rule = Callable[[Segment], bool]
+
+
+def _find_going(log: "Log", now_ms: int) -> list[Segment]:
+    """Return the segments that go, oldest first. Each rule goes on where the one before it stopped."""
+    config = log.config
+    going: list[Segment] = []
+    _add_oldest(going, log, _ends_before_log_start(log))
+    if config.is_deleted and config.retention_bytes >= 0:
+        left_bytes = log.size_bytes - sum([segment.size for segment in going])
+        _add_oldest(going, log, _exceeds_size(left_bytes - config.retention_bytes))
+    if config.is_deleted and config.retention_ms >= 0:
+        _add_oldest(going, log, _is_older_than(now_ms - config.retention_ms))
+    return going
+
+
+def _add_oldest(going: list[Segment], log: "Log", may_go: _Rule) -> None:
+    for segment in log.segments[len(going) :]:
+        is_empty_active = segment is log.active_segment and segment.size == 0
+        if is_empty_active or log.end_of(segment) > log.high_watermark or not may_go(segment):
+            return
+        going.append(segment)
 
 
 def _ends_before_log_start(log: "Log") -> _Rule:
     return lambda segment: segment is not log.active_segment and log.end_of(segment) <= log.log_start_offset
 
 
-def _exceeds_size(log: "Log", retention_bytes: int) -> _Rule:
-    surplus = log.size_bytes - retention_bytes
-
+def _exceeds_size(surplus_bytes: int) -> _Rule:
     def may_go(segment: Segment) -> bool:
-        nonlocal surplus
-        if surplus < segment.size:
+        nonlocal surplus_bytes
+        if surplus_bytes < segment.size:
             return False
-        surplus -= segment.size
+        surplus_bytes -= segment.size
         return True
 
     return may_go
@@ -76,23 +97,16 @@ def _is_older_than(time_ms: int) -> _Rule:
     return lambda segment: segment.largest_timestamp_ms < time_ms
 
 
-def _delete_oldest(log: "Log", may_go: _Rule, now_ms: int) -> list[Deletion]:
-    going: list[Segment] = []
-    for segment in log.segments:
-        is_active = segment is log.active_segment
-        if is_active and segment.size == 0:
-            break
-        if log.end_of(segment) > log.high_watermark or not may_go(segment):
-            break
-        going.append(segment)
-    if not going:
-        return []
+def _delete(
+    log: "Log", going: list[Segment], now_ms: int, keep_log_start: Callable[[], None] | None
+) -> list[Deletion]:
     if len(going) == len(log.segments):
         roll(log, log.log_end_offset, now_ms)
-    log.segments = log.segments[len(going) :]
-    log.end_position = (Offset(-1), None, 0)
-    deletions = take_out(log, going)
-    first = log.segments[0].base_offset
+    first = log.segments[len(going)].base_offset
     if first > log.log_start_offset:
         increment_log_start_offset(log, first)
-    return deletions
+    if len(going) > 1 and keep_log_start is not None:
+        keep_log_start()
+    log.segments = log.segments[len(going) :]
+    log.end_position = (Offset(-1), None, 0)
+    return take_out(log, going)

@@ -61,7 +61,8 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
         active.truncate_to(offset)
         active.file.sync()
         # If the next batch starts a new segment, no flush would look at this one again.
-        log.unsynced_paths = (*log.unsynced_paths, *active.derived_paths())
+        for path in active.derived_paths():
+            log.volume.disk.open(path).sync()
         _set_end(log, offset)
         log.log_start_offset = min(log.log_start_offset, offset)
         log.producer_state = rebuild_producer_state(log, now_ms)
