@@ -10,6 +10,9 @@ The annotation says the type, `wire` says which versions carry the field. `@stru
 message; it follows the versions of the message around it. Nothing is compiled here: `codec` does that for a
 message and a version when they are first used.
 
+Messages are named as in Kafka, and fields as in Kafka's schemas but in snake case. A field must not be called
+`count` or `index`: tuples have methods of that name.
+
 A declared class becomes a subclass of `tuple` with named fields and a keyword-only constructor. Measured for
 seven fields: 0.16 us to make one, against 0.23 us for a dataclass with slots and 1.26 us for a frozen one;
 and a declaration costs 10 us at import instead of 500. Messages never change: `replace` makes a copy.
@@ -148,6 +151,7 @@ def replace(instance: T, **changes: Any) -> T:
 
 def _tuple_class(cls: type[T], spec: MessageSpec | None) -> type[T]:
     fields = {name: getattr(cls, name) for name in cls.__annotations__}
+    assert fields.keys().isdisjoint(("count", "index")), f"{cls.__name__} would hide a method of tuples"
     namespace: dict[str, Any] = {
         "__slots__": (),
         "__doc__": cls.__doc__,
