@@ -353,7 +353,8 @@ def test_silent_producers_are_not_taken_from_a_snapshot() -> None:
 def test_records_below_the_checkpointed_start_are_not_there() -> None:
     log = log_of(8)
     again = open_log(disk_of(log), SMALL, log_start_offset=4)
-    assert (again.log_start_offset, again.segments[0].base_offset) == (4, 0)
+    # The segment at 0 lies below it as a whole. Had the files of several gone, some could have come back.
+    assert (again.log_start_offset, again.segments[0].base_offset) == (4, 3)
     assert offsets_of(again)[0] == (4, 4)
     assert again.high_watermark == 4
 
