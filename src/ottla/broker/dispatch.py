@@ -161,10 +161,10 @@ class Session:
                 position += client_id_size
                 if position > len(frame):
                     raise MalformedBytes(f"a client id of {client_id_size} bytes is cut short")
-                client_id = frame[10:position]
+                client_id = frame[10:position].tobytes()
                 if client_id != self._client_id_bytes:
                     context.client_id = str(client_id, "utf-8")
-                    self._client_id_bytes = bytes(client_id)
+                    self._client_id_bytes = client_id
             else:
                 context.client_id = self._client_id_bytes = None
             if route.is_flexible:

@@ -65,7 +65,7 @@ def read_partitions(
     for key, ask in asked:
         partition = by_key.get(key)
         if partition is None:
-            answers.append((key, refused(ask, partitions.why_missing(*key))))
+            answers.append((key, refused(ask, partitions.why_missing(*key), aborted=())))
             is_urgent = True
             continue
         found.append(partition)
@@ -79,13 +79,13 @@ def read_partitions(
     return FetchResult(answers, found, size_bytes, is_urgent)
 
 
-def refused(ask: FetchPartition, error_code: ErrorCode) -> PartitionData:
+def refused(ask: FetchPartition, error_code: ErrorCode, aborted: tuple[()] | None = None) -> PartitionData:
     """Return the answer for a partition that cannot be read."""
     return PartitionData(
         partition_index=ask.partition,
         error_code=error_code,
         high_watermark=-1,
-        aborted_transactions=None,
+        aborted_transactions=aborted,
         records=_EMPTY,
     )
 

@@ -13,9 +13,11 @@ from typing import Final, NamedTuple
 from ottla.broker.commits import Commits
 from ottla.broker.context import RequestContext
 from ottla.broker.deletions import Deletions
+from ottla.broker.directory_reports import DirectoryReports
 from ottla.broker.dispatch import Routes, Session
 from ottla.broker.endpoints import Endpoints
 from ottla.broker.fetch_session import FetchSessions
+from ottla.broker.log_moves import LogMoves
 from ottla.broker.metadata_answers import MetadataAnswers
 from ottla.broker.parked_fetches import ParkedFetches
 from ottla.broker.partition import Partition
@@ -99,6 +101,8 @@ class Broker:
         self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds()
+        self.log_moves = LogMoves(self, loop)
+        self.directory_reports = DirectoryReports(self, loop)
         self.routes = Routes()
         self.kraft_version = 0
         self.broker_epoch = -1
@@ -177,6 +181,15 @@ class Broker:
     def new_id(self) -> Uuid:
         """Return a random id."""
         return random_id(self.random)
+
+    def directory_changed(self, partition: Partition) -> None:
+        """Tell the controller in which directory a replica lies."""
+        self.directory_reports.add(partition)
+
+    def partition_is_gone(self, partition: Partition) -> None:
+        """Let go of everything that follows a partition."""
+        self.log_moves.cancel(partition)
+        self.parked_fetches.changed(partition)
 
     def write_checkpoint(self, directory: LogDirectory, write: CheckpointWrite) -> None:
         """Have a thread write a checkpoint, and put it in its place."""

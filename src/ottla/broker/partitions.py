@@ -12,6 +12,7 @@ from ottla.broker.log_configs import log_config
 from ottla.broker.partition import Partition, PartitionWatcher
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.directory_ids import MIGRATING
 from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage, ResourceType
 from ottla.metadata.topics import PartitionChange, Topic
 from ottla.model.ids import TopicPartition
@@ -40,6 +41,12 @@ class LogEvents(PartitionWatcher, Protocol):
 
     def new_id(self) -> Uuid:
         """Return a random id."""
+
+    def partition_is_gone(self, partition: Partition) -> None:
+        """This node has no replica of it any more."""
+
+    def directory_changed(self, partition: Partition) -> None:
+        """A replica lies in another directory than the metadata says."""
 
 
 class Partitions:
@@ -134,6 +141,8 @@ class Partitions:
             self.by_key[change.topic, change.partition] = partition
             self.by_key[change.topic_id, change.partition] = partition
             self._configure_partition(partition, config, image, record)
+            if self._lies_elsewhere(log, record):
+                self._events.directory_changed(partition)
         partition.follow(record, self._node_id)
         if partition.parked:
             self._events.changed(partition)
@@ -150,6 +159,11 @@ class Partitions:
         directory = self._directories.choose()
         return directory.create_log(key, change.topic_id, config, self._clock.now_ms())
 
+    def _lies_elsewhere(self, log: Log, record: PartitionRecord) -> bool:
+        """Say whether the metadata names another directory than the one a log lies in, or none."""
+        named = dict(zip(record.replicas, record.directories, strict=False)).get(self._node_id)
+        return named not in (None, MIGRATING, self._directories.directory_of(log).meta.directory_id)
+
     def _remove(self, change: PartitionChange) -> None:
         partition = self.by_key.pop((change.topic_id, change.partition), None)
         if partition is None:
@@ -158,7 +172,7 @@ class Partitions:
         if self.by_key.get((change.topic, change.partition)) is partition:
             del self.by_key[change.topic, change.partition]
         self._set_aside(partition.log, DirectoryState.DELETE)
-        self._events.changed(partition)
+        self._events.partition_is_gone(partition)
 
     def _set_aside(self, log: Log, state: DirectoryState) -> None:
         try:

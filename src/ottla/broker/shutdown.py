@@ -26,6 +26,7 @@ async def stop_node(node: Node) -> None:
     """Stop a node cleanly."""
     broker = node.broker
     node.housekeeping.stop()
+    broker.log_moves.stop()
     broker.listeners.stop_accepting()
     broker.parked_fetches.give_up_all()
     await _leave_cluster(node)

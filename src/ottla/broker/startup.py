@@ -113,6 +113,7 @@ def _start(configs: EffectiveConfigs, options: NodeOptions, loop: AbstractEventL
         directories.release()
         raise
     standalone.voter.request_sync = lambda: _sync(broker, standalone)
+    broker.log_moves.resume()
     broker.listeners.start()
     return Node(broker, standalone, loop, bound)
 

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions: topics with all that is known of their partitions, page by page (KIP-966).
 
 Topics come in the order of their names. A page ends after so many partitions, and its cursor says where the
-next one begins. A topic that vanished between two pages is passed over.
+next one begins.
 """
 
 from typing import Final
@@ -37,7 +37,7 @@ def describe_topic_partitions(
     cursor = ask.cursor
     if cursor is not None:
         if cursor.partition_index < 0 or (ask.topics and cursor.topic_name not in names):
-            return _refused_cursor(cursor)
+            return _refused_cursor(ask, cursor)
         names = [name for name in names if name >= cursor.topic_name]
     left = max(1, min(ask.response_partition_limit, broker.config.max_request_partition_size_limit))
     living = frozenset(node.node_id for node in broker.endpoints.living(context))
@@ -49,8 +49,7 @@ def describe_topic_partitions(
             )
         topic = topics.find(name)
         if topic is None:
-            if cursor is None or name != cursor.topic_name:
-                described.append(_unknown(name))
+            described.append(_unknown(name))
             continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         page = range(first, min(first + left, len(topic.partitions)))
@@ -97,11 +96,17 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
         name=name,
         topic_id=ZERO_UUID,
         partitions=(),
+        topic_authorized_operations=ALL_ON_TOPIC,
     )
 
 
-def _refused_cursor(cursor: Cursor) -> DescribeTopicPartitionsResponse:
-    refused = DescribeTopicPartitionsResponseTopic(
-        error_code=ErrorCode.INVALID_REQUEST, name=cursor.topic_name, topic_id=ZERO_UUID, partitions=()
+def _refused_cursor(ask: DescribeTopicPartitionsRequest, cursor: Cursor) -> DescribeTopicPartitionsResponse:
+    names = [topic.name for topic in ask.topics] or [cursor.topic_name]
+    return DescribeTopicPartitionsResponse(
+        topics=tuple(
+            DescribeTopicPartitionsResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST, name=name, topic_id=ZERO_UUID, partitions=()
+            )
+            for name in names
+        )
     )
-    return DescribeTopicPartitionsResponse(topics=(refused,))

@@ -16,7 +16,7 @@ def init_producer_id(
     ask: InitProducerIdRequest, context: RequestContext
 ) -> InitProducerIdResponse | Deferred[InitProducerIdResponse]:
     """Give the producer an id, with epoch 0."""
-    if ask.transactional_id == "":
+    if ask.transactional_id == "" or (ask.producer_id < 0) != (ask.producer_epoch < 0):
         return _refused(ErrorCode.INVALID_REQUEST)
     if ask.transactional_id is not None:
         # Nobody coordinates transactions here yet.

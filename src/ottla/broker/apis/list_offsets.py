@@ -56,13 +56,14 @@ def list_offsets(ask: ListOffsetsRequest, context: RequestContext) -> ListOffset
     repeated = _repeated_partitions(ask)
     topics = []
     for topic in ask.topics:
-        answers = []
+        answers: dict[int, ListOffsetsPartitionResponse] = {}
         for partition in topic.partitions:
             if (topic.name, partition.partition_index) in repeated:
-                answers.append(_refused(partition, ErrorCode.INVALID_REQUEST))
+                answer = _refused(partition, ErrorCode.INVALID_REQUEST)
             else:
-                answers.append(_look_up(topic.name, partition, context, limit))
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)))
+                answer = _look_up(topic.name, partition, context, limit)
+            answers[partition.partition_index] = answer
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers.values())))
     return ListOffsetsResponse(topics=tuple(topics))
 
 

@@ -38,12 +38,28 @@ def metadata(
     known = answers.find(ask, context)
     if known is not None:
         return known
+    if context.version < _IDS_IN_REQUEST_FROM and _asks_by_id(ask):
+        return _refuse(ask)
     missing = _missing_topics(ask, context)
     if not missing:
         return answers.keep(ask, context, _respond(ask, context))
     if not ask.allow_auto_topic_creation or not context.broker.config.auto_create_topics_enable:
         return _respond(ask, context)
     return create_missing_topics(missing, context).then(lambda _: _respond(ask, context))
+
+
+def _asks_by_id(ask: MetadataRequest) -> bool:
+    return any(topic.topic_id != ZERO_UUID or topic.name is None for topic in ask.topics or ())
+
+
+def _refuse(ask: MetadataRequest) -> MetadataResponse:
+    """Answer a request that asks by id in a version which cannot."""
+    return MetadataResponse(
+        brokers=(),
+        topics=tuple(
+            _unknown(topic, ErrorCode.INVALID_REQUEST, topic.name or "") for topic in ask.topics or ()
+        ),
+    )
 
 
 def _missing_topics(ask: MetadataRequest, context: RequestContext) -> list[str]:
@@ -83,22 +99,18 @@ def _describe_topics(
         return [describe_topic(topic, living, operations) for topic in image.topics]
     found: dict[str | bytes, MetadataResponseTopic] = {}
     for asked in ask.topics:
-        answer = _describe_asked(asked, context, image, living, operations)
+        answer = _describe_asked(asked, image, living, operations)
         found[asked.name or asked.topic_id] = answer
     return list(found.values())
 
 
 def _describe_asked(
     asked: MetadataRequestTopic,
-    context: RequestContext,
     image: MetadataImage,
     living: frozenset[int],
     operations: int,
 ) -> MetadataResponseTopic:
-    by_id = asked.topic_id != ZERO_UUID
-    if (by_id or asked.name is None) and context.version < _IDS_IN_REQUEST_FROM:
-        return _unknown(asked, ErrorCode.INVALID_REQUEST, asked.name or "")
-    if by_id:
+    if asked.topic_id != ZERO_UUID:
         topic = image.topics.find_by_id(asked.topic_id)
         return (
             _unknown(asked, ErrorCode.UNKNOWN_TOPIC_ID, None)

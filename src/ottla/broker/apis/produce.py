@@ -39,6 +39,12 @@ _LEADER_HINTS_FROM: Final = 10
 _ZSTD_FROM: Final = 7
 _ATTRIBUTES_BYTE: Final = 22
 _NOTHING: Final = memoryview(b"")
+_NOT_EVEN_OPENED: Final = (
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+)
+"""Errors for which Kafka does not tell the log start, as it does for all others of a batch."""
 
 
 @handles(ProduceRequest)
@@ -158,7 +164,7 @@ def _refused_batch(
         partition_index=data.partition_index,
         error_code=error.error_code,
         base_offset=-1,
-        log_start_offset=partition.log.log_start_offset if error.record_errors else -1,
+        log_start_offset=-1 if error.error_code in _NOT_EVEN_OPENED else partition.log.log_start_offset,
         record_errors=tuple(
             BatchIndexAndErrorMessage(
                 batch_index=record.batch_index, batch_index_error_message=record.message

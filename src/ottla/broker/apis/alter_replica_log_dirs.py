@@ -1,0 +1,57 @@
+"""AlterReplicaLogDirs: move replicas between the log directories of this node.
+
+The answer says whether a move has begun; the copying goes on afterwards.
+"""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import handles
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+
+@handles(AlterReplicaLogDirsRequest)
+def alter_replica_log_dirs(
+    ask: AlterReplicaLogDirsRequest, context: RequestContext
+) -> AlterReplicaLogDirsResponse:
+    """Answer every partition on its own."""
+    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for directory in ask.dirs:
+        for topic in directory.topics:
+            for number in topic.partitions:
+                results.setdefault(topic.name, []).append(
+                    AlterReplicaLogDirPartitionResult(
+                        partition_index=number,
+                        error_code=_move(directory.path, topic.name, number, context),
+                    )
+                )
+    return AlterReplicaLogDirsResponse(
+        results=tuple(
+            AlterReplicaLogDirTopicResult(topic_name=name, partitions=tuple(partitions))
+            for name, partitions in results.items()
+        )
+    )
+
+
+def _move(path: str, topic: str, number: int, context: RequestContext) -> ErrorCode:
+    broker = context.broker
+    if path in broker.directories.offline_paths:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    target = next((one for one in broker.directories.online if one.path == path), None)
+    if target is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    partition = broker.partitions.find(topic, number)
+    if partition is None:
+        missing = broker.partitions.why_missing(topic, number)
+        # This is what Kafka calls it here, for the sake of older clients.
+        return ErrorCode.REPLICA_NOT_AVAILABLE if missing is ErrorCode.NOT_LEADER_OR_FOLLOWER else missing
+    try:
+        broker.log_moves.begin(partition, target)
+    except LogDirectoryOffline:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.NONE
