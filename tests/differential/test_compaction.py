@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.differential.random_log import RandomLog
+from tests.differential.random_log import START_MS, RandomLog
 from tests.java.partition_logs import PartitionLogs, Round
 
 from ottla.model.ids import Offset, TopicPartition
 from ottla.records.attributes import Codec
 from ottla.records.batch import BatchHeader, BatchView, iter_batches
+from ottla.records.builder import build_batch
+from ottla.records.codec import Record
 from ottla.records.compression import decompress
 from ottla.runtime.disk import RealDisk
 from ottla.storage.compaction.candidates import find_candidate
@@ -178,3 +180,22 @@ def test_keeping_five_batches_of_a_producer_adds_nothing_but_empty_batches(tmp_p
     added = [batch for batch in with_five if batch not in with_one]
     assert [batch for batch in with_five if batch not in added] == with_one
     assert all(header.count == 0 and header.producer_id >= 0 for header, _ in added)
+
+
+def test_a_segment_that_reaches_too_far_is_split_as_kafka_splits_it(
+    kafka: PartitionLogs, tmp_path: Path
+) -> None:
+    theirs, ours = tmp_path / "theirs" / "orders-0", tmp_path / "ours" / "orders-0"
+    theirs.mkdir(parents=True)
+    offsets = [0, 1, 2**31 - 1, 2**31, 2**31 + 5, 2**33]
+    batches = [build_batch([Record(at, START_MS + at, b"k", b"v")], base_offset=at) for at in offsets]
+    (theirs / f"{0:020d}.log").write_bytes(b"".join(batches))
+    shutil.copytree(theirs, ours)
+    told = kafka.open(theirs, now_ms=START_MS, config=KAFKA_CONFIG)
+    our_log = OurLog(ours, START_MS)
+    log = our_log.open(is_clean=False)
+    assert [[segment.base_offset, segment.size] for segment in log.segments] == told["segments"]
+    assert log.log_end_offset == told["log_end_offset"]
+    our_log.close()
+    suffixes = (".log", ".index", ".timeindex")
+    assert files_in(ours, *suffixes) == files_in(theirs, *suffixes)
