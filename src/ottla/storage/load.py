@@ -169,11 +169,14 @@ class _Loader:
         return kept
 
     def _remove_for_good(self, segments: list[Segment]) -> None:
-        """Remove segments of which nothing may come back behind what is going to be appended."""
-        for segment in segments:
+        """Remove segments of which nothing may come back behind what is going to be appended.
+
+        Where gaps are nothing special they go one by one, the last first.
+        """
+        for segment in reversed(segments):
             self._remove(segment)
-        if segments:
-            self.disk.sync_directory(self.request.path)
+            if self.has_gaps or segment is segments[0]:
+                self.disk.sync_directory(self.request.path)
 
     def _sync_derived(self, segment: Segment) -> None:
         for path in segment.derived_paths():

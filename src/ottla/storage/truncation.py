@@ -54,9 +54,7 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
         return truncate_fully_and_start_at(log, offset, now_ms)
     offset = find_cut(log, offset)
     try:
-        kept = [segment for segment in log.segments if segment.base_offset <= offset]
-        deletions = take_out(log, log.segments[len(kept) :])
-        log.segments = kept
+        deletions = _take_out_above(log, offset)
         active = log.active_segment
         active.truncate_to(offset)
         active.file.sync()
@@ -70,6 +68,20 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
         log.update_high_watermark(log.high_watermark)
     except DiskError as error:
         raise log.volume.fail(error) from error
+    return deletions
+
+
+def _take_out_above(log: "Log", offset: Offset) -> list[Deletion]:
+    """Take out the segments above a cut, for good: none may come back behind a gap.
+
+    In a compacted log a gap is nothing special, so there they go one by one, the last first.
+    """
+    disk = log.volume.disk
+    deletions: list[Deletion] = []
+    while log.active_segment.base_offset > offset:
+        deletions += take_out(log, [log.segments.pop()])
+        if log.config.is_compacted or log.active_segment.base_offset <= offset:
+            disk.sync_directory(log.path)
     return deletions
 
 
