@@ -1,10 +1,10 @@
 """What the group coordinator asks of whoever drives it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ottla.coordination.group.journal import Journal
-from ottla.coordination.group.settings import GroupSettings
+from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
 from ottla.coordination.runtime.decision import Decision
 from ottla.coordination.runtime.timers import Timers
 from ottla.model.uuid import Uuid
@@ -30,6 +30,12 @@ class Topics(Protocol):
     def names(self) -> tuple[str, ...]:
         """Return the names of all topics."""
 
+    def racks(self, topic_id: Uuid) -> Sequence[Sequence[str]]:
+        """Return, for each partition of a topic, the racks of its replicas' brokers, as far as they have one."""
+
+    def version(self) -> int:
+        """Return the offset of the metadata log up to which this is told."""
+
 
 class Environment(Protocol):
     """One for each shard."""
@@ -38,6 +44,9 @@ class Environment(Protocol):
     timers: Timers
     topics: Topics
     journal: Journal
+
+    def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
+        """Return the times of a consumer group: its own where it has set them, else the node's."""
 
     def new_member_suffix(self) -> str:
         """Return a random id, for a new member."""

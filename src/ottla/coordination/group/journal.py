@@ -1,7 +1,8 @@
 """The recent past of each group: what a diagnosis needs to answer "why was it processed twice".
 
-Kept in memory, bounded for each group and for the number of groups. Adding an entry makes one tuple and
-appends it: nothing is formatted before somebody reads.
+Kept in memory and bounded: so many entries for each group, and so many items for all groups together, where
+a commit counts one for each of its partitions. The group that was quiet for longest is forgotten first.
+Adding an entry makes one tuple and appends it: nothing is formatted before somebody reads.
 """
 
 from collections import OrderedDict, deque
@@ -32,15 +33,16 @@ class Entry(NamedTuple):
     member_id: str
     generation: int
     detail: Any
-    """A reason, a member's assignment, or the offsets: whatever the event is about, as it was at hand."""
+    """A reason, members, assignments, or (partition, offset) pairs: whatever the event is about."""
 
 
 class Journal:
     """The last entries of the groups that were active last."""
 
-    def __init__(self, entries_max: int = 256, groups_max: int = 10_000) -> None:
+    def __init__(self, entries_max: int = 256, items_max: int = 500_000) -> None:
         self._entries_max = entries_max
-        self._groups_max = groups_max
+        self._items_max = items_max
+        self._items = 0
         self._groups: OrderedDict[str, deque[Entry]] = OrderedDict()
 
     def add(
@@ -55,11 +57,21 @@ class Journal:
         """Note that something happened."""
         entries = self._groups.get(group_id)
         if entries is None:
-            entries = self._groups[group_id] = deque(maxlen=self._entries_max)
-            if len(self._groups) > self._groups_max:
-                self._groups.popitem(last=False)
+            entries = self._groups[group_id] = deque()
+        else:
+            self._groups.move_to_end(group_id)
         entries.append(Entry(at_ms, event, member_id, generation, detail))
+        self._items += _items_of(detail)
+        if len(entries) > self._entries_max:
+            self._items -= _items_of(entries.popleft().detail)
+        while self._items > self._items_max and len(self._groups) > 1:
+            _, forgotten = self._groups.popitem(last=False)
+            self._items -= sum(_items_of(entry.detail) for entry in forgotten)
 
     def of(self, group_id: str) -> list[Entry]:
         """Return what is still known of a group, oldest first."""
         return list(self._groups.get(group_id, ()))
+
+
+def _items_of(detail: Any) -> int:
+    return 1 + len(detail) if type(detail) is tuple else 1

@@ -4,6 +4,7 @@ from enum import Enum
 from typing import Protocol
 
 from ottla.coordination.group.offsets.ledger import CommittedOffset
+from ottla.wire.coordinator_records.framing import CoordinatorRecord
 
 
 class GroupKind(Enum):
@@ -42,6 +43,10 @@ class Group(Protocol):
         """The state, by the name that clients see."""
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the group has no members."""
+
+    @property
     def protocol_type_name(self) -> str:
         """The protocol type, by the name that ListGroups shows."""
 
@@ -65,3 +70,6 @@ class Group(Protocol):
 
     def expiry_base_ms(self, committed: CommittedOffset) -> int | None:
         """Return from when on an offset ages, or None while it does not."""
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """Return the records that take the group away, without its offsets."""

@@ -1,6 +1,8 @@
 """The state of one shard: its groups of all kinds and their offsets, folded from its records."""
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
 
 from ottla.coordination.group.classic.group import ClassicGroup, group_of_record
 from ottla.coordination.group.classic.join import Joins
@@ -8,11 +10,16 @@ from ottla.coordination.group.classic.membership import Memberships
 from ottla.coordination.group.classic.rebalance import Rebalances
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.kinds import Group
+from ottla.coordination.group.offsets.expiry import decide_expiry
 from ottla.coordination.group.offsets.ledger import OffsetLedger
-from ottla.coordination.runtime.decision import ProducerIdentity
+from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.wire.coordinator_records.classic_group import GroupMetadataKey
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.coordinator_records.offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
+from ottla.wire.error_code import ErrorCode
+
+GROUPS_EXPIRED_AT_ONCE: Final = 200
+"""A shard with many groups goes through them in pieces, so that requests are served in between."""
 
 
 class GroupShard:
@@ -31,40 +38,27 @@ class GroupShard:
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
-    def classic_or_new(self, group_id: str) -> ClassicGroup:
-        """Return a classic group, making it if there is none of any kind."""
-        group = self.groups.get(group_id)
-        if group is None:
-            group = self.groups[group_id] = ClassicGroup(group_id)
-        assert isinstance(group, ClassicGroup), "the caller has looked at the kind"
-        return group
+    # Replaying
 
     def replay(self, record: CoordinatorRecord, producer: ProducerIdentity | None) -> None:
-        """Apply a record."""
+        """Apply a record. Records of kinds of groups that are not known here are skipped."""
         key, value = record.key, record.value
         if isinstance(key, OffsetCommitKey):
             self._replay_offset(key, value, producer)
+        elif isinstance(key, GroupMetadataKey):
+            self._replay_classic_group(key, value)
         elif isinstance(key, LegacyOffsetCommitKey):
             self._replay_legacy_offset(key, value, producer)
-        elif isinstance(key, GroupMetadataKey):
-            if value is None:
-                self.groups.pop(key.group, None)
-            else:
-                self.groups[key.group] = group_of_record(key.group, value)
 
     def replay_marker(self, producer: ProducerIdentity, committed: bool) -> None:
         """End a transaction that committed offsets here."""
         self.offsets.replay_marker(producer, committed)
 
-    def activate(self, now_ms: int) -> None:
-        """Give every member that was loaded its session anew."""
-        for group in self.groups.values():
-            if isinstance(group, ClassicGroup):
-                for member in group.members.values():
-                    self.rebalances.expect_heartbeat(group, member, now_ms)
-
-    def deactivate(self) -> None:
-        """Tell whoever waits that this node is not their coordinator any more."""
+    def _replay_classic_group(self, key: GroupMetadataKey, value: Any) -> None:
+        if value is None:
+            self.groups.pop(key.group, None)
+        else:
+            self.groups[key.group] = group_of_record(key.group, value)
 
     def _replay_offset(self, key: OffsetCommitKey, value: Any, producer: ProducerIdentity | None) -> None:
         # Offsets without a group are a simple consumer's: the group exists by having them.
@@ -81,3 +75,40 @@ class GroupShard:
                 offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
             )
         self._replay_offset(newer, value, producer)
+
+    # The life of the shard
+
+    def activate(self, now_ms: int) -> None:
+        """Give every member that was loaded its session anew, and start looking for what expires."""
+        for group in list(self.groups.values()):
+            if isinstance(group, ClassicGroup):
+                self.rebalances.resume(group, now_ms)
+        self._schedule_expiry()
+
+    def deactivate(self) -> None:
+        """Tell whoever waits that this node is not their coordinator any more."""
+        self.env.timers.clear()
+        for group in self.groups.values():
+            if isinstance(group, ClassicGroup):
+                self.rebalances.give_up_all(group, ErrorCode.NOT_COORDINATOR)
+
+    # Expiration
+
+    def _schedule_expiry(self) -> None:
+        self.env.timers.schedule(
+            ("expiry",),
+            self.env.settings.offsets_retention_check_interval_ms,
+            lambda now_ms: self._expire_some(iter(list(self.groups)), now_ms),
+        )
+
+    def _expire_some(self, group_ids: Iterator[str], now_ms: int) -> None:
+        some = list(islice(group_ids, GROUPS_EXPIRED_AT_ONCE))
+        if not some:
+            self._schedule_expiry()
+            return
+        self.env.submit(lambda: self._decide_expiry(some, now_ms))
+        self.env.timers.schedule(("expiry",), 0, lambda then_ms: self._expire_some(group_ids, then_ms))
+
+    def _decide_expiry(self, group_ids: list[str], now_ms: int) -> Decision[None]:
+        groups = (self.groups[group_id] for group_id in group_ids if group_id in self.groups)
+        return decide_expiry(groups, self.offsets, self.env, now_ms)

@@ -25,6 +25,9 @@ class Decision(Generic[R]):
     replayed: bool = True
     """False where the state in memory is ahead of its record: a classic group keeps open joins, the record
     only its last settled generation."""
+    is_atomic: bool = True
+    """False where the records do not belong together, such as those of offsets that expire: they may become
+    several batches if one would be too large."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,13 @@ S = TypeVar("S", bound=State)
 class ShardLog(Protocol):
     """The partition of the internal topic, as the shard sees it."""
 
-    def append(self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None) -> int:
-        """Append the records as one batch; return its last offset. Raises `CannotAppend`."""
+    def append(
+        self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None, is_atomic: bool
+    ) -> int:
+        """Append the records; return the last offset. Raises `CannotAppend`.
+
+        What is atomic becomes one batch. Once the records are committed the shard is told by `commit_up_to`.
+        """
 
     def batches(self) -> Iterator[LoggedBatch]:
         """Read everything up to the log end."""
@@ -119,13 +124,16 @@ class Shard(Generic[S]):
         self.state.activate(now_ms)
 
     def fail(self) -> None:
-        """Give up loading: a record could not be read."""
-        self.status = ShardStatus.FAILED
+        """Stop serving, but stay: a record could not be read, or what was appended cannot be committed."""
+        self._stop(ShardStatus.FAILED)
 
     def resign(self) -> None:
         """Stop serving. Whoever waits is told to look for the new coordinator."""
+        self._stop(ShardStatus.RESIGNED)
+
+    def _stop(self, status: ShardStatus) -> None:
         was_active = self.status is ShardStatus.ACTIVE
-        self.status = ShardStatus.RESIGNED
+        self.status = status
         while self._parked:
             _, _, refuse = self._parked.popleft()
             refuse(ErrorCode.NOT_COORDINATOR)
@@ -151,17 +159,20 @@ class Shard(Generic[S]):
         """Decide, append, replay; answer when committed. `refuse` is called when nothing was written."""
         assert self.status is ShardStatus.ACTIVE, "the runtime checks before it asks a shard"
         decision = decide(self.state)
+        on_commit, reply = decision.on_commit, decision.reply
         if decision.records:
             try:
-                self.written_offset = self._log.append(decision.records, producer)
+                self.written_offset = self._log.append(decision.records, producer, decision.is_atomic)
             except CannotAppend as error:
                 code = _ERROR_FOR_CLIENTS.get(error.error_code, error.error_code)
-                (decision.on_commit or refuse)(code)
+                if on_commit is not None:
+                    on_commit(code)
+                if reply is not None or on_commit is None:
+                    refuse(code)
                 return
             if decision.replayed:
                 for record in decision.records:
                     self.state.replay(record, producer)
-        on_commit, reply = decision.on_commit, decision.reply
         if on_commit is not None:
             self._when_committed(lambda: on_commit(ErrorCode.NONE), on_commit)
         if reply is not None:

@@ -5,7 +5,7 @@ the assignment) and when the group becomes empty.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ottla.coordination.group.classic.offset_rules import OffsetRules
@@ -64,6 +64,12 @@ class ClassicGroup(OffsetRules):
     """Ids that were handed out with MEMBER_ID_REQUIRED and have not come back yet."""
     pending_sync: set[str] = field(default_factory=set)
     new_member_added: bool = False
+    awaiting_join_count: int = 0
+    """How many members have asked to join and wait."""
+    subscribed_topics: frozenset[str] | None = None
+    """What the members of this generation read; None when their metadata cannot be understood."""
+    protocol_counts: dict[str, int] = field(default_factory=dict)
+    """How many members know a protocol. Counted as they come: a group may have thousands of members."""
 
     def move_to(self, state: GroupState, now_ms: int) -> None:
         """Go to another state."""
@@ -79,15 +85,37 @@ class ClassicGroup(OffsetRules):
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
+        self._count_protocols(member.protocols, 1)
+        self.awaiting_join_count += member.awaiting_join is not None
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         self.pending_members.discard(member.member_id)
 
+    def update(
+        self,
+        member: Member,
+        protocols: dict[str, bytes],
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        awaiting_join: Callable[[JoinGroupResponse], None] | None,
+    ) -> None:
+        """Take over what a member says when it joins again."""
+        self._count_protocols(member.protocols, -1)
+        self._count_protocols(protocols, 1)
+        self.awaiting_join_count += (awaiting_join is not None) - (member.awaiting_join is not None)
+        member.protocols = protocols
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
+        member.awaiting_join = awaiting_join
+
     def remove(self, member_id: str) -> None:
         """Let a member, or an id that was only handed out, go."""
         member = self.members.pop(member_id, None)
-        if member is not None and self.static_members.get(member.instance_id or "") == member_id:
-            del self.static_members[member.instance_id or ""]
+        if member is not None:
+            self._count_protocols(member.protocols, -1)
+            self.awaiting_join_count -= member.awaiting_join is not None
+            if member.instance_id is not None:
+                self.static_members.pop(member.instance_id, None)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
         self.pending_members.discard(member_id)
@@ -96,14 +124,24 @@ class ClassicGroup(OffsetRules):
     def replace_static_member(self, instance_id: str, old_id: str, new_id: str) -> Member:
         """Give a static member that came back its new id. Whoever still waits under the old one is fenced."""
         member = self.members.pop(old_id)
-        answer_join(member, refused_join(old_id, ErrorCode.FENCED_INSTANCE_ID))
+        self.answer_join(member, refused_join(old_id, ErrorCode.FENCED_INSTANCE_ID))
         answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, assignment=b""))
         member.member_id = new_id
+        member.is_new = False
         self.members[new_id] = member
         self.static_members[instance_id] = new_id
         if self.leader_id == old_id:
             self.leader_id = new_id
         return member
+
+    def answer_join(self, member: Member, response: JoinGroupResponse) -> bool:
+        """Answer a parked join. False when none is parked."""
+        answer, member.awaiting_join = member.awaiting_join, None
+        if answer is None:
+            return False
+        self.awaiting_join_count -= 1
+        answer(response)
+        return True
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Say why a request of this member cannot be served, or NONE."""
@@ -118,14 +156,9 @@ class ClassicGroup(OffsetRules):
         return ErrorCode.NONE
 
     @property
-    def awaiting_join_count(self) -> int:
-        """How many members have asked to join and wait."""
-        return sum(member.awaiting_join is not None for member in self.members.values())
-
-    @property
     def all_joined(self) -> bool:
         """Whether nobody is missing from the rebalance."""
-        return not self.pending_members and all(m.awaiting_join is not None for m in self.members.values())
+        return not self.pending_members and self.awaiting_join_count == len(self.members)
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -147,23 +180,27 @@ class ClassicGroup(OffsetRules):
 
     def supports(self, protocol_type: str, protocols: dict[str, bytes]) -> bool:
         """Say whether a member with these protocols can be in the group."""
-        if not self.members:
+        if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
-        return protocol_type == self.protocol_type and any(name in self._candidates() for name in protocols)
+        return protocol_type == self.protocol_type and any(map(self._all_know, protocols))
 
     def select_protocol(self) -> str:
         """Return the protocol that all members know and most like best."""
-        candidates = self._candidates()
         votes = Counter(
-            next(name for name in member.protocols if name in candidates) for member in self.members.values()
+            next(name for name in member.protocols if self._all_know(name))
+            for member in self.members.values()
         )
         return votes.most_common(1)[0][0]
 
-    def _candidates(self) -> set[str]:
-        common: set[str] | None = None
-        for member in self.members.values():
-            common = set(member.protocols) if common is None else common & member.protocols.keys()
-        return common or set()
+    def _all_know(self, protocol: str) -> bool:
+        return self.protocol_counts.get(protocol, 0) == len(self.members)
+
+    def _count_protocols(self, protocols: Iterable[str], by: int) -> None:
+        counts = self.protocol_counts
+        for name in protocols:
+            count = counts.pop(name, 0) + by
+            if count:
+                counts[name] = count
 
     # generations
 
@@ -171,12 +208,9 @@ class ClassicGroup(OffsetRules):
         """Everybody who comes has come."""
         self.generation += 1
         self.pending_sync.clear()
-        if self.members:
-            self.protocol_name = self.select_protocol()
-            self.move_to(GroupState.COMPLETING_REBALANCE, now_ms)
-        else:
-            self.protocol_name = None
-            self.move_to(GroupState.EMPTY, now_ms)
+        self.protocol_name = self.select_protocol() if self.members else None
+        self.subscribed_topics = self.find_subscribed_topics()
+        self.move_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
 
     def join_answer(self, member: Member, error_code: ErrorCode = ErrorCode.NONE) -> JoinGroupResponse:
         """Tell a member of the generation; the leader gets everybody's metadata too."""
@@ -217,6 +251,11 @@ class ClassicGroup(OffsetRules):
         return self.state.value
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the group has no members, and nobody waits for it to have some."""
+        return self.state is GroupState.EMPTY
+
+    @property
     def protocol_type_name(self) -> str:
         """The protocol type; empty for a group that only has offsets."""
         return self.protocol_type or ""
@@ -248,6 +287,10 @@ class ClassicGroup(OffsetRules):
         )
         return CoordinatorRecord(GroupMetadataKey(group=self.group_id), value, GROUP_METADATA_VERSION)
 
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """Return the record that takes the group away."""
+        return [CoordinatorRecord(GroupMetadataKey(group=self.group_id), None, -1)]
+
 
 def group_of_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     """Return the group that a record tells of. With members it is stable: that is when it was written."""
@@ -268,26 +311,16 @@ def group_of_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
             item.session_timeout, value.protocol_type, {value.protocol or "": item.subscription},
             item.assignment,
         )  # fmt: skip
-        group.members[member.member_id] = member
-        if member.instance_id is not None:
-            group.static_members[member.instance_id] = member.member_id
+        group.add(member)
+    group.subscribed_topics = group.find_subscribed_topics()
     return group
 
 
 def refused_join(member_id: str, error_code: ErrorCode) -> JoinGroupResponse:
     """Return the answer to a join that does not happen."""
     return JoinGroupResponse(
-        error_code=error_code, protocol_name=None, leader="", member_id=member_id, members=()
+        error_code=error_code, protocol_name="", leader="", member_id=member_id, members=()
     )
-
-
-def answer_join(member: Member, response: JoinGroupResponse) -> bool:
-    """Answer a parked join. False when none is parked."""
-    answer, member.awaiting_join = member.awaiting_join, None
-    if answer is None:
-        return False
-    answer(response)
-    return True
 
 
 def answer_sync(member: Member, response: SyncGroupResponse) -> bool:

@@ -6,7 +6,6 @@ from typing import Any
 from ottla.coordination.group.classic.group import (
     ClassicGroup,
     Member,
-    answer_join,
     refused_join,
 )
 from ottla.coordination.group.classic.rebalance import NOTHING, Rebalances
@@ -72,7 +71,7 @@ class Joins:
                 return self._come_back(group, ask, client, known_id, member_id, answer, now_ms)
         elif client.version >= _FIRST_VERSION_THAT_ASKS_FOR_AN_ID:
             group.pending_members.add(member_id)
-            self._rebalances.expect_word_of(group.group_id, member_id, ask.session_timeout_ms, now_ms)
+            self._rebalances.expect_word_of(group.group_id, member_id, ask.session_timeout_ms)
             answer(refused_join(member_id, ErrorCode.MEMBER_ID_REQUIRED))
             return NOTHING
         return self._add(group, ask, client, member_id, answer, now_ms)
@@ -105,8 +104,8 @@ class Joins:
             group.group_id, now_ms, Event.MEMBER_JOINED, member_id, group.generation, ask.reason
         )
         # A new member sends no heartbeats while its join is parked, and may have gone away meanwhile.
-        self._rebalances.expect_heartbeat(
-            group, member, now_ms, self._env.settings.new_member_join_timeout_ms
+        self._rebalances.expect_word_of(
+            group.group_id, member_id, self._env.settings.new_member_join_timeout_ms
         )
         return self._rebalances.start_or_go_on(group, f"{member_id} joins", now_ms)
 
@@ -120,7 +119,7 @@ class Joins:
     ) -> Decision[Any]:
         refusal = group.check_member(ask.member_id, ask.group_instance_id)
         if refusal is not ErrorCode.NONE:
-            answer(refused_join(ask.member_id, refusal))
+            answer(replace(refused_join(ask.member_id, refusal), protocol_name=None))
             return NOTHING
         member = group.members[ask.member_id]
         unchanged = list(member.protocols.items()) == list(protocols.items())
@@ -150,7 +149,7 @@ class Joins:
         answer: Answer,
         now_ms: int,
     ) -> Decision[Any]:
-        _take_over(member, ask, protocols, answer)
+        group.update(member, protocols, _rebalance_timeout_ms(ask), ask.session_timeout_ms, answer)
         reason = ask.reason or "it leads, or its metadata changed"
         return self._rebalances.start_or_go_on(group, f"{member.member_id} joins again: {reason}", now_ms)
 
@@ -170,8 +169,9 @@ class Joins:
         self._env.timers.cancel(("session", group.group_id, old_id))
         member = group.replace_static_member(instance_id, old_id, new_id)
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
-        _take_over(member, ask, {item.name: item.metadata for item in ask.protocols}, answer)
-        self._rebalances.expect_heartbeat(group, member, now_ms)
+        self._rebalances.expect_heartbeat(group, member)
+        protocols = {item.name: item.metadata for item in ask.protocols}
+        group.update(member, protocols, _rebalance_timeout_ms(ask), ask.session_timeout_ms, answer)
         if group.state is not GroupState.STABLE:
             if group.state is GroupState.COMPLETING_REBALANCE:
                 # The leader may already be assigning partitions to the old id.
@@ -181,27 +181,23 @@ class Joins:
             return self._rebalances.start(group, f"static member {instance_id} changes the protocol", now_ms)
 
         def stored(error: ErrorCode) -> None:
+            if member.awaiting_join is not answer:
+                # It came back yet again, or left, while the record was on its way to the disk.
+                return
             if error is not ErrorCode.NONE:
-                member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
-                member.awaiting_join = None
+                group.update(member, *before, None)
                 group.replace_static_member(instance_id, new_id, old_id)
-                self._rebalances.expect_heartbeat(group, member, now_ms)
+                self._rebalances.expect_heartbeat(group, member)
                 answer(replace(group.join_answer(member, error), member_id="", members=()))
             elif client.version >= _FIRST_VERSION_THAT_SKIPS_ASSIGNMENT:
                 leads = group.leader_id == new_id
-                answer_join(member, replace(group.join_answer(member), skip_assignment=leads))
+                group.answer_join(member, replace(group.join_answer(member), skip_assignment=leads))
             else:
                 # An old client that is told it leads would assign anew: it is told that its old self leads.
-                answer_join(member, replace(group.join_answer(member), leader=old_leader or "", members=()))
+                response = replace(group.join_answer(member), leader=old_leader or "", members=())
+                group.answer_join(member, response)
 
         return Decision(records=(group.record(),), on_commit=stored, replayed=False)
-
-
-def _take_over(member: Member, ask: JoinGroupRequest, protocols: dict[str, bytes], answer: Answer) -> None:
-    member.protocols = protocols
-    member.rebalance_timeout_ms = _rebalance_timeout_ms(ask)
-    member.session_timeout_ms = ask.session_timeout_ms
-    member.awaiting_join = answer
 
 
 def _rebalance_timeout_ms(ask: JoinGroupRequest) -> int:

@@ -53,7 +53,7 @@ class Memberships:
             return NOTHING
         return self._store(group, {item.member_id: item.assignment for item in ask.assignments}, now_ms)
 
-    def heartbeat(self, group: ClassicGroup, ask: HeartbeatRequest, now_ms: int) -> ErrorCode:
+    def heartbeat(self, group: ClassicGroup, ask: HeartbeatRequest) -> ErrorCode:
         """Take note that a member lives; tell it when it should join again."""
         if group.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -62,7 +62,7 @@ class Memberships:
             refusal = ErrorCode.ILLEGAL_GENERATION
         if refusal is not ErrorCode.NONE:
             return refusal
-        self._rebalances.expect_heartbeat(group, group.members[ask.member_id], now_ms)
+        self._rebalances.expect_heartbeat(group, group.members[ask.member_id])
         if group.state is GroupState.PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -106,8 +106,10 @@ class Memberships:
             if error is ErrorCode.NONE:
                 self._rebalances.hand_out(group, assignments, now_ms)
             else:
-                self._rebalances.hand_out_error(group, error, now_ms)
-                self._rebalances.start(group, f"the assignment could not be stored: {error.name}", now_ms)
+                self._rebalances.hand_out_error(group, error)
+                self._rebalances.start_again(
+                    group, f"the assignment could not be stored: {error.name}", now_ms
+                )
 
         return Decision(records=(group.record(assignments),), on_commit=stored, replayed=False)
 

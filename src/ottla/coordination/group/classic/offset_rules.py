@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ottla.coordination.group.classic.group import Member
 
 _CONSUMER = "consumer"
-_NEWEST_SUBSCRIPTION_VERSION = 3
+_VERSION_BYTES = 2
 
 
 class OffsetRules:
@@ -30,6 +30,7 @@ class OffsetRules:
     protocol_type: str | None
     protocol_name: str | None
     members: "Mapping[str, Member]"
+    subscribed_topics: frozenset[str] | None
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Say why a request of this member cannot be served, or NONE."""
@@ -78,7 +79,7 @@ class OffsetRules:
         if self.state is not GroupState.EMPTY:
             raise Refused(ErrorCode.NON_EMPTY_GROUP)
 
-    def subscribed_topics(self) -> set[str] | None:
+    def find_subscribed_topics(self) -> frozenset[str] | None:
         """Return the topics its members read, or None when their metadata cannot be understood."""
         if self.protocol_type != _CONSUMER:
             return None
@@ -88,11 +89,11 @@ class OffsetRules:
             if subscription is None:
                 return None
             topics.update(subscription.topics)
-        return topics
+        return frozenset(topics)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Say whether a member reads the topic; in doubt, yes for consumers."""
-        topics = self.subscribed_topics()
+        topics = self.subscribed_topics
         return self.protocol_type == _CONSUMER if topics is None else topic in topics
 
     def expiry_base_ms(self, committed: CommittedOffset) -> int | None:
@@ -101,18 +102,18 @@ class OffsetRules:
             return committed.commit_timestamp_ms
         if self.state is GroupState.EMPTY:
             return self.state_since_ms if self.state_since_ms >= 0 else committed.commit_timestamp_ms
-        if self.state is GroupState.STABLE and self.subscribed_topics() is not None:
+        if self.state is GroupState.STABLE and self.subscribed_topics is not None:
             return committed.commit_timestamp_ms
         return None
 
 
 def decode_subscription(data: bytes) -> ConsumerProtocolSubscription | None:
-    """Read a consumer's subscription: an int16 version, then the message. None when it is not one."""
-    version = int.from_bytes(data[:2], signed=True)
+    """Read a consumer's subscription: an int16 version, then the message. None when it is not one.
+
+    Version 0 is enough for the topics, and every later version begins with it.
+    """
     try:
-        subscription, _ = decode_from(
-            ConsumerProtocolSubscription, data, min(version, _NEWEST_SUBSCRIPTION_VERSION), 2
-        )
+        subscription, _ = decode_from(ConsumerProtocolSubscription, data, 0, _VERSION_BYTES)
     except WireError:
         return None
     return subscription

@@ -12,7 +12,6 @@ from typing import Any
 from ottla.coordination.group.classic.group import (
     ClassicGroup,
     Member,
-    answer_join,
     answer_sync,
     refused_join,
 )
@@ -43,7 +42,7 @@ class Rebalances:
     def start(self, group: ClassicGroup, reason: str, now_ms: int) -> Decision[Any]:
         """Ask everybody to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
-            self.hand_out_error(group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
+            self.hand_out_error(group, ErrorCode.REBALANCE_IN_PROGRESS)
         group.pending_sync.clear()
         self._env.timers.cancel(("sync", group.group_id))
         is_first = group.state is GroupState.EMPTY
@@ -53,12 +52,16 @@ class Rebalances:
         )
         if is_first:
             delay_ms = self._env.settings.initial_rebalance_delay_ms
-            self._wait_for_more(group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0), now_ms)
+            self._wait_for_more(group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
             return NOTHING
         if group.all_joined:
             return self.complete_join(group, now_ms)
-        self._schedule_join(group, group.rebalance_timeout_ms, now_ms)
+        self._schedule_join(group)
         return NOTHING
+
+    def start_again(self, group: ClassicGroup, reason: str, now_ms: int) -> None:
+        """Start a rebalance that is not the outcome of a request."""
+        self._env.submit(lambda: self.start(group, reason, now_ms))
 
     def go_on(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
         """Complete the joining if everybody is there. A group that was empty waits for its timer."""
@@ -74,7 +77,7 @@ class Rebalances:
             if member.awaiting_join is None and member.instance_id is None:
                 self.forget(group, member.member_id, "did not join again in time", now_ms)
         if group.members and not group.elect_joined_leader():
-            self._schedule_join(group, group.rebalance_timeout_ms, now_ms)
+            self._schedule_join(group)
             return NOTHING
         group.start_next_generation(now_ms)
         self._env.journal.add(
@@ -87,11 +90,11 @@ class Rebalances:
         if group.state is GroupState.EMPTY:
             return Decision(records=(group.record(),), replayed=False)
         for member in list(group.members.values()):
-            answer_join(member, group.join_answer(member))
+            group.answer_join(member, group.join_answer(member))
             member.is_new = False
-            self.expect_heartbeat(group, member, now_ms)
+            self.expect_heartbeat(group, member)
             group.pending_sync.add(member.member_id)
-        self._schedule_sync(group, now_ms)
+        self._schedule_sync(group)
         return NOTHING
 
     def hand_out(self, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int) -> None:
@@ -108,32 +111,25 @@ class Rebalances:
                 assignment=member.assignment,
             )
             if answer_sync(member, answer):
-                self.expect_heartbeat(group, member, now_ms)
+                self.expect_heartbeat(group, member)
 
-    def hand_out_error(self, group: ClassicGroup, error_code: ErrorCode, now_ms: int) -> None:
+    def hand_out_error(self, group: ClassicGroup, error_code: ErrorCode) -> None:
         """Tell everybody who waits that there is no assignment this time."""
         for member in list(group.members.values()):
             member.assignment = b""
             if answer_sync(member, SyncGroupResponse(error_code=error_code, assignment=b"")):
-                self.expect_heartbeat(group, member, now_ms)
+                self.expect_heartbeat(group, member)
 
-    def expect_heartbeat(
-        self, group: ClassicGroup, member: Member, now_ms: int, timeout_ms: int | None = None
-    ) -> None:
+    def expect_heartbeat(self, group: ClassicGroup, member: Member) -> None:
         """Give a member until its session ends to be heard of again."""
-        self.expect_word_of(
-            group.group_id,
-            member.member_id,
-            member.session_timeout_ms if timeout_ms is None else timeout_ms,
-            now_ms,
-        )
+        self.expect_word_of(group.group_id, member.member_id, member.session_timeout_ms)
 
-    def expect_word_of(self, group_id: str, member_id: str, timeout_ms: int, now_ms: int) -> None:
+    def expect_word_of(self, group_id: str, member_id: str, timeout_ms: int) -> None:
         """Give an id this long to be heard of."""
         self._env.timers.schedule(
             ("session", group_id, member_id),
-            now_ms + timeout_ms,
-            lambda then_ms: self._env.submit(lambda: self._session_ended(group_id, member_id, then_ms)),
+            timeout_ms,
+            lambda now_ms: self._env.submit(lambda: self._session_ended(group_id, member_id, now_ms)),
         )
 
     def forget(self, group: ClassicGroup, member_id: str, reason: str, now_ms: int) -> None:
@@ -141,7 +137,7 @@ class Rebalances:
         self._env.timers.cancel(("session", group.group_id, member_id))
         member = group.members.get(member_id)
         if member is not None:
-            answer_join(member, refused_join("", ErrorCode.UNKNOWN_MEMBER_ID))
+            group.answer_join(member, refused_join("", ErrorCode.UNKNOWN_MEMBER_ID))
             answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, assignment=b""))
             self._env.journal.add(
                 group.group_id, now_ms, Event.MEMBER_LEFT, member_id, group.generation, reason
@@ -152,9 +148,21 @@ class Rebalances:
         """Act on members that are gone."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             return self.start(group, reason, now_ms)
-        if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
-            return self.go_on(group, now_ms)
-        return NOTHING
+        return self.go_on(group, now_ms)
+
+    def resume(self, group: ClassicGroup, now_ms: int) -> None:
+        """Go on with a group that was loaded: its members have their whole session to be heard of."""
+        for member in group.members.values():
+            self.expect_heartbeat(group, member)
+        if len(group.members) > self._env.settings.classic_group_size_max:
+            # The limit was lowered. The rebalance lets as many in as there may be now.
+            self.start_again(group, "the group has more members than it may have", now_ms)
+
+    def give_up_all(self, group: ClassicGroup, error_code: ErrorCode) -> None:
+        """Tell everybody who waits that the coordinator is another one now."""
+        for member in list(group.members.values()):
+            group.answer_join(member, refused_join(member.member_id, error_code))
+            answer_sync(member, SyncGroupResponse(error_code=error_code, assignment=b""))
 
     def _session_ended(self, group_id: str, member_id: str, now_ms: int) -> Decision[Any]:
         group = self._find_group(group_id)
@@ -173,50 +181,47 @@ class Rebalances:
             return self.complete_join(group, now_ms) if group.all_joined else NOTHING
         return self.after_leaving(group, f"the session of {member_id} timed out", now_ms)
 
-    def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int, now_ms: int) -> None:
+    def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
         group.new_member_added = False
-        group_id = group.group_id
 
-        def over(then_ms: int) -> Decision[Any]:
-            group = self._find_group(group_id)
-            if group is None:
-                return NOTHING
+        def over(group: ClassicGroup, now_ms: int) -> Decision[Any]:
             if group.new_member_added and remaining_ms:
                 more_ms = min(self._env.settings.initial_rebalance_delay_ms, remaining_ms)
-                self._wait_for_more(group, more_ms, max(remaining_ms - delay_ms, 0), then_ms)
+                self._wait_for_more(group, more_ms, max(remaining_ms - delay_ms, 0))
                 return NOTHING
-            return self.complete_join(group, then_ms)
+            return self.complete_join(group, now_ms)
 
-        self._env.timers.schedule(
-            ("join", group_id), now_ms + delay_ms, lambda then_ms: self._env.submit(lambda: over(then_ms))
-        )
+        self._after(("join", group.group_id), delay_ms, group, over)
 
-    def _schedule_join(self, group: ClassicGroup, timeout_ms: int, now_ms: int) -> None:
-        group_id = group.group_id
+    def _schedule_join(self, group: ClassicGroup) -> None:
+        self._after(("join", group.group_id), group.rebalance_timeout_ms, group, self.complete_join)
 
-        def over(then_ms: int) -> Decision[Any]:
-            group = self._find_group(group_id)
-            return NOTHING if group is None else self.complete_join(group, then_ms)
+    def _schedule_sync(self, group: ClassicGroup) -> None:
+        generation = group.generation
 
-        self._env.timers.schedule(
-            ("join", group_id), now_ms + timeout_ms, lambda then_ms: self._env.submit(lambda: over(then_ms))
-        )
-
-    def _schedule_sync(self, group: ClassicGroup, now_ms: int) -> None:
-        group_id, generation = group.group_id, group.generation
-
-        def over(then_ms: int) -> Decision[Any]:
-            group = self._find_group(group_id)
-            if group is None or group.generation != generation or not group.pending_sync:
+        def over(group: ClassicGroup, now_ms: int) -> Decision[Any]:
+            if group.generation != generation or not group.pending_sync:
                 return NOTHING
             if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
                 return NOTHING
             for member_id in sorted(group.pending_sync):
-                self.forget(group, member_id, "did not ask for its assignment in time", then_ms)
-            return self.start(group, "members did not ask for their assignment", then_ms)
+                self.forget(group, member_id, "did not ask for its assignment in time", now_ms)
+            return self.start(group, "members did not ask for their assignment", now_ms)
 
-        self._env.timers.schedule(
-            ("sync", group_id),
-            now_ms + group.rebalance_timeout_ms,
-            lambda then_ms: self._env.submit(lambda: over(then_ms)),
-        )
+        self._after(("sync", group.group_id), group.rebalance_timeout_ms, group, over)
+
+    def _after(
+        self,
+        name: tuple[str, str],
+        delay_ms: int,
+        group: ClassicGroup,
+        act: Callable[[ClassicGroup, int], Decision[Any]],
+    ) -> None:
+        """Act on the group after a while, if it still exists as a classic group then."""
+        group_id = group.group_id
+
+        def decide(now_ms: int) -> Decision[Any]:
+            found = self._find_group(group_id)
+            return NOTHING if found is None else act(found, now_ms)
+
+        self._env.timers.schedule(name, delay_ms, lambda now_ms: self._env.submit(lambda: decide(now_ms)))

@@ -1,5 +1,8 @@
 """OffsetCommit and TxnOffsetCommit: one error for all if the sender may not, else one per partition."""
 
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.journal import Event
 from ottla.coordination.group.kinds import Commit, Group
@@ -7,7 +10,7 @@ from ottla.coordination.group.offsets.ledger import CommittedOffset, offset_reco
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.runtime.decision import Decision
 from ottla.model.ids import TopicPartition
-from ottla.model.uuid import ZERO_UUID
+from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_commit import (
@@ -23,6 +26,49 @@ from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 
+P = TypeVar("P")
+
+
+class _Partition(Protocol):
+    """What both requests say of a partition."""
+
+    @property
+    def partition_index(self) -> int: ...
+    @property
+    def committed_offset(self) -> int: ...
+    @property
+    def committed_leader_epoch(self) -> int: ...
+    @property
+    def committed_metadata(self) -> str | None: ...
+
+
+class _Taking:
+    """The offsets of one commit that were taken so far, with their records."""
+
+    def __init__(self, group: Group, commit: Commit, env: Environment, now_ms: int, expire_ms: int) -> None:
+        self._group = group
+        self._commit = commit
+        self._metadata_max = env.settings.offset_metadata_bytes_max
+        self._now_ms = now_ms
+        self._expire_ms = expire_ms
+        self.records: list[CoordinatorRecord] = []
+        self.offsets: list[tuple[TopicPartition, int]] = []
+
+    def take(self, topic: str, topic_id: Uuid, asked: _Partition) -> ErrorCode:
+        """Take the offset of one partition. Raises `Refused` if the whole commit is to be refused."""
+        metadata = asked.committed_metadata or ""
+        if _java_length(metadata) > self._metadata_max:
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        self._group.check_commit_to(self._commit, topic, asked.partition_index)
+        where = TopicPartition(topic, asked.partition_index)
+        committed = CommittedOffset(
+            asked.committed_offset, asked.committed_leader_epoch, metadata, self._now_ms, self._expire_ms,
+            topic_id,
+        )  # fmt: skip
+        self.records.append(offset_record(self._group.group_id, where, committed))
+        self.offsets.append((where, asked.committed_offset))
+        return ErrorCode.NONE
+
 
 def decide_commit(
     group: Group, ask: OffsetCommitRequest, version: int, env: Environment, now_ms: int
@@ -30,45 +76,12 @@ def decide_commit(
     """Commit offsets. Topics are given by name and id both: the broker has filled in what was missing."""
     commit = Commit(ask.member_id, ask.group_instance_id, ask.generation_id_or_member_epoch, False, version)
     expire_ms = -1 if ask.retention_time_ms == -1 else now_ms + ask.retention_time_ms
-    records: list[CoordinatorRecord] = []
-    topics = []
-    try:
-        group.check_commit(commit)
-        for topic in ask.topics:
-            parts = []
-            for part in topic.partitions:
-                code = ErrorCode.NONE
-                metadata = part.committed_metadata or ""
-                if len(metadata) > env.settings.offset_metadata_bytes_max:
-                    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                else:
-                    group.check_commit_to(commit, topic.name, part.partition_index)
-                    committed = CommittedOffset(
-                        part.committed_offset, part.committed_leader_epoch, metadata, now_ms, expire_ms,
-                        topic.topic_id,
-                    )  # fmt: skip
-                    where = TopicPartition(topic.name, part.partition_index)
-                    records.append(offset_record(group.group_id, where, committed))
-                parts.append(
-                    OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
-                )
-            topics.append(
-                OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(parts))
-            )
-    except Refused as refused:
-        env.journal.add(
-            group.group_id,
-            now_ms,
-            Event.COMMIT_REFUSED,
-            commit.member_id,
-            commit.generation,
-            refused.error_code,
-        )
-        return Decision(reply=refused_commit(ask, refused.error_code))
-    env.journal.add(
-        group.group_id, now_ms, Event.COMMIT_ACCEPTED, commit.member_id, commit.generation, tuple(records)
-    )
-    return Decision(records=tuple(records), reply=OffsetCommitResponse(topics=tuple(topics)))
+    taking = _Taking(group, commit, env, now_ms, expire_ms)
+
+    def take_all() -> OffsetCommitResponse:
+        return _answer(ask, lambda topic, part: taking.take(topic.name, topic.topic_id, part))
+
+    return _decide(group, commit, taking, env, now_ms, take_all, lambda code: refused_commit(ask, code))
 
 
 def decide_transactional_commit(
@@ -76,72 +89,69 @@ def decide_transactional_commit(
 ) -> Decision[TxnOffsetCommitResponse]:
     """Commit offsets as part of a transaction. A stale member gets the older code."""
     commit = Commit(ask.member_id, ask.group_instance_id, ask.generation_id, True, version)
-    records: list[CoordinatorRecord] = []
-    topics = []
-    try:
-        group.check_commit(commit)
-        for topic in ask.topics:
-            parts = []
-            facts = env.topics.find_by_name(topic.name)
-            for part in topic.partitions:
-                code = ErrorCode.NONE
-                metadata = part.committed_metadata or ""
-                if len(metadata) > env.settings.offset_metadata_bytes_max:
-                    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                else:
-                    group.check_commit_to(commit, topic.name, part.partition_index)
-                    committed = CommittedOffset(
-                        part.committed_offset, part.committed_leader_epoch, metadata, now_ms, -1,
-                        ZERO_UUID if facts is None else facts.topic_id,
-                    )  # fmt: skip
-                    where = TopicPartition(topic.name, part.partition_index)
-                    records.append(offset_record(group.group_id, where, committed))
-                parts.append(
-                    TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
-                )
-            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(parts)))
-    except Refused as refused:
-        code = refused.error_code
+    taking = _Taking(group, commit, env, now_ms, -1)
+
+    def take_all() -> TxnOffsetCommitResponse:
+        ids = {topic.name: env.topics.find_by_name(topic.name) for topic in ask.topics}
+        known = {name: ZERO_UUID if facts is None else facts.topic_id for name, facts in ids.items()}
+        return _transactional_answer(
+            ask, lambda topic, part: taking.take(topic.name, known[topic.name], part)
+        )
+
+    def refuse(code: ErrorCode) -> TxnOffsetCommitResponse:
         if code is ErrorCode.STALE_MEMBER_EPOCH:
             code = ErrorCode.ILLEGAL_GENERATION
-        env.journal.add(
-            group.group_id, now_ms, Event.COMMIT_REFUSED, commit.member_id, commit.generation, code
-        )
-        return Decision(reply=refused_transactional_commit(ask, code))
-    env.journal.add(
-        group.group_id, now_ms, Event.COMMIT_ACCEPTED, commit.member_id, commit.generation, tuple(records)
-    )
-    return Decision(records=tuple(records), reply=TxnOffsetCommitResponse(topics=tuple(topics)))
+        return refused_transactional_commit(ask, code)
+
+    return _decide(group, commit, taking, env, now_ms, take_all, refuse)
 
 
 def refused_commit(ask: OffsetCommitRequest, error_code: ErrorCode) -> OffsetCommitResponse:
     """Return an answer that has the same error for every partition."""
-    return OffsetCommitResponse(
-        topics=tuple(
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error_code)
-                    for part in topic.partitions
-                ),
-            )
-            for topic in ask.topics
-        )
-    )
+    return _answer(ask, lambda _topic, _part: error_code)
 
 
 def refused_transactional_commit(
     ask: TxnOffsetCommitRequest, error_code: ErrorCode
 ) -> TxnOffsetCommitResponse:
     """Return an answer that has the same error for every partition."""
-    return TxnOffsetCommitResponse(
+    return _transactional_answer(ask, lambda _topic, _part: error_code)
+
+
+def _decide(
+    group: Group,
+    commit: Commit,
+    taking: _Taking,
+    env: Environment,
+    now_ms: int,
+    take_all: Callable[[], P],
+    refuse: Callable[[ErrorCode], P],
+) -> Decision[P]:
+    try:
+        group.check_commit(commit)
+        reply = take_all()
+    except Refused as refused:
+        env.journal.add(
+            group.group_id, now_ms, Event.COMMIT_REFUSED, commit.member_id, commit.generation,
+            refused.error_code,
+        )  # fmt: skip
+        return Decision(reply=refuse(refused.error_code))
+    env.journal.add(
+        group.group_id, now_ms, Event.COMMIT_ACCEPTED, commit.member_id, commit.generation,
+        tuple(taking.offsets),
+    )  # fmt: skip
+    return Decision(tuple(taking.records), reply)
+
+
+def _answer(ask: OffsetCommitRequest, outcome: Callable[[Any, Any], ErrorCode]) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
         topics=tuple(
-            TxnOffsetCommitResponseTopic(
+            OffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=tuple(
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=part.partition_index, error_code=error_code
+                    OffsetCommitResponsePartition(
+                        partition_index=part.partition_index, error_code=outcome(topic, part)
                     )
                     for part in topic.partitions
                 ),
@@ -149,3 +159,27 @@ def refused_transactional_commit(
             for topic in ask.topics
         )
     )
+
+
+def _transactional_answer(
+    ask: TxnOffsetCommitRequest, outcome: Callable[[Any, Any], ErrorCode]
+) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=tuple(
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=part.partition_index, error_code=outcome(topic, part)
+                    )
+                    for part in topic.partitions
+                ),
+            )
+            for topic in ask.topics
+        )
+    )
+
+
+def _java_length(text: str) -> int:
+    """Return the length as Kafka counts it: characters beyond the first 65,536 count twice."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -5,9 +5,9 @@ abort drops them. Which of two commits is the newer one is decided by their plac
 that was committed plainly after a transactional one is not overwritten when the transaction ends.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.model.ids import TopicPartition
@@ -15,13 +15,12 @@ from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
 
-_VALUE_VERSION = 4
-_VALUE_VERSION_WITH_EXPIRY = 1
-_NO_EXPIRY = -1
+_VALUE_VERSION: Final = 4
+_VALUE_VERSION_WITH_EXPIRY: Final = 1
+_NO_EXPIRY: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class CommittedOffset(NamedTuple):
     """Where a group goes on reading a partition."""
 
     offset: int
@@ -33,50 +32,63 @@ class CommittedOffset:
     place: int = 0
     """A number that grows with each record: the later of two commits has the larger."""
 
+    @property
+    def has_expiry(self) -> bool:
+        """Say whether its client set the time of its expiration, which only old versions can."""
+        return self.expire_timestamp_ms != _NO_EXPIRY
 
-class PendingKey(NamedTuple):
-    """Whose transaction holds offsets of which group."""
 
-    producer_id: int
-    group_id: str
+_NO_OFFSETS: Final[Mapping[TopicPartition, CommittedOffset]] = MappingProxyType({})
+
+Offsets = dict[TopicPartition, CommittedOffset]
 
 
 class OffsetLedger:
     """Committed and pending offsets, by group and partition."""
 
     def __init__(self) -> None:
-        self._committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}
-        self._pending: dict[PendingKey, dict[TopicPartition, CommittedOffset]] = {}
-        self._pending_by_group: dict[str, set[int]] = {}
+        self._committed: dict[str, Offsets] = {}
+        # By producer and group: what its open transaction holds.
+        self._pending: dict[int, dict[str, Offsets]] = {}
+        # By group and partition: whose open transactions hold an offset.
+        self._open: dict[str, dict[TopicPartition, set[int]]] = {}
         self._place = 0
+
+    def __len__(self) -> int:
+        """Return how many offsets are committed."""
+        return sum(map(len, self._committed.values()))
 
     def find(self, group_id: str, where: TopicPartition) -> CommittedOffset | None:
         """Return the committed offset of a group for a partition."""
-        return self._committed.get(group_id, {}).get(where)
+        return self.of_group(group_id).get(where)
 
-    def of_group(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
+    def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         """Return all committed offsets of a group."""
-        return self._committed.get(group_id, {})
+        return self._committed.get(group_id, _NO_OFFSETS)
 
     def groups(self) -> Iterator[str]:
-        """Return the groups that have offsets."""
+        """Return the groups that have committed offsets."""
         yield from self._committed
 
     def is_unstable(self, group_id: str, where: TopicPartition) -> bool:
         """Say whether an open transaction holds an offset for this partition."""
-        producers = self._pending_by_group.get(group_id)
-        if not producers:
-            return False
-        return any(where in self._pending[PendingKey(producer, group_id)] for producer in producers)
+        return where in self._open.get(group_id, ())
 
     def has_pending(self, group_id: str) -> bool:
         """Say whether any open transaction holds offsets of a group."""
-        return bool(self._pending_by_group.get(group_id))
+        return group_id in self._open
 
-    def pending_of(self, group_id: str) -> set[TopicPartition]:
+    def pending_of(self, group_id: str) -> tuple[TopicPartition, ...]:
         """Return the partitions whose offsets open transactions hold."""
-        producers = self._pending_by_group.get(group_id, ())
-        return {where for producer in producers for where in self._pending[PendingKey(producer, group_id)]}
+        return tuple(self._open.get(group_id, ()))
+
+    def all_of_topic(self, topic: str) -> Iterator[tuple[str, TopicPartition, CommittedOffset]]:
+        """Return the offsets of a topic in all groups, pending ones too: group, partition, offset."""
+        for groups in (self._committed, *self._pending.values()):
+            for group_id, offsets in groups.items():
+                for where, committed in offsets.items():
+                    if where.topic == topic:
+                        yield group_id, where, committed
 
     def replay(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer: ProducerIdentity | None
@@ -94,30 +106,36 @@ class OffsetLedger:
         if producer is None:
             self._committed.setdefault(key.group, {})[where] = committed
         else:
-            self._pending.setdefault(PendingKey(producer.producer_id, key.group), {})[where] = committed
-            self._pending_by_group.setdefault(key.group, set()).add(producer.producer_id)
+            groups = self._pending.setdefault(producer.producer_id, {})
+            groups.setdefault(key.group, {})[where] = committed
+            self._open.setdefault(key.group, {}).setdefault(where, set()).add(producer.producer_id)
 
     def replay_marker(self, producer: ProducerIdentity, committed: bool) -> None:
         """End a transaction."""
         self._place += 1
-        ended = [key for key in self._pending if key.producer_id == producer.producer_id]
-        for key in ended:
-            offsets = self._pending.pop(key)
-            producers = self._pending_by_group[key.group_id]
-            producers.discard(producer.producer_id)
-            if not producers:
-                del self._pending_by_group[key.group_id]
-            if committed:
-                group = self._committed.setdefault(key.group_id, {})
-                for where, offset in offsets.items():
+        for group_id, offsets in self._pending.pop(producer.producer_id, {}).items():
+            for where, offset in offsets.items():
+                self._close(group_id, where, producer.producer_id)
+                if committed:
+                    group = self._committed.setdefault(group_id, {})
                     known = group.get(where)
                     if known is None or known.place < offset.place:
                         group[where] = offset
 
+    def _close(self, group_id: str, where: TopicPartition, producer_id: int) -> None:
+        partitions = self._open[group_id]
+        producers = partitions[where]
+        producers.remove(producer_id)
+        if not producers:
+            del partitions[where]
+            if not partitions:
+                del self._open[group_id]
+
     def _remove(self, group_id: str, where: TopicPartition) -> None:
         # A deletion also ends what open transactions hold: their commit must not bring the offset back.
-        for producer in list(self._pending_by_group.get(group_id, ())):
-            self._pending[PendingKey(producer, group_id)].pop(where, None)
+        for producer_id in tuple(self._open.get(group_id, {}).get(where, ())):
+            del self._pending[producer_id][group_id][where]
+            self._close(group_id, where, producer_id)
         group = self._committed.get(group_id)
         if group is not None:
             group.pop(where, None)
@@ -127,7 +145,6 @@ class OffsetLedger:
 
 def offset_record(group_id: str, where: TopicPartition, committed: CommittedOffset) -> CoordinatorRecord:
     """Return the record of a commit, in the version Kafka writes."""
-    has_expiry = committed.expire_timestamp_ms != _NO_EXPIRY
     return CoordinatorRecord(
         OffsetCommitKey(group=group_id, topic=where.topic, partition=where.partition),
         OffsetCommitValue(
@@ -138,7 +155,7 @@ def offset_record(group_id: str, where: TopicPartition, committed: CommittedOffs
             expire_timestamp=committed.expire_timestamp_ms,
             topic_id=committed.topic_id,
         ),
-        _VALUE_VERSION_WITH_EXPIRY if has_expiry else _VALUE_VERSION,
+        _VALUE_VERSION_WITH_EXPIRY if committed.has_expiry else _VALUE_VERSION,
     )
 
 

@@ -1,0 +1,92 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: find the group, and let it serve according to its kind.
+
+A classic group comes into being here: by the first JoinGroup of somebody who does not claim to be a member
+already. That is written down at once, though the group is empty still, so that it is listed and can expire.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ottla.coordination.group.classic.group import ClassicGroup, refused_join
+from ottla.coordination.group.classic.rebalance import NOTHING
+from ottla.coordination.group.environment import Client
+from ottla.coordination.runtime.decision import Decision
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+if TYPE_CHECKING:
+    from ottla.coordination.group.state import GroupShard
+
+Answer = Callable[[Any], None]
+
+
+def decide_join(
+    shard: "GroupShard", ask: JoinGroupRequest, client: Client, now_ms: int, answer: Answer
+) -> Decision[Any]:
+    """Let somebody join. The answer comes when the rebalance is complete."""
+    group = shard.groups.get(ask.group_id)
+    if group is None:
+        if ask.member_id:
+            answer(refused_join(ask.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+            return NOTHING
+        return _join_new_group(shard, ask, client, now_ms, answer)
+    if isinstance(group, ClassicGroup):
+        return shard.joins.join(group, ask, client, answer, now_ms)
+    answer(refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    return NOTHING
+
+
+def decide_sync(
+    shard: "GroupShard", ask: SyncGroupRequest, _client: Client, now_ms: int, answer: Answer
+) -> Decision[Any]:
+    """Give a member its assignment, as soon as there is one."""
+    group = shard.groups.get(ask.group_id)
+    if isinstance(group, ClassicGroup):
+        return shard.memberships.sync(group, ask, answer, now_ms)
+    answer(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, assignment=b""))
+    return NOTHING
+
+
+def decide_heartbeat(shard: "GroupShard", ask: HeartbeatRequest, _now_ms: int) -> Decision[HeartbeatResponse]:
+    """Take note that a member lives."""
+    group = shard.groups.get(ask.group_id)
+    code = ErrorCode.UNKNOWN_MEMBER_ID
+    if isinstance(group, ClassicGroup):
+        code = shard.memberships.heartbeat(group, ask)
+    return Decision((), HeartbeatResponse(error_code=code))
+
+
+def decide_leave(shard: "GroupShard", ask: LeaveGroupRequest, now_ms: int) -> Decision[LeaveGroupResponse]:
+    """Let members go. The request names its members in a list, in every version."""
+    group = shard.groups.get(ask.group_id)
+    if isinstance(group, ClassicGroup):
+        reply, after = shard.memberships.leave(group, ask, now_ms)
+        return Decision(after.records, reply, after.on_commit, after.replayed)
+    answers = tuple(
+        MemberResponse(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+        )
+        for member in ask.members
+    )
+    return Decision(reply=LeaveGroupResponse(members=answers))
+
+
+def _join_new_group(
+    shard: "GroupShard", ask: JoinGroupRequest, client: Client, now_ms: int, answer: Answer
+) -> Decision[Any]:
+    group = ClassicGroup(ask.group_id)
+    shard.groups[ask.group_id] = group
+    record = group.record()
+    shard.joins.join(group, ask, client, answer, now_ms)
+
+    def stored(error: ErrorCode) -> None:
+        if error is not ErrorCode.NONE and shard.groups.get(ask.group_id) is group:
+            shard.rebalances.give_up_all(group, error)
+            del shard.groups[ask.group_id]
+
+    return Decision(records=(record,), on_commit=stored, replayed=False)

@@ -1,0 +1,366 @@
+"""The group coordinator of a node: one method for each API, over the shards that the node leads.
+
+Every method takes the request, who sent it, the time, and what to call with the answer: at once when nothing
+has to be waited for, later when the answer must be on disk first or others have to come. The broker has
+looked at permissions and topics before; here it is about groups alone.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from ottla.coordination.group.admin import (
+    delete_group,
+    describe_classic_group,
+    list_groups,
+    refused_description,
+)
+from ottla.coordination.group.classic.group import ClassicGroup, refused_join
+from ottla.coordination.group.classic.requests import decide_heartbeat, decide_join, decide_leave, decide_sync
+from ottla.coordination.group.classic.states import GroupState
+from ottla.coordination.group.environment import Client, Topics
+from ottla.coordination.group.journal import Journal
+from ottla.coordination.group.offsets.commit import decide_commit, refused_commit
+from ottla.coordination.group.offsets.delete import (
+    decide_delete_offsets,
+    decide_topics_deleted,
+    refused_delete,
+)
+from ottla.coordination.group.offsets.fetch import fetch_offsets, refused_fetch
+from ottla.coordination.group.refusal import Refused
+from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
+from ottla.coordination.group.state import GroupShard
+from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.runtime.shard import Shard
+from ottla.coordination.runtime.shards import Shards
+from ottla.coordination.runtime.timers import Timers, Wake
+from ottla.model.uuid import Uuid
+from ottla.wire.coordinator_records.framing import CoordinatorRecord
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.delete_groups import DeletableGroupResult
+from ottla.wire.messages.describe_groups import DescribedGroup
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.wire.messages.list_groups import ListedGroup
+from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.world.clock import Clock
+
+R = TypeVar("R")
+Answer = Callable[[R], None]
+
+
+class Surroundings(Protocol):
+    """What a coordinator is given by whoever drives it."""
+
+    clock: Clock
+    topics: Topics
+
+    def new_member_suffix(self) -> str:
+        """Return a random id, for a new member."""
+
+    def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
+        """Return the times of a consumer group: its own where it has set them, else the node's."""
+
+    def wake(self, deadline_ms: int) -> None:
+        """Have `GroupCoordinator.fire_timers` called at this monotonic time, or earlier."""
+
+
+class ShardEnvironment:
+    """What one shard may ask for. Implements `Environment`."""
+
+    def __init__(self, coordinator: "GroupCoordinator", partition: int, clock: Clock, wake: Wake) -> None:
+        self.settings = coordinator.settings
+        self.topics = coordinator.surroundings.topics
+        self.journal = coordinator.journal
+        self.timers = Timers(clock, wake)
+        self.new_member_suffix = coordinator.surroundings.new_member_suffix
+        self.consumer_intervals = coordinator.surroundings.consumer_intervals
+        self._shards = coordinator.shards
+        self._partition = partition
+
+    def submit(self, decide: Callable[[], Decision[Any]]) -> None:
+        """Write what a timer's action decides. What cannot be written now is decided anew some other time."""
+        shard = self._shards.get(self._partition)
+        if shard is not None and shard.refusal is ErrorCode.NONE:
+            shard.write(lambda _: decide(), _ignore, _ignore)
+
+
+class GroupCoordinator:
+    """The groups whose partitions of `__consumer_offsets` this node leads."""
+
+    def __init__(self, settings: GroupSettings, surroundings: Surroundings) -> None:
+        self.settings = settings
+        self.surroundings = surroundings
+        self.journal = Journal()
+        self.shards: Shards[GroupShard] = Shards(self._new_shard_state)
+
+    def _new_shard_state(self, partition: int) -> GroupShard:
+        around = self.surroundings
+        return GroupShard(ShardEnvironment(self, partition, around.clock, around.wake))
+
+    # Time
+
+    def fire_timers(self) -> int | None:
+        """Do what is due. Return the monotonic time of the next deadline."""
+        deadlines = []
+        for shard in self.shards:
+            timers = shard.state.env.timers
+            timers.fire()
+            deadline_ms = timers.next_deadline_ms()
+            if deadline_ms is not None:
+                deadlines.append(deadline_ms)
+        return min(deadlines, default=None)
+
+    # Members of classic groups
+
+    def join_group(
+        self, ask: JoinGroupRequest, client: Client, now_ms: int, answer: Answer[JoinGroupResponse]
+    ) -> None:
+        """Let a member join; the answer comes when everybody has."""
+        refusal = self._check_join(ask)
+        if refusal is not ErrorCode.NONE:
+            answer(refused_join(ask.member_id, refusal))
+            return
+        self._write(
+            ask.group_id,
+            lambda shard: decide_join(shard, ask, client, now_ms, answer),
+            answer,
+            lambda code: refused_join("", code),
+        )
+
+    def sync_group(
+        self, ask: SyncGroupRequest, client: Client, now_ms: int, answer: Answer[SyncGroupResponse]
+    ) -> None:
+        """Give a member its assignment; the answer comes when the leader has brought it."""
+        if not ask.group_id:
+            answer(_refused_sync(ErrorCode.INVALID_GROUP_ID))
+            return
+        self._write(
+            ask.group_id,
+            lambda shard: decide_sync(shard, ask, client, now_ms, answer),
+            answer,
+            _refused_sync,
+        )
+
+    def heartbeat(
+        self, ask: HeartbeatRequest, _client: Client, now_ms: int, answer: Answer[HeartbeatResponse]
+    ) -> None:
+        """Take note that a member lives."""
+        if not ask.group_id:
+            answer(HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID))
+            return
+        self._write(
+            ask.group_id, lambda shard: decide_heartbeat(shard, ask, now_ms), answer, _refused_heartbeat
+        )
+
+    def leave_group(
+        self, ask: LeaveGroupRequest, _client: Client, now_ms: int, answer: Answer[LeaveGroupResponse]
+    ) -> None:
+        """Let members go."""
+        if not ask.group_id:
+            answer(LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
+            return
+        self._write(
+            ask.group_id,
+            lambda shard: decide_leave(shard, ask, now_ms),
+            answer,
+            lambda code: LeaveGroupResponse(error_code=code),
+        )
+
+    def _check_join(self, ask: JoinGroupRequest) -> ErrorCode:
+        if not ask.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        settings = self.settings
+        if not settings.min_session_timeout_ms <= ask.session_timeout_ms <= settings.max_session_timeout_ms:
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        return ErrorCode.NONE
+
+    # Offsets
+
+    def commit_offsets(
+        self, ask: OffsetCommitRequest, client: Client, now_ms: int, answer: Answer[OffsetCommitResponse]
+    ) -> None:
+        """Commit offsets. Topics are given by name and id both."""
+        self._write(
+            ask.group_id,
+            lambda shard: _decide_commit(shard, ask, client, now_ms),
+            answer,
+            lambda code: refused_commit(ask, code),
+        )
+
+    def fetch_offsets(
+        self, ask: OffsetFetchRequestGroup, require_stable: bool, answer: Answer[OffsetFetchResponseGroup]
+    ) -> None:
+        """Answer what a group has committed."""
+        self._read(
+            ask.group_id,
+            lambda shard: fetch_offsets(shard.groups.get(ask.group_id), shard.offsets, ask, require_stable),
+            answer,
+            lambda code: refused_fetch(ask.group_id, code),
+        )
+
+    def delete_offsets(
+        self, ask: OffsetDeleteRequest, _client: Client, now_ms: int, answer: Answer[OffsetDeleteResponse]
+    ) -> None:
+        """Delete offsets that nobody needs."""
+        if not ask.group_id:
+            answer(refused_delete(ErrorCode.INVALID_GROUP_ID))
+            return
+        self._write(
+            ask.group_id,
+            lambda shard: decide_delete_offsets(
+                shard.groups.get(ask.group_id), shard.offsets, ask, shard.env, now_ms
+            ),
+            answer,
+            refused_delete,
+        )
+
+    def topics_deleted(self, topics: list[tuple[str, Uuid]], now_ms: int) -> None:
+        """Delete what groups have committed for topics that are gone."""
+        for shard in self.shards:
+            if shard.refusal is ErrorCode.NONE:
+                shard.write(
+                    lambda state: decide_topics_deleted(state.offsets, topics, state.env, now_ms),
+                    _ignore,
+                    _ignore,
+                )
+
+    # Administration
+
+    def list_groups(
+        self,
+        states: tuple[str, ...],
+        types: tuple[str, ...],
+        answer: Answer[list[ListedGroup] | ErrorCode],
+    ) -> None:
+        """List the groups of this node; an error if some of them are being loaded."""
+        shards = [shard for shard in self.shards if shard.refusal is not ErrorCode.NOT_COORDINATOR]
+        refusal = next((shard.refusal for shard in shards if shard.refusal is not ErrorCode.NONE), None)
+        if refusal is not None:
+            answer(refusal)
+            return
+        gathering = _Gathering(len(shards), answer)
+        for shard in shards:
+            shard.read(
+                lambda state: list_groups(state.groups.values(), states, types),
+                gathering.add,
+                # A shard that resigns meanwhile has no groups any more: another node lists them.
+                lambda _code: gathering.add([]),
+            )
+
+    def describe_group(self, group_id: str, client: Client, answer: Answer[DescribedGroup]) -> None:
+        """Describe a classic group."""
+        self._read(
+            group_id,
+            lambda shard: describe_classic_group(group_id, shard.groups.get(group_id), client.version),
+            answer,
+            lambda code: refused_description(group_id, code),
+        )
+
+    def delete_group(self, group_id: str, now_ms: int, answer: Answer[DeletableGroupResult]) -> None:
+        """Delete a group and its offsets."""
+        self._write(
+            group_id,
+            lambda shard: _decide_delete(shard, group_id, now_ms),
+            answer,
+            lambda code: DeletableGroupResult(group_id=group_id, error_code=code),
+        )
+
+    # Reaching a shard
+
+    def _write(
+        self,
+        group_id: str,
+        decide: Callable[[GroupShard], Decision[R]],
+        answer: Answer[R],
+        refused: Callable[[ErrorCode], R],
+    ) -> None:
+        shard = self.shards.find(group_id)
+        if isinstance(shard, Shard):
+            shard.write(decide, answer, lambda code: answer(refused(code)))
+        else:
+            answer(refused(shard))
+
+    def _read(
+        self,
+        group_id: str,
+        query: Callable[[GroupShard], R],
+        answer: Answer[R],
+        refused: Callable[[ErrorCode], R],
+    ) -> None:
+        shard = self.shards.find(group_id)
+        if isinstance(shard, Shard):
+            shard.read(query, answer, lambda code: answer(refused(code)))
+        else:
+            answer(refused(shard))
+
+
+class _Gathering:
+    """The parts of an answer that several shards give."""
+
+    def __init__(self, count: int, answer: Answer[list[ListedGroup] | ErrorCode]) -> None:
+        self._missing = count
+        self._groups: list[ListedGroup] = []
+        self._answer = answer
+        if count == 0:
+            answer(self._groups)
+
+    def add(self, groups: list[ListedGroup]) -> None:
+        self._groups += groups
+        self._missing -= 1
+        if self._missing == 0:
+            self._answer(self._groups)
+
+
+def _decide_commit(
+    shard: GroupShard, ask: OffsetCommitRequest, client: Client, now_ms: int
+) -> Decision[OffsetCommitResponse]:
+    group = shard.groups.get(ask.group_id)
+    if group is None:
+        if ask.generation_id_or_member_epoch >= 0:
+            code = (
+                ErrorCode.GROUP_ID_NOT_FOUND
+                if client.version >= _FIRST_COMMIT_VERSION_WITH_EPOCHS
+                else ErrorCode.ILLEGAL_GENERATION
+            )
+            return Decision(reply=refused_commit(ask, code))
+        # A simple consumer's: the group comes into being when the record is replayed.
+        group = ClassicGroup(ask.group_id)
+    decision = decide_commit(group, ask, client.version, shard.env, now_ms)
+    if decision.records and isinstance(group, ClassicGroup):
+        # Who commits lives.
+        member = group.members.get(ask.member_id)
+        if member is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            shard.rebalances.expect_heartbeat(group, member)
+    return decision
+
+
+def _decide_delete(shard: GroupShard, group_id: str, now_ms: int) -> Decision[DeletableGroupResult]:
+    records: list[CoordinatorRecord] = []
+    code = ErrorCode.NONE
+    try:
+        records = delete_group(group_id, shard.groups.get(group_id), shard.offsets, shard.env, now_ms)
+    except Refused as refused:
+        code = refused.error_code
+    return Decision(tuple(records), DeletableGroupResult(group_id=group_id, error_code=code))
+
+
+def _refused_sync(error_code: ErrorCode) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error_code, assignment=b"")
+
+
+def _refused_heartbeat(error_code: ErrorCode) -> HeartbeatResponse:
+    # While the group is being loaded nobody's session runs: the member need not know.
+    if error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        error_code = ErrorCode.NONE
+    return HeartbeatResponse(error_code=error_code)
+
+
+def _ignore(_: object) -> None:
+    """Nobody waits for this."""
+
+
+_FIRST_COMMIT_VERSION_WITH_EPOCHS = 9

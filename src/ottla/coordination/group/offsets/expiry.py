@@ -1,0 +1,55 @@
+"""Offsets that nobody needs any more, and groups that have nothing left (KIP-211).
+
+An offset expires `offsets.retention.minutes` after the moment from which on it ages, which the kind of group
+tells; or when its client said, in the old versions of OffsetCommit that could. What somebody reads, and what
+an open transaction holds, stays. A group without members and without offsets goes too.
+"""
+
+from collections.abc import Iterable
+
+from ottla.coordination.group.environment import Environment
+from ottla.coordination.group.journal import Event
+from ottla.coordination.group.kinds import Group
+from ottla.coordination.group.offsets.ledger import CommittedOffset, OffsetLedger, offset_tombstone
+from ottla.coordination.runtime.decision import Decision
+from ottla.wire.coordinator_records.framing import CoordinatorRecord
+
+
+def decide_expiry(
+    groups: Iterable[Group], offsets: OffsetLedger, env: Environment, now_ms: int
+) -> Decision[None]:
+    """Let everything go that has expired by now."""
+    records: list[CoordinatorRecord] = []
+    for group in groups:
+        records += _expire_group(group, offsets, env, now_ms)
+    return Decision(records=tuple(records), is_atomic=False)
+
+
+def _expire_group(
+    group: Group, offsets: OffsetLedger, env: Environment, now_ms: int
+) -> list[CoordinatorRecord]:
+    committed = offsets.of_group(group.group_id)
+    expired = [
+        where
+        for where, offset in committed.items()
+        if not group.is_subscribed_to(where.topic)
+        and _is_expired(group, offset, env, now_ms)
+        and not offsets.is_unstable(group.group_id, where)
+    ]
+    if expired:
+        env.journal.add(group.group_id, now_ms, Event.OFFSETS_EXPIRED, detail=tuple(expired))
+    records = [offset_tombstone(group.group_id, where) for where in expired]
+    has_nothing_left = len(expired) == len(committed) and not offsets.has_pending(group.group_id)
+    if has_nothing_left and group.is_empty:
+        env.journal.add(group.group_id, now_ms, Event.GROUP_DELETED, detail="nothing was left of it")
+        records += group.tombstones()
+    return records
+
+
+def _is_expired(group: Group, committed: CommittedOffset, env: Environment, now_ms: int) -> bool:
+    base_ms = group.expiry_base_ms(committed)
+    if base_ms is None:
+        return False
+    if committed.has_expiry:
+        return now_ms >= committed.expire_timestamp_ms
+    return now_ms - base_ms >= env.settings.offsets_retention_ms
