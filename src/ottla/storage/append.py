@@ -104,12 +104,20 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
     first_offset = log.log_end_offset
     # Calling a NewType costs 60 ns, so offsets are computed as the plain numbers they are.
     last_offset: Offset = first_offset + last_delta
+    producer = None
     if producer_id >= 0:
-        duplicate = _check_producer(
-            log, producer_id, epoch, base_sequence, last_delta, attributes, verification
-        )
-        if duplicate is not None:
-            return duplicate
+        producer = log.producer_state.producers.get(producer_id)
+        if not (
+            producer is not None
+            and producer.is_next(epoch, base_sequence, attributes & TRANSACTIONAL_BIT != 0)
+            and not log.verifications
+        ):
+            duplicate = _check_producer(
+                log, producer_id, epoch, base_sequence, last_delta, attributes, verification
+            )
+            if duplicate is not None:
+                return duplicate
+            producer = None
 
     segment = log.segments[-1]
     # What holds for nearly every append is asked here, with some room to the real limits; see `must_roll`.
@@ -132,7 +140,10 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
     except DiskError as error:
         raise _give_up(log, error) from error
     log.log_end_offset = last_offset + 1  # type: ignore[assignment]
-    if producer_id >= 0:
+    if producer is not None:
+        last_sequence = (base_sequence + last_delta) & SEQUENCE_MASK
+        producer.add_batch(last_sequence, last_offset, last_delta, max_timestamp)
+    elif producer_id >= 0:
         log.producer_state.note_batch(
             producer_id,
             epoch,

@@ -52,6 +52,27 @@ class Producer:
     def has_open_transaction(self) -> bool:
         return self.transaction_first_offset >= 0
 
+    def is_next(self, epoch: int, base_sequence: int, is_transactional: bool) -> bool:
+        """Say whether a batch simply goes on where the last one ended, as nearly all do.
+
+        If not, it may still be acceptable: see `find_duplicate` and `ProducerState.check_batch`.
+        """
+        batches = self.batches
+        return (
+            epoch == self.epoch
+            and is_transactional == (self.transaction_first_offset >= 0)
+            and len(batches) > 0
+            and base_sequence == (batches[-1][0] + 1) & _SEQUENCE_MAX
+        )
+
+    def add_batch(self, last_sequence: int, last_offset: int, offset_delta: int, timestamp_ms: int) -> None:
+        """Take notice of a batch of the current epoch."""
+        batches = self.batches
+        if len(batches) == BATCHES_KEPT:
+            del batches[0]
+        batches.append((last_sequence, last_offset, offset_delta, timestamp_ms))
+        self.timestamp_ms = timestamp_ms
+
     def find_duplicate(self, epoch: int, base_sequence: int, last_sequence: int) -> BatchNote | None:
         """Find the batch that this one repeats, if it is one of the last five."""
         if epoch != self.epoch:
@@ -217,14 +238,10 @@ class ProducerState:
         producer = self.producers.get(producer_id)
         if producer is None:
             producer = self.producers[producer_id] = Producer(epoch)
-        batches = producer.batches
         if epoch != producer.epoch:
             producer.epoch = epoch
-            batches.clear()
-        elif len(batches) == BATCHES_KEPT:
-            del batches[0]
-        batches.append((last_sequence, last_offset, last_offset - base_offset, timestamp_ms))
-        producer.timestamp_ms = timestamp_ms
+            producer.batches.clear()
+        producer.add_batch(last_sequence, last_offset, last_offset - base_offset, timestamp_ms)
         if is_transactional and producer.transaction_first_offset < 0:
             producer.transaction_first_offset = base_offset
             self._open[base_offset] = producer_id
