@@ -281,11 +281,15 @@ def _write_rest(descriptor: int, position: int, pieces: Sequence[Buffer], writte
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
 def _fallocate(descriptor: int, size: int) -> None:
-    """Reserve blocks without changing the file's size. Python's own call would change it."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    # A file system that cannot do it says so; it is a hint, and the write itself will tell of a full disk.
-    libc.fallocate(descriptor, _KEEP_SIZE, ctypes.c_int64(0), ctypes.c_int64(size))
+    """Reserve blocks up to `size` without changing the file's size. Python's own call would change it."""
+    end = os.fstat(descriptor).st_size
+    if size > end:
+        # A file system that cannot do it says so. It is a hint: the write itself will tell of a full disk.
+        _libc.fallocate(descriptor, _KEEP_SIZE, ctypes.c_int64(end), ctypes.c_int64(size - end))
 
 
 class RealLock:

@@ -30,7 +30,7 @@ from ottla.storage.producer_replay import ProducerReplay
 from ottla.storage.producer_snapshot import encode_producer_snapshot
 from ottla.storage.recovery import Buffer, RecoveredSegment, recover_segment
 from ottla.storage.roll import create_segment, set_jitter
-from ottla.storage.segment import Segment
+from ottla.storage.segment import ALLOCATION_BYTES_MIN, Segment
 from ottla.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.storage.transaction_index import encode_transaction_index
 from ottla.storage.volume import Volume
@@ -245,6 +245,9 @@ class _Loader:
             # Synced, or batches behind the torn one could come back behind what is going to be appended.
             segment.file.truncate(recovered.valid_bytes)
             segment.file.sync()
+        elif segment.size > ALLOCATION_BYTES_MIN:
+            # Gives back blocks that may be reserved behind the end.
+            segment.file.truncate(segment.size)
         replace_derived_files(self.disk, segment, recovered)
         log = self.log
         log.unsynced_paths = (*log.unsynced_paths, segment.file.path, *segment.derived_paths())
