@@ -98,5 +98,7 @@ def advertised(config: NodeConfig, bound: Sequence[BoundListener]) -> list[Bound
 def _resolve(host: str) -> str:
     if not host:
         return "0.0.0.0"  # noqa: S104 - the user has asked for it, and `check_endpoints` has let it pass
-    infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return str(infos[0][4][0])
+    addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    # Of a name with both, the older family, as Java does: clients try it first, too.
+    addresses.sort(key=lambda found: found[0] != socket.AF_INET)
+    return str(addresses[0][4][0])
