@@ -4,6 +4,7 @@ from enum import Enum
 from typing import Protocol
 
 from ottla.coordination.group.offsets.ledger import CommittedOffset
+from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 
 
@@ -53,7 +54,7 @@ class Group(Protocol):
     def check_commit(self, commit: Commit) -> None:
         """Refuse a commit of somebody who may not."""
 
-    def check_commit_to(self, commit: Commit, topic: str, partition: int) -> None:
+    def check_commit_to(self, commit: Commit, topic_id: Uuid, partition: int) -> None:
         """Refuse a commit for a partition that its committer may not commit for any more."""
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:

@@ -6,6 +6,8 @@ from ottla.wire.error_code import ErrorCode
 class Refused(Exception):
     """Carries the error code to whoever builds the answer."""
 
-    def __init__(self, error_code: ErrorCode) -> None:
-        super().__init__(error_code.name)
+    def __init__(self, error_code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or error_code.name)
         self.error_code = error_code
+        self.message = message
+        """What the client is told besides, where the answer has room for it."""

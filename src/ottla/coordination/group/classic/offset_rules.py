@@ -7,6 +7,7 @@ from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.kinds import Commit
 from ottla.coordination.group.offsets.ledger import CommittedOffset
 from ottla.coordination.group.refusal import Refused
+from ottla.model.uuid import Uuid
 from ottla.wire.codec import decode_from
 from ottla.wire.consumer_protocol import ConsumerProtocolSubscription
 from ottla.wire.error_code import ErrorCode
@@ -57,7 +58,7 @@ class OffsetRules:
             # The member must learn first what it is to read now.
             raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
 
-    def check_commit_to(self, commit: Commit, topic: str, partition: int) -> None:
+    def check_commit_to(self, commit: Commit, topic_id: Uuid, partition: int) -> None:
         """A classic group does not know who reads which partition."""
 
     def check_fetch(self, _member_id: str | None, _member_epoch: int) -> None:

@@ -59,7 +59,7 @@ class _Taking:
         metadata = asked.committed_metadata or ""
         if _java_length(metadata) > self._metadata_max:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        self._group.check_commit_to(self._commit, topic, asked.partition_index)
+        self._group.check_commit_to(self._commit, topic_id, asked.partition_index)
         where = TopicPartition(topic, asked.partition_index)
         committed = CommittedOffset(
             asked.committed_offset, asked.committed_leader_epoch, metadata, self._now_ms, self._expire_ms,

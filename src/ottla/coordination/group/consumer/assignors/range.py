@@ -1,53 +1,33 @@
 """The range assignor: each topic is cut into one block of neighbouring partitions for each member.
 
-Topics with as many partitions, wanted by the same members, are cut alike: whoever has partition 3 of one has
-partition 3 of the other, so streams that are joined by key meet in one member. Members keep their place in
-the row across restarts if they are static, and as far as possible if they are not.
+The members stand in one row, static ones first, by the names that stay theirs. Along this row every topic is
+cut. So topics with as many partitions, wanted by the same members, are cut alike: whoever has partition 3 of
+one has partition 3 of the other, and streams that are joined by key meet in one member. What a member had
+before plays no part, as in Kafka.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from ottla.coordination.group.consumer.assignors.assignor import Wish
+from ottla.coordination.group.consumer.assignors.assignor import Partitions, Wish
 from ottla.model.uuid import Uuid
 
 
-def assign_ranges(
-    wishes: Mapping[str, Wish], topics: Mapping[Uuid, int]
-) -> dict[str, dict[Uuid, frozenset[int]]]:
+def assign_ranges(wishes: Mapping[str, Wish], topics: Mapping[Uuid, int]) -> dict[str, Partitions]:
     """Cut every wanted topic into blocks."""
+    row = sorted(wishes.values(), key=lambda wish: wish.rank)
+    wanted_by: dict[Uuid, list[str]] = {}
+    for wish in row:
+        for topic in wish.topics:
+            wanted_by.setdefault(topic, []).append(wish.member_id)
     result: dict[str, dict[Uuid, frozenset[int]]] = {member_id: {} for member_id in wishes}
-    alike: dict[tuple[tuple[str, ...], int], list[Uuid]] = defaultdict(list)
-    for topic in sorted(topics):
-        members = tuple(sorted(member_id for member_id, wish in wishes.items() if topic in wish.topics))
-        if members:
-            alike[members, topics[topic]].append(topic)
-    for (members, partition_count), same in alike.items():
-        row = _row(members, wishes, same)
-        quota, extras = divmod(partition_count, len(row))
+    for topic in sorted(wanted_by):
+        members = wanted_by[topic]
+        quota, extras = divmod(topics[topic], len(members))
         start = 0
-        for place, member_id in enumerate(row):
+        for place, member_id in enumerate(members):
             stop = start + quota + (place < extras)
-            if stop > start:
-                for topic in same:
-                    result[member_id][topic] = frozenset(range(start, stop))
+            if stop == start:
+                break
+            result[member_id][topic] = frozenset(range(start, stop))
             start = stop
-    return result
-
-
-def _row(members: Sequence[str], wishes: Mapping[str, Wish], topics: Sequence[Uuid]) -> list[str]:
-    """Return the members in the order of their blocks.
-
-    Who has a block already is sorted by where it begins, so that a newcomer goes to the end and a leaver only
-    moves the borders. Members without one follow by their names.
-    """
-
-    def first_partition(member_id: str) -> int | None:
-        numbers = [min(have) for topic in topics if (have := wishes[member_id].assigned.get(topic))]
-        return min(numbers, default=None)
-
-    def order(member_id: str) -> tuple[bool, int, tuple[bool, str]]:
-        first = first_partition(member_id)
-        return (first is None, first or 0, wishes[member_id].rank)
-
-    return sorted(members, key=order)
+    return dict(result)

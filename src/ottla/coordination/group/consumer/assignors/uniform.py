@@ -1,107 +1,171 @@
 """The uniform assignor: everybody gets as many partitions as the others, and keeps what it had if it can.
 
-When all members want the same topics, nobody has two partitions more than anybody else. When they do not, no
-single move of a partition could make it more even. Partitions that need not move do not.
+When all members want the same topics, nobody has two partitions more than anybody else, and no more
+partitions move than that takes. When they do not, partitions are moved until no single move would make it
+more even. Partitions that nobody has are dealt out one by one, so that the load of a busy topic is shared.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heappush
+from itertools import chain
 
-from ottla.coordination.group.consumer.assignors.assignor import Wish
+from ottla.coordination.group.consumer.assignors.assignor import Partitions, Wish
 from ottla.model.uuid import Uuid
 
-_Partition = tuple[Uuid, int]
+# Subscriptions that overlap in a chain may need a round for each of its links. This many even out all but
+# contrived groups; after them the group is left a little uneven rather than the broker busy.
+_ROUNDS_MAX = 64
 
 
-def assign_uniformly(
-    wishes: Mapping[str, Wish], topics: Mapping[Uuid, int]
-) -> dict[str, dict[Uuid, frozenset[int]]]:
+def assign_uniformly(wishes: Mapping[str, Wish], topics: Mapping[Uuid, int]) -> dict[str, Partitions]:
     """Spread the partitions of all wanted topics over the members that want them."""
-    wanted = {topic for wish in wishes.values() for topic in wish.topics if topic in topics}
-    everything = [(topic, number) for topic in sorted(wanted) for number in range(topics[topic])]
-    owned, free = _keep(wishes, everything)
+    shares = _Shares(wishes, topics)
     if len({wish.topics for wish in wishes.values()}) <= 1:
-        _spread_evenly(owned, free)
+        _spread_evenly(shares)
     else:
-        _spread_by_interest(wishes, owned, free)
-        _even_out(wishes, owned)
-    return {member_id: _by_topic(partitions) for member_id, partitions in owned.items()}
+        wanted_by = _wanted_by(wishes)
+        _spread_by_interest(shares, wanted_by)
+        _even_out(shares, wanted_by)
+    return shares.result()
 
 
-def _keep(
-    wishes: Mapping[str, Wish], everything: list[_Partition]
-) -> tuple[dict[str, list[_Partition]], list[_Partition]]:
-    """Let everybody keep what exists and is wanted; return that, and what nobody has."""
-    existing, taken = set(everything), set()
-    owned: dict[str, list[_Partition]] = {}
-    for member_id in sorted(wishes):
-        wish = wishes[member_id]
-        kept = []
-        for topic in sorted(wish.assigned):
-            for number in sorted(wish.assigned[topic]):
-                partition = (topic, number)
-                if topic in wish.topics and partition in existing and partition not in taken:
-                    taken.add(partition)
-                    kept.append(partition)
-        owned[member_id] = kept
-    return owned, [partition for partition in everything if partition not in taken]
+class _Shares:
+    """Who has what while the assignor works."""
+
+    def __init__(self, wishes: Mapping[str, Wish], topics: Mapping[Uuid, int]) -> None:
+        """Let everybody keep what it had, if that exists and is still wanted; the rest is free."""
+        self.owned: dict[str, dict[Uuid, set[int]]] = {}
+        self.load: dict[str, int] = {}
+        wanted = set(chain.from_iterable(wish.topics for wish in wishes.values()))
+        self.free: dict[Uuid, set[int]] = {topic: set(range(topics[topic])) for topic in sorted(wanted)}
+        for member_id in sorted(wishes):
+            wish = wishes[member_id]
+            kept: dict[Uuid, set[int]] = {}
+            for topic, numbers in wish.assigned.items():
+                if topic in wish.topics and (still := self.free[topic].intersection(numbers)):
+                    kept[topic] = still
+                    self.free[topic] -= still
+            self.owned[member_id] = kept
+            self.load[member_id] = sum(map(len, kept.values()))
+
+    def free_partitions(self) -> Iterator[tuple[Uuid, int]]:
+        """Return what nobody has, topic by topic."""
+        for topic, numbers in self.free.items():
+            for number in sorted(numbers):
+                yield topic, number
+
+    def give(self, member_id: str, topic: Uuid, number: int) -> None:
+        """Give a partition that nobody has to a member."""
+        self.owned[member_id].setdefault(topic, set()).add(number)
+        self.load[member_id] += 1
+
+    def move(self, topic: Uuid, giver: str, taker: str) -> None:
+        """Move the last partition that the giver has of a topic."""
+        number = max(self.owned[giver][topic])
+        self._take(giver, topic, number)
+        self.give(taker, topic, number)
+
+    def shrink(self, member_id: str, goal: int) -> None:
+        """Take from a member what it has above its goal; it keeps some of every topic as far as possible."""
+        if self.load[member_id] <= goal:
+            return
+        by_place = sorted(
+            (place, topic, number)
+            for topic, numbers in self.owned[member_id].items()
+            for place, number in enumerate(sorted(numbers))
+        )
+        for _, topic, number in by_place[goal:]:
+            self._take(member_id, topic, number)
+            self.free[topic].add(number)
+
+    def result(self) -> dict[str, Partitions]:
+        """Return what everybody has now."""
+        return {
+            member_id: {topic: frozenset(numbers) for topic, numbers in owned.items()}
+            for member_id, owned in self.owned.items()
+        }
+
+    def _take(self, member_id: str, topic: Uuid, number: int) -> None:
+        numbers = self.owned[member_id][topic]
+        numbers.remove(number)
+        self.load[member_id] -= 1
+        if not numbers:
+            del self.owned[member_id][topic]
 
 
-def _spread_evenly(owned: dict[str, list[_Partition]], free: list[_Partition]) -> None:
-    """Fill everybody up to the same number. Those who have most may keep the one that is left over."""
-    if not owned:
+def _spread_evenly(shares: _Shares) -> None:
+    """Bring everybody to the same number. Those who have most may keep the one that is left over."""
+    if not shares.owned:
         return
-    total = len(free) + sum(map(len, owned.values()))
-    quota, extras = divmod(total, len(owned))
-    by_need = sorted(owned, key=lambda member_id: (-len(owned[member_id]), member_id))
-    goals = {member_id: quota + (place < extras) for place, member_id in enumerate(by_need)}
-    for member_id in by_need:
-        free.extend(owned[member_id][goals[member_id] :])
-        del owned[member_id][goals[member_id] :]
-    free.sort(reverse=True)
-    for member_id in by_need:
-        missing = goals[member_id] - len(owned[member_id])
-        owned[member_id].extend(free.pop() for _ in range(missing))
+    total = sum(shares.load.values()) + sum(map(len, shares.free.values()))
+    quota, extras = divmod(total, len(shares.owned))
+    by_load = sorted(shares.owned, key=lambda member_id: (-shares.load[member_id], member_id))
+    goals = {member_id: quota + (place < extras) for place, member_id in enumerate(by_load)}
+    for member_id in by_load:
+        shares.shrink(member_id, goals[member_id])
+    hungry = deque(member_id for member_id in by_load if shares.load[member_id] < goals[member_id])
+    for topic, number in shares.free_partitions():
+        member_id = hungry.popleft()
+        shares.give(member_id, topic, number)
+        if shares.load[member_id] < goals[member_id]:
+            hungry.append(member_id)
+    assert not hungry, "the goals add up to all partitions"
 
 
-def _spread_by_interest(
-    wishes: Mapping[str, Wish], owned: dict[str, list[_Partition]], free: Iterable[_Partition]
-) -> None:
+def _spread_by_interest(shares: _Shares, wanted_by: Mapping[Uuid, list[str]]) -> None:
     """Give each free partition to the member with the fewest among those that want its topic."""
-    interested = _interested(wishes)
-    # Topics that few want come first: later there might be nobody with room for them.
-    for partition in sorted(free, key=lambda item: (len(interested[item[0]]), item)):
-        least = min(interested[partition[0]], key=lambda member_id: (len(owned[member_id]), member_id))
-        owned[least].append(partition)
+
+    def few_choices_first(topic: Uuid) -> tuple[float, int, Uuid]:
+        members = len(wanted_by[topic])
+        return (-len(shares.free[topic]) / members, members, topic)
+
+    for topic in sorted(filter(shares.free.__getitem__, shares.free), key=few_choices_first):
+        least = [(shares.load[member_id], member_id) for member_id in wanted_by[topic]]
+        heapify(least)
+        for number in sorted(shares.free[topic]):
+            load, member_id = heappop(least)
+            shares.give(member_id, topic, number)
+            heappush(least, (load + 1, member_id))
 
 
-def _even_out(wishes: Mapping[str, Wish], owned: dict[str, list[_Partition]]) -> None:
+def _even_out(shares: _Shares, wanted_by: Mapping[Uuid, list[str]]) -> None:
     """Move partitions from those who have many to those who have few, until no move makes it more even."""
-    interested = _interested(wishes)
-    moved = True
-    while moved:
-        moved = False
-        for giver in sorted(owned, key=lambda member_id: (-len(owned[member_id]), member_id)):
-            for partition in list(owned[giver]):
-                taker = min(
-                    interested[partition[0]], key=lambda member_id: (len(owned[member_id]), member_id)
-                )
-                if len(owned[taker]) + 1 < len(owned[giver]):
-                    owned[giver].remove(partition)
-                    owned[taker].append(partition)
-                    moved = True
+    topics = [topic for topic in sorted(wanted_by) if len(wanted_by[topic]) > 1]
+    for _ in range(_ROUNDS_MAX):
+        if sum(_even_out_topic(shares, topic, wanted_by[topic]) for topic in topics) == 0:
+            return
 
 
-def _interested(wishes: Mapping[str, Wish]) -> dict[Uuid, list[str]]:
-    interested: dict[Uuid, list[str]] = defaultdict(list)
+def _even_out_topic(shares: _Shares, topic: Uuid, members: Iterable[str]) -> int:
+    """Move partitions of one topic; return how many. Each move makes the sum of squared loads smaller."""
+    load, owned = shares.load, shares.owned
+    takers = [(load[member_id], member_id) for member_id in members]
+    givers = [(-load[member_id], member_id) for member_id in members if topic in owned[member_id]]
+    heapify(takers)
+    heapify(givers)
+    moved = 0
+    while givers:
+        most, giver = givers[0]
+        least, taker = takers[0]
+        if -most != load[giver] or topic not in owned[giver]:
+            heappop(givers)
+        elif least != load[taker]:
+            heappop(takers)
+        elif least + 1 >= -most:
+            break
+        else:
+            shares.move(topic, giver, taker)
+            for member_id in (giver, taker):
+                heappush(takers, (load[member_id], member_id))
+                heappush(givers, (-load[member_id], member_id))
+            moved += 1
+    return moved
+
+
+def _wanted_by(wishes: Mapping[str, Wish]) -> dict[Uuid, list[str]]:
+    wanted_by: dict[Uuid, list[str]] = {}
     for member_id in sorted(wishes):
         for topic in wishes[member_id].topics:
-            interested[topic].append(member_id)
-    return interested
-
-
-def _by_topic(partitions: Iterable[_Partition]) -> dict[Uuid, frozenset[int]]:
-    numbers: dict[Uuid, set[int]] = defaultdict(set)
-    for topic, number in partitions:
-        numbers[topic].add(number)
-    return {topic: frozenset(numbers[topic]) for topic in sorted(numbers)}
+            wanted_by.setdefault(topic, []).append(member_id)
+    return wanted_by
