@@ -76,7 +76,8 @@ class Replay:
         producer.timestamp_ms = batch.max_timestamp
         producer.last_seen_offset = batch.last_offset
         if batch.is_control:
-            self._replay_marker(producer, batch)
+            if batch.count:
+                self._replay_marker(producer, batch)
             return
         producer.window.append(
             WindowBatch(batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)
@@ -110,15 +111,6 @@ def last_stable_offset(replay: Replay, high_watermark: int) -> int:
     undecided = [replay.first_open_offset()]
     undecided += [ended.first_offset for ended in replay.ended if ended.last_offset >= high_watermark]
     return min([high_watermark, *[offset for offset in undecided if offset is not None]])
-
-
-def aborted_in(replay: Replay, start: int, end: int) -> list[tuple[int, int]]:
-    """Return producer and first offset of aborted transactions that reach into `start` to before `end`."""
-    return [
-        (ended.producer_id, ended.first_offset)
-        for ended in replay.ended
-        if ended.is_aborted and ended.last_offset >= start and ended.first_offset < end
-    ]
 
 
 def epochs_from(epochs: Sequence[tuple[int, int]], log_start_offset: int) -> list[tuple[int, int]]:

@@ -1,0 +1,347 @@
+"""A log directory in a simulated world: a disk that may lose power, the logs on it, and the truth about them.
+
+Every operation is done to a log and told to the truth. One that a power cut interrupts is told too, so that
+the truth knows what may or may not have happened. Syncs go through the group commit: an append is promised
+once its waiter was told. Between the start of a sync and its end anything may happen, as with threads.
+"""
+
+from collections.abc import Generator, Iterator
+from random import Random
+
+from tests.simulation.storage.batches import read_batches
+from tests.simulation.storage.checks import check_all, check_compacted, check_found, read_log
+from tests.simulation.storage.truth import Truth
+
+from ottla.model.ids import LeaderEpoch, NodeId, Offset, TopicPartition
+from ottla.model.uuid import Uuid
+from ottla.storage import flush
+from ottla.storage.append_info import AppendInfo, AppendOrigin
+from ottla.storage.compaction.candidates import find_candidate
+from ottla.storage.compaction.cleaning import Cleaned, CleanedGroup, clean
+from ottla.storage.compaction.plan import plan_cleaning
+from ottla.storage.compaction.swap import discard_staged, finish_swap, replace_segments, stage_swap
+from ottla.storage.config import LogConfig
+from ottla.storage.deletion import Deletion
+from ottla.storage.directory import LogDirectory, format_directory, open_directory
+from ottla.storage.directory_checkpoints import CheckpointKind, CheckpointWrite
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.flush import FlushTicket
+from ottla.storage.group_commit import GroupCommit, Outcome
+from ottla.storage.load import load_log
+from ottla.storage.log import Log
+from ottla.storage.meta_properties import MetaProperties
+from ottla.storage.names import FileKind, FileState, segment_file_name
+from ottla.storage.volume import Volume
+from ottla.testing.simulated_disk import PowerCut, SimulatedDisk
+from ottla.world.disk import DiskError
+
+DIRECTORY = "logs"
+TOPIC_ID = Uuid(bytes(range(16)))
+_META = MetaProperties(cluster_id="simulated", node_id=NodeId(1), directory_id=Uuid(bytes(15) + b"\x99"))
+_RUNNING_MAX = 2
+_MAP_BYTES = 4_096
+
+
+class Partition:
+    """A log of the world, and the truth about it."""
+
+    def __init__(self, name: TopicPartition, log: Log) -> None:
+        self.name = name
+        self.log = log
+        self.truth = Truth()
+
+
+class World:
+    """A log directory and everything around it."""
+
+    def __init__(self, rng: Random, config: LogConfig, partitions: int = 1) -> None:
+        self.rng = rng
+        self.config = config
+        self.disk = SimulatedDisk()
+        self.disk.now_ms = 1_000_000
+        format_directory(self.disk, DIRECTORY, _META)
+        self.disk.sync_directory("")
+        self.directory = self._open()
+        self.partitions: list[Partition] = []
+        for number in range(partitions):
+            name = TopicPartition("t", number)
+            log = self.directory.create_log(name, TOPIC_ID, config, self.now_ms)
+            self.partitions.append(Partition(name, log))
+        self._start_work()
+
+    def _open(self) -> LogDirectory:
+        return open_directory(Volume(self.disk, DIRECTORY))
+
+    def _start_work(self) -> None:
+        """Forget everything that a process has under way."""
+        self.commit: GroupCommit[tuple[Truth, int]] = GroupCommit(_RUNNING_MAX)
+        self.tickets: list[tuple[Log, FlushTicket]] = []
+        self.deletions: list[Deletion] = []
+        self.writes: list[CheckpointWrite] = []
+        # Rounds of compaction, each as its steps that are left.
+        self.rounds: dict[TopicPartition, Iterator[None]] = {}
+
+    @property
+    def now_ms(self) -> int:
+        return self.disk.now_ms
+
+    def partition_of(self, log: Log) -> Partition:
+        return next(partition for partition in self.partitions if partition.log is log)
+
+    # Appending.
+
+    def append(
+        self,
+        partition: Partition,
+        batch: bytearray,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        version: int = 2,
+    ) -> AppendInfo:
+        """Append one batch as the leader, and ask for a sync."""
+        truth = partition.truth
+        end = truth.end
+        try:
+            info = partition.log.append_as_leader(
+                memoryview(batch),
+                leader_epoch=LeaderEpoch(truth.leader_epoch),
+                now_ms=self.now_ms,
+                origin=origin,
+                transaction_version=version,
+            )
+        except (PowerCut, LogDirectoryOffline):
+            batch[:8] = end.to_bytes(8)
+            batch[12:16] = truth.leader_epoch.to_bytes(4)
+            truth.may_append(bytes(batch))
+            raise
+        if not info.is_duplicate:
+            truth.append(bytes(batch))
+            assert (info.first_offset, info.last_offset) == (end, truth.end - 1), "offsets of an append"
+        return info
+
+    def append_as_follower(self, partition: Partition, batches: bytes) -> None:
+        """Append batches that have their offsets already."""
+        try:
+            partition.log.append_as_follower(memoryview(batches), now_ms=self.now_ms)
+        except (PowerCut, LogDirectoryOffline):
+            partition.truth.may_append(batches)
+            raise
+        partition.truth.append(batches)
+
+    # Syncing.
+
+    def commit_up_to_end(self, partition: Partition) -> None:
+        """Wait for everything appended so far, as an `acks=all` answer does."""
+        log, truth = partition.log, partition.truth
+        self._apply(self.commit.request(log, log.log_end_offset, (truth, truth.end)))
+
+    def run_ticket(self) -> None:
+        """Run a sync that was started, and finish it."""
+        if not self.tickets:
+            return
+        log, ticket = self.tickets.pop(self.rng.randrange(len(self.tickets)))
+        try:
+            flush.run(ticket, self.disk)
+        except DiskError as error:
+            self._apply(self.commit.failed(log, error))
+        else:
+            partition = self.partition_of(log)
+            if ticket.truncations == log.truncations:
+                partition.truth.others.clear()
+            self._apply(self.commit.finished(log))
+
+    def _apply(self, outcome: Outcome[tuple[Truth, int]]) -> None:
+        self.tickets += outcome.starts
+        for truth, offset in outcome.done:
+            truth.sync_up_to(offset)
+
+    def flush(self, partition: Partition) -> None:
+        """Sync everything now."""
+        self.commit_up_to_end(partition)
+        while self.tickets:
+            self.run_ticket()
+
+    # Checkpoints.
+
+    def start_checkpoint(self, kind: CheckpointKind) -> None:
+        write = self.directory.start_checkpoint(kind)
+        if write is None:
+            return
+        try:
+            write.run(self.disk)
+        except DiskError as error:
+            raise self.directory.volume.fail(error) from error
+        self.writes.append(write)
+
+    def finish_checkpoint(self) -> None:
+        if self.writes:
+            self.directory.finish_checkpoint(self.writes.pop())
+
+    # Cutting, deleting.
+
+    def truncate(self, partition: Partition, offset: int) -> None:
+        """Truncate as a follower does."""
+        self._end_compaction(partition)
+        self.commit.forget(partition.log)
+        try:
+            self.deletions += self.directory.truncate([(partition.log, Offset(offset))], self.now_ms)
+        finally:
+            partition.truth.truncate_to(offset)
+            # The state of the producers was loaded from a snapshot, which is where they expire.
+            self._note_expired(partition.truth)
+
+    def start_anew(self, partition: Partition, offset: int) -> None:
+        """Truncate everything, as a follower does whose leader has deleted what it would need."""
+        self._end_compaction(partition)
+        self.commit.forget(partition.log)
+        try:
+            log = partition.log
+            self.deletions += self.directory.truncate_fully_and_start_at(log, Offset(offset), self.now_ms)
+        finally:
+            partition.truth.start_anew_at(offset)
+
+    def delete_records(self, partition: Partition, offset: int) -> None:
+        """Move the log start, as DeleteRecords does."""
+        partition.log.increment_log_start_offset(Offset(offset))
+        partition.truth.move_start(offset)
+
+    def delete_old_segments(self, partition: Partition) -> None:
+        """Apply retention."""
+        log, truth = partition.log, partition.truth
+        before = log.log_start_offset
+        truth.start_max = truth.end
+        self.deletions += self.directory.delete_old_segments(log, self.now_ms)
+        assert before <= log.log_start_offset <= truth.high_watermark, (
+            "retention went beyond the high watermark"
+        )
+        truth.move_start(log.log_start_offset)
+
+    def run_deletions(self) -> None:
+        """Remove the files that were taken out."""
+        while self.deletions:
+            self.deletions.pop().run(self.disk)
+
+    # Compacting.
+
+    def step_compaction(self, partition: Partition) -> None:
+        """Begin a round of compaction, or do its next step. Between two steps anything may happen."""
+        steps = self.rounds.get(partition.name)
+        if steps is None:
+            steps = self.rounds[partition.name] = self._compact(partition)
+        try:
+            next(steps)
+        except StopIteration:
+            del self.rounds[partition.name]
+        except DiskError as error:
+            raise self.directory.volume.fail(error) from error
+
+    def _end_compaction(self, partition: Partition) -> None:
+        """Finish a round before its log is truncated. A staged swap would bring back what was cut off."""
+        while partition.name in self.rounds:
+            self.step_compaction(partition)
+
+    def _compact(self, partition: Partition) -> Iterator[None]:
+        log, offsets = partition.log, self.directory.cleaner_offsets
+        candidate = find_candidate(log, offsets.get(partition.name), self.now_ms)
+        if candidate.cleanable_bytes == 0:
+            return
+        for step in clean(plan_cleaning(candidate, self.now_ms), self.disk, _MAP_BYTES, chunk_bytes=2_000):
+            if isinstance(step, CleanedGroup):
+                is_swapped = yield from self._swap(partition, step)
+                if not is_swapped:
+                    return
+            elif isinstance(step, Cleaned):
+                offsets[partition.name] = step.first_dirty_offset
+            yield
+
+    def _swap(self, partition: Partition, group: CleanedGroup) -> Generator[None, None, bool]:
+        log, truth, cleaned = partition.log, partition.truth, (group.cleaned,)
+        self._stage(partition, group)
+        stage_swap(self.disk, log.path, cleaned)
+        yield
+        replacement = replace_segments(log, cleaned, group.replaced)
+        if replacement is None:
+            discard_staged(self.disk, log.path, cleaned)
+            truth.staged = None
+            return False
+        truth.swap()
+        yield
+        self.disk.sync_directory(log.path)
+        yield
+        finish_swap(log, replacement)
+        self.deletions.append(replacement.deletion)
+        return True
+
+    def _stage(self, partition: Partition, group: CleanedGroup) -> None:
+        """Judge what a compaction came to, and tell the truth what the log will be with it."""
+        log, truth = partition.log, partition.truth
+        bases = [segment.base_offset for segment in log.segments]
+        if not set(group.replaced) <= set(bases[:-1]):
+            # Retention has overtaken it. It will not be swapped in.
+            return
+        start = group.cleaned.base_offset
+        end = bases[bases.index(group.replaced[-1]) + 1]
+        name = segment_file_name(start, FileKind.LOG, FileState.CLEANED)
+        cleaned = read_batches(self.disk.read_file(f"{log.path}/{name}"))
+        before = [batch for batch in truth.stored if batch.last_offset < start]
+        after = [batch for batch in truth.stored if batch.base_offset >= end]
+        stored = [*before, *cleaned, *after]
+        check_compacted(log, truth, truth.stored, stored)
+        truth.stage(stored)
+
+    def set_high_watermark(self, partition: Partition, offset: int) -> None:
+        partition.log.update_high_watermark(Offset(offset))
+        partition.truth.set_high_watermark(offset)
+
+    def expire_producers(self, partition: Partition) -> None:
+        partition.log.expire_producers(self.now_ms)
+        self._note_expired(partition.truth)
+
+    def _note_expired(self, truth: Truth) -> None:
+        limit_ms = self.config.producer_id_expiration_ms
+        for batch in (*truth.history, *truth.stored):
+            # Whoever had expired in an older snapshot came back with the batches after that. Compaction may
+            # have made a batch older.
+            if batch.producer_id >= 0 and self.now_ms - batch.max_timestamp >= limit_ms:
+                truth.expired.add(batch.producer_id)
+
+    # Stopping and starting.
+
+    def close(self) -> None:
+        """Stop cleanly."""
+        while self.tickets:
+            self.run_ticket()
+        self.directory.close()
+
+    def kill(self) -> None:
+        """End the process by force."""
+        self.disk.kill()
+
+    def cut_power(self) -> None:
+        """Lose power."""
+        self.disk.cut_power(self.rng)
+
+    def open(self) -> None:
+        """Start again on what is there."""
+        self._start_work()
+        self.directory = self._open()
+        plan = self.directory.plan_load(lambda _topic: self.config, self.now_ms)
+        assert [request.topic_partition for request in plan.loads] == [p.name for p in self.partitions]
+        for request, partition in zip(plan.loads, self.partitions, strict=True):
+            partition.log = load_log(self.directory.volume, request)
+            self.directory.add(partition.log)
+
+    def judge(self, *, is_whole: bool) -> None:
+        """Hold what a start has found against the truth, and take it for the truth from here on.
+
+        With `is_whole` nothing may be missing: the stop was clean, or the machine kept its power.
+        """
+        for partition in self.partitions:
+            log, truth = partition.log, partition.truth
+            found = read_batches(read_log(log))
+            state = check_found(log, truth, found, is_whole=is_whole)
+            truth.adopt(state, found, log.log_start_offset, log.log_end_offset, log.high_watermark)
+            self._note_expired(truth)
+            check_all(log, truth, self.rng)
+
+    def check(self, partition: Partition) -> None:
+        check_all(partition.log, partition.truth, self.rng)
