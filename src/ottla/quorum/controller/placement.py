@@ -29,6 +29,7 @@ class _Row:
         self.brokers = sorted(brokers)
         self._start = random.randrange(len(brokers)) if brokers else 0
         self._taken = 0
+        # Turns only grow. A row that was not asked for a while must not take a turn for one it has seen.
         self._turn = 0
 
     def take(self, turn: int) -> int | None:
@@ -66,12 +67,13 @@ class Placer:
         self._random = random
         self._first = random.randrange(len(names)) if names else 0
         self._turn = 0
+        self._shuffled_at = 0
         self.count = sum(len(members) for members in by_rack.values())
         self.live_count = sum(len(rack.live.brokers) for rack in self._racks)
 
     def place(self, replication_factor: int) -> Assignment:
         """Return the brokers of the next partition, its leader first."""
-        if self._turn == self.live_count > 1:
+        if self._turn - self._shuffled_at == self.live_count > 1:
             self._shuffle()
         racks = self._racks
         begin = self._first % len(racks)
@@ -101,7 +103,7 @@ class Placer:
         raise AssertionError("whoever places has checked that a broker is there")
 
     def _shuffle(self) -> None:
-        self._turn = 0
+        self._shuffled_at = self._turn
         self._random.shuffle(self._racks)
         for rack in self._racks:
             self._random.shuffle(rack.live.brokers)
