@@ -16,7 +16,7 @@ import fcntl
 import os
 import shutil
 import stat
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock as Mutex
 from threading import get_ident
@@ -65,7 +65,7 @@ class Descriptors:
         self.owner = get_ident()
         # All files with a descriptor, oldest first. One that was used since it was last looked at goes to the
         # end instead of being closed (second chance), so that a use costs no reordering.
-        self._files: deque[RealFile] = deque()
+        self._files: OrderedDict[RealFile, None] = OrderedDict()
         self.mutex = Mutex()
 
     def __len__(self) -> int:
@@ -76,21 +76,21 @@ class Descriptors:
         if get_ident() == self.owner:
             while len(self._files) >= self._count_max and self._close_one():
                 pass
-        self._files.append(file)
+        self._files[file] = None
 
     def remove(self, file: "RealFile") -> None:
         """Note that `file` was closed. The mutex is held."""
-        self._files.remove(file)
+        del self._files[file]
 
     def _close_one(self) -> bool:
         for is_last_resort in (False, True):
             # Twice round: the first time takes away the second chances.
             for _ in range(2 * len(self._files)):
-                file = self._files.popleft()
+                file, _ = self._files.popitem(last=False)
                 if file.is_evictable(is_last_resort):
                     file.drop_descriptor()
                     return True
-                self._files.append(file)
+                self._files[file] = None
         return False
 
 

@@ -100,6 +100,9 @@ class _Loader:
         )
         log.segments = self._trustworthy(segments, replay)
         self._set_offsets(replay)
+        for segment in log.segments:
+            # Whether it is used at all will show. A hundred thousand idle ones shall cost no descriptors.
+            segment.file.close()
         return log
 
     # Files.
