@@ -50,3 +50,10 @@ ALL_ON_CLUSTER: Final = bits_of(
     Operation.ALTER_CONFIGS,
     Operation.IDEMPOTENT_WRITE,
 )
+ALL_ON_GROUP: Final = bits_of(
+    Operation.READ,
+    Operation.DELETE,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)

@@ -29,9 +29,10 @@ _TIMEOUT_MS: Final = 30_000
 
 def create_missing_topics(names: Sequence[str], context: "RequestContext") -> Deferred[CreateTopicsResponse]:
     """Create topics that somebody asked for and that have valid names."""
-    config = context.broker.config
+    broker = context.broker
+    brokers = sum(not one.fenced for one in broker.image.brokers.values())
     topics = tuple(
-        creatable_topic(name, config)
+        creatable_topic(name, broker.config, brokers)
         for name in dict.fromkeys(names)
         if why_unknown(name) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     )
@@ -46,14 +47,18 @@ def why_unknown(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def creatable_topic(name: str, config: NodeConfig) -> CreatableTopic:
-    """Return how a topic is to be created that nobody said anything about."""
+def creatable_topic(name: str, config: NodeConfig, brokers: int) -> CreatableTopic:
+    """Return how a topic is to be created that nobody said anything about.
+
+    Deviation: a topic of the coordinators gets no more replicas than there are brokers. Kafka refuses to make
+    it then, and with the defaults nobody could use groups on a single node.
+    """
     match name:
         case "__consumer_offsets":
             return _topic(
                 name,
                 config.offsets_topic_num_partitions,
-                config.offsets_topic_replication_factor,
+                min(config.offsets_topic_replication_factor, brokers),
                 {
                     "cleanup.policy": "compact",
                     "segment.bytes": str(config.offsets_topic_segment_bytes),
@@ -64,7 +69,7 @@ def creatable_topic(name: str, config: NodeConfig) -> CreatableTopic:
             return _topic(
                 name,
                 config.transaction_state_log_num_partitions,
-                config.transaction_state_log_replication_factor,
+                min(config.transaction_state_log_replication_factor, brokers),
                 {
                     "unclean.leader.election.enable": "false",
                     "compression.type": "uncompressed",
@@ -77,7 +82,7 @@ def creatable_topic(name: str, config: NodeConfig) -> CreatableTopic:
             return _topic(
                 name,
                 config.share_coordinator_state_topic_num_partitions,
-                config.share_coordinator_state_topic_replication_factor,
+                min(config.share_coordinator_state_topic_replication_factor, brokers),
                 {
                     "cleanup.policy": "delete",
                     "compression.type": "producer",

@@ -5,7 +5,7 @@ not an asyncio future: a future calls back in a later turn of the loop and costs
 A deferred is resolved or failed exactly once; doing so twice is our own bug and asserts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -87,3 +87,25 @@ class Deferred(Generic[T]):
         deferred: Deferred[T] = cls()
         deferred._value = value
         return deferred
+
+
+def gather(parts: Sequence[Deferred[T]]) -> Deferred[list[T]]:
+    """Return a deferred of all values, in order. The first error is the error."""
+    gathered: Deferred[list[T]] = Deferred()
+    missing = len(parts)
+
+    def one_more(_value: T) -> None:
+        nonlocal missing
+        missing -= 1
+        if missing == 0 and not gathered.is_done:
+            gathered.resolve([part.value() for part in parts])
+
+    def fail(error: Exception) -> None:
+        if not gathered.is_done:
+            gathered.fail(error)
+
+    if not parts:
+        gathered.resolve([])
+    for part in parts:
+        part.when_done(one_more, fail)
+    return gathered

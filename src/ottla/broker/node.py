@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ottla.broker.commits import Commits
 from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.groups import Groups
 from ottla.broker.deletions import Deletions
 from ottla.broker.directory_reports import DirectoryReports
 from ottla.broker.dispatch import Routes, Session
@@ -101,6 +102,7 @@ class Broker:
         self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds()
+        self.groups = Groups(self, loop)
         self.log_moves = LogMoves(self, loop)
         self.directory_reports = DirectoryReports(self, loop)
         self.routes = Routes()
@@ -147,6 +149,7 @@ class Broker:
         if DEFAULT_BROKERS in delta.configs.changed or own in delta.configs.changed:
             self.use_dynamic_configs(image)
         self.partitions.metadata_changed(image, delta)
+        self.groups.metadata_changed(image, delta)
         if delta.quotas:
             self.quotas.use(image.quotas)
 

@@ -59,6 +59,8 @@ from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, B
 from ottla.wire.messages.controller_registration import ControllerRegistrationRequest
 from ottla.world.disk import DiskError
 
+RESERVED_DESCRIPTORS: Final = 200
+
 _logger: Final = logging.getLogger("ottla.startup")
 
 
@@ -98,9 +100,10 @@ def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: AbstractEv
 def _start(configs: EffectiveConfigs, options: NodeOptions, loop: AbstractEventLoop) -> Node:
     endpoints = broker_endpoints(configs.node, options.host, options.port)
     check_endpoints(endpoints, options.is_insecure)
-    disk = RealDisk(_raise_descriptor_limit())
+    descriptors = share_descriptors(_raise_descriptor_limit())
+    disk = RealDisk(descriptors.files_max)
     directories = _open_directories(disk, configs)
-    broker = _make_broker(configs, directories, disk, loop)
+    broker = _make_broker(configs, directories, disk, loop, descriptors)
     try:
         bound = bind(broker.listeners, endpoints)
         standalone = _open_quorum(broker)
@@ -113,16 +116,34 @@ def _start(configs: EffectiveConfigs, options: NodeOptions, loop: AbstractEventL
         directories.release()
         raise
     standalone.voter.request_sync = lambda: _sync(broker, standalone)
+    broker.groups.start(broker.image)
     broker.log_moves.resume()
     broker.listeners.start()
     return Node(broker, standalone, loop, bound)
 
 
 def _raise_descriptor_limit() -> int:
-    """Allow the process as many descriptors as it may have; return how many are for files."""
+    """Allow the process as many descriptors as it may have, and return how many."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return min(DESCRIPTORS_MAX, hard // 2)
+    return hard
+
+
+class DescriptorShares(NamedTuple):
+    """How many descriptors files and connections may have at most. Some are left for everything else."""
+
+    files_max: int
+    connections_max: int
+
+
+def share_descriptors(limit: int) -> DescriptorShares:
+    """Share the descriptors of the process out.
+
+    Without a share of their own, connections could take all of them. Then no file could be opened, and a log
+    directory would be taken for a broken one: anybody who can connect could stop the node.
+    """
+    files_max = min(DESCRIPTORS_MAX, limit // 2)
+    return DescriptorShares(files_max, limit - files_max - min(RESERVED_DESCRIPTORS, limit // 4))
 
 
 def _open_directories(disk: RealDisk, configs: EffectiveConfigs) -> LogDirectories:
@@ -136,7 +157,11 @@ def _open_directories(disk: RealDisk, configs: EffectiveConfigs) -> LogDirectori
 
 
 def _make_broker(
-    configs: EffectiveConfigs, directories: LogDirectories, disk: RealDisk, loop: AbstractEventLoop
+    configs: EffectiveConfigs,
+    directories: LogDirectories,
+    disk: RealDisk,
+    loop: AbstractEventLoop,
+    descriptors: DescriptorShares,
 ) -> Broker:
     clock = SystemClock()
     cluster_id = directories.directories[0].meta.cluster_id or ""
@@ -146,19 +171,19 @@ def _make_broker(
     )
     broker = Broker(configs.node.node_id, cluster_id, configs, PublishedMetadata(), surroundings)
     broker.listeners = Listeners(
-        loop, clock, connection_limits(configs.node), broker.new_session, threads.run
+        loop, clock, connection_limits(configs.node, descriptors), broker.new_session, threads.run
     )
     return broker
 
 
-def connection_limits(config: NodeConfig) -> ConnectionLimits:
+def connection_limits(config: NodeConfig, descriptors: DescriptorShares) -> ConnectionLimits:
     """Return the limits on connections that the configuration sets."""
     overrides: dict[str, int] = {}
     for part in filter(None, config.max_connections_per_ip_overrides.split(",")):
         host, _, count = part.strip().rpartition(":")
         overrides[host] = int(count)
     return ConnectionLimits(
-        connections_max=config.max_connections,
+        connections_max=min(config.max_connections, descriptors.connections_max),
         connections_per_ip_max=config.max_connections_per_ip,
         connections_per_ip_overrides=overrides,
         idle_ms_max=config.connections_max_idle_ms,

@@ -11,7 +11,7 @@ States: LOADING -> ACTIVE -> RESIGNED, or LOADING -> FAILED when a record cannot
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
@@ -29,16 +29,15 @@ class ShardStatus(Enum):
     RESIGNED = "resigned"
 
 
-class LoggedBatch(Protocol):
+class LoggedBatch(NamedTuple):
     """A batch as it is read back: its records, or the transaction marker that it is."""
 
-    base_offset: int
-    producer_id: int
-    producer_epoch: int
-    is_transactional: bool
-    committed: bool | None
+    last_offset: int
+    records: Iterable[CoordinatorRecord] = ()
+    producer: ProducerIdentity | None = None
+    """Whose transaction it is part of; None for a batch that counts at once."""
+    committed: bool | None = None
     """For a transaction marker: True commits, False aborts. None for a batch of records."""
-    records: Iterable[CoordinatorRecord]
 
 
 class State(Protocol):
@@ -114,8 +113,8 @@ class Shard(Generic[S]):
         assert self.status is ShardStatus.LOADING
         for batch in self._log.batches():
             self._replay_batch(batch)
-            self.written_offset = self.committed_offset = batch.base_offset
-            yield batch.base_offset
+            self.written_offset = self.committed_offset = batch.last_offset
+            yield batch.last_offset
 
     def activate(self, now_ms: int) -> None:
         """Serve from now on."""
@@ -203,15 +202,12 @@ class Shard(Generic[S]):
             self._parked.append((self.written_offset, action, refuse))
 
     def _replay_batch(self, batch: LoggedBatch) -> None:
-        producer = None
-        if batch.is_transactional:
-            producer = ProducerIdentity(batch.producer_id, batch.producer_epoch)
         if batch.committed is not None:
-            assert producer is not None, "a marker ends somebody's transaction"
-            self.state.replay_marker(producer, batch.committed)
+            assert batch.producer is not None, "a marker ends somebody's transaction"
+            self.state.replay_marker(batch.producer, batch.committed)
             return
         for record in batch.records:
-            self.state.replay(record, producer)
+            self.state.replay(record, batch.producer)
 
 
 AnyShard = Shard[Any]

@@ -58,14 +58,12 @@ class BrokerGroupConfigs(ConfigValues):
         "group.initial.rebalance.delay.ms",
         3000,
         update=READ_ONLY,
-        inert=True,
         doc="How long a new classic group waits for more members before it assigns partitions.",
     )
     group_max_session_timeout_ms = integer(
         "group.max.session.timeout.ms",
         1_800_000,
         update=READ_ONLY,
-        inert=True,
         doc="Highest session timeout that a member of a classic group may ask for.",
     )
     group_max_size = integer(
@@ -73,14 +71,12 @@ class BrokerGroupConfigs(ConfigValues):
         INT_MAX,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="How many members a classic group may have.",
     )
     group_min_session_timeout_ms = integer(
         "group.min.session.timeout.ms",
         6000,
         update=READ_ONLY,
-        inert=True,
         doc="Lowest session timeout that a member of a classic group may ask for.",
     )
     offset_metadata_max_bytes = integer(
@@ -88,7 +84,6 @@ class BrokerGroupConfigs(ConfigValues):
         4096,
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How long the text may be that comes with a committed offset.",
     )
     offsets_commit_timeout_ms = integer(
@@ -115,7 +110,6 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How often offsets are looked for that have expired.",
     )
     offsets_retention_minutes = integer(
@@ -124,7 +118,6 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc=(
             "How long offsets are kept after their group has become empty, or after a commit without a group."
         ),
@@ -134,7 +127,6 @@ class BrokerGroupConfigs(ConfigValues):
         0,
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How records of `__consumer_offsets` are compressed, by the codec's number.",
     )
     offsets_topic_num_partitions = integer(

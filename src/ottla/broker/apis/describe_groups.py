@@ -1,0 +1,27 @@
+"""DescribeGroups: the state and the members of classic groups. Each stands for itself."""
+
+from ottla.broker.authorized_operations import ALL_ON_GROUP
+from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.clients import client_of
+from ottla.broker.deferred import Deferred, gather
+from ottla.broker.handlers import handles
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+
+
+@handles(DescribeGroupsRequest)
+def describe_groups(ask: DescribeGroupsRequest, context: RequestContext) -> Deferred[DescribeGroupsResponse]:
+    """Describe every group that was asked for."""
+    answers: list[Deferred[DescribedGroup]] = []
+    for group_id in ask.groups:
+        answer: Deferred[DescribedGroup] = Deferred()
+        context.broker.groups.coordinator.describe_group(group_id, client_of(context), answer.resolve)
+        answers.append(answer.then(_with_operations) if ask.include_authorized_operations else answer)
+    return gather(answers).then(lambda groups: DescribeGroupsResponse(groups=tuple(groups)))
+
+
+def _with_operations(group: DescribedGroup) -> DescribedGroup:
+    if group.error_code is not ErrorCode.NONE:
+        return group
+    return replace(group, authorized_operations=ALL_ON_GROUP)

@@ -1,0 +1,72 @@
+"""FindCoordinator: which broker coordinates a group.
+
+The coordinators' topic is made when somebody first asks for it, and the question is answered when it exists.
+Deviation: Kafka refuses with COORDINATOR_NOT_AVAILABLE meanwhile, and its clients ask again after a while.
+"""
+
+from typing import Final
+
+from ottla.broker.auto_topics import create_missing_topics
+from ottla.broker.context import RequestContext
+from ottla.broker.coordinators import groups
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.coordination.runtime.key_partition import partition_of_key
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    FoundCoordinator,
+)
+
+_SEVERAL_FROM: Final = 4
+_TOPICS: Final = {0: groups.TOPIC}
+"""The internal topic for each type of key that this node coordinates."""
+
+
+@handles(FindCoordinatorRequest)
+def find_coordinator(
+    ask: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse | Deferred[FindCoordinatorResponse]:
+    """Answer every key on its own."""
+    topic = _TOPICS.get(ask.key_type)
+    if topic is None or context.broker.image.topics.find(topic) is not None:
+        return _answer(ask, topic, context)
+    return create_missing_topics([topic], context).then(lambda _: _answer(ask, topic, context))
+
+
+def _answer(
+    ask: FindCoordinatorRequest, topic: str | None, context: RequestContext
+) -> FindCoordinatorResponse:
+    if context.version >= _SEVERAL_FROM:
+        return FindCoordinatorResponse(
+            coordinators=tuple(_find(key, topic, context) for key in ask.coordinator_keys)
+        )
+    found = _find(ask.key, topic, context)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_code.name,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _find(key: str, topic_name: str | None, context: RequestContext) -> FoundCoordinator:
+    broker = context.broker
+    if topic_name is None:
+        return _none(key, ErrorCode.INVALID_REQUEST)
+    topic = broker.image.topics.find(topic_name)
+    if topic is None:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    leader = topic.partitions[partition_of_key(key, len(topic.partitions))].leader
+    for endpoint in broker.endpoints.living(context):
+        if endpoint.node_id == leader:
+            return FoundCoordinator(
+                key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_message=""
+            )
+    return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _none(key: str, error_code: ErrorCode) -> FoundCoordinator:
+    return FoundCoordinator(key=key, node_id=-1, host="", port=-1, error_code=error_code, error_message="")

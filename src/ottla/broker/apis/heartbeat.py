@@ -1,0 +1,16 @@
+"""Heartbeat: a member of a classic group lives."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.clients import client_of
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+@handles(HeartbeatRequest)
+def heartbeat(ask: HeartbeatRequest, context: RequestContext) -> Deferred[HeartbeatResponse]:
+    """Let the group coordinator answer."""
+    broker = context.broker
+    answer: Deferred[HeartbeatResponse] = Deferred()
+    broker.groups.coordinator.heartbeat(ask, client_of(context), broker.clock.now_ms(), answer.resolve)
+    return answer

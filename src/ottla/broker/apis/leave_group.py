@@ -1,0 +1,35 @@
+"""LeaveGroup: members leave a classic group, or are removed by an administrator.
+
+Up to version 2 one member leaves, and the answer has one error; later several may, with an error for each.
+"""
+
+from typing import Final
+
+from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.clients import client_of
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+
+_SEVERAL_FROM: Final = 3
+
+
+@handles(LeaveGroupRequest)
+def leave_group(ask: LeaveGroupRequest, context: RequestContext) -> Deferred[LeaveGroupResponse]:
+    """Let the group coordinator answer."""
+    broker = context.broker
+    is_single = context.version < _SEVERAL_FROM
+    if is_single:
+        ask = replace(ask, members=(MemberIdentity(member_id=ask.member_id),))
+    answer: Deferred[LeaveGroupResponse] = Deferred()
+    broker.groups.coordinator.leave_group(ask, client_of(context), broker.clock.now_ms(), answer.resolve)
+    return answer.then(_with_one_error) if is_single else answer
+
+
+def _with_one_error(response: LeaveGroupResponse) -> LeaveGroupResponse:
+    error_code = response.error_code
+    if error_code is ErrorCode.NONE and response.members:
+        error_code = response.members[0].error_code
+    return LeaveGroupResponse(error_code=error_code)

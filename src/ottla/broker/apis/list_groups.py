@@ -1,0 +1,21 @@
+"""ListGroups: the groups that this node coordinates, of all kinds."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+
+@handles(ListGroupsRequest)
+def list_groups(ask: ListGroupsRequest, context: RequestContext) -> Deferred[ListGroupsResponse]:
+    """List the groups of all shards."""
+    answer: Deferred[list[ListedGroup] | ErrorCode] = Deferred()
+    context.broker.groups.coordinator.list_groups(ask.states_filter, ask.types_filter, answer.resolve)
+    return answer.then(_as_response)
+
+
+def _as_response(groups: list[ListedGroup] | ErrorCode) -> ListGroupsResponse:
+    if isinstance(groups, ErrorCode):
+        return ListGroupsResponse(error_code=groups, groups=())
+    return ListGroupsResponse(groups=tuple(groups))

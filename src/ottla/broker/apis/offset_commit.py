@@ -1,0 +1,93 @@
+"""OffsetCommit: a group writes down how far it has read. Answered when that is on disk.
+
+Topics are named by name or, from version 10 on, by id. Partitions that do not exist are refused here, each
+for itself; the others are for the group coordinator.
+"""
+
+from typing import Final
+
+from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.clients import client_of
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.metadata.topics import Topic
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+_TOPIC_IDS_FROM: Final = 10
+
+
+@handles(OffsetCommitRequest)
+def offset_commit(
+    ask: OffsetCommitRequest, context: RequestContext
+) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
+    """Sort out what does not exist, and let the group coordinator take the rest."""
+    broker = context.broker
+    topics = broker.image.topics
+    by_id = context.version >= _TOPIC_IDS_FROM
+    known: list[OffsetCommitRequestTopic] = []
+    refused: list[OffsetCommitResponseTopic] = []
+    for topic in ask.topics:
+        found = topics.find_by_id(topic.topic_id) if by_id else topics.find(topic.name)
+        if found is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.append(_refused(topic, topic.partitions, code))
+        else:
+            _sort_out(topic, found, known, refused)
+    if not known:
+        return OffsetCommitResponse(topics=tuple(refused))
+    answer: Deferred[OffsetCommitResponse] = Deferred()
+    broker.groups.coordinator.commit_offsets(
+        replace(ask, topics=tuple(known)), client_of(context), broker.clock.now_ms(), answer.resolve
+    )
+    return answer.then(lambda response: _merge(response, refused)) if refused else answer
+
+
+def _sort_out(
+    asked: OffsetCommitRequestTopic,
+    found: Topic,
+    known: list[OffsetCommitRequestTopic],
+    refused: list[OffsetCommitResponseTopic],
+) -> None:
+    partitions = asked.partitions
+    missing = [part for part in partitions if part.partition_index not in found.partitions]
+    if missing:
+        partitions = tuple(part for part in partitions if part.partition_index in found.partitions)
+        refused.append(_refused(asked, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    if partitions:
+        known.append(OffsetCommitRequestTopic(name=found.name, topic_id=found.id, partitions=partitions))
+
+
+def _refused(
+    topic: OffsetCommitRequestTopic,
+    partitions: tuple[OffsetCommitRequestPartition, ...] | list[OffsetCommitRequestPartition],
+    error_code: ErrorCode,
+) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error_code)
+            for part in partitions
+        ),
+    )
+
+
+def _merge(response: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
+    """Give the partitions of a topic one entry, those that were refused first."""
+    taken = {(topic.name, topic.topic_id): topic for topic in response.topics}
+    topics = []
+    for topic in refused:
+        also = taken.pop((topic.name, topic.topic_id), None)
+        topics.append(
+            topic if also is None else replace(topic, partitions=topic.partitions + also.partitions)
+        )
+    return OffsetCommitResponse(topics=(*topics, *taken.values()))

@@ -1,0 +1,70 @@
+"""OffsetDelete: a group forgets offsets of topics that it does not read any more."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.clients import client_of
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.metadata.topics import Topic
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+@handles(OffsetDeleteRequest)
+def offset_delete(ask: OffsetDeleteRequest, context: RequestContext) -> Deferred[OffsetDeleteResponse]:
+    """Sort out what does not exist, and let the group coordinator delete the rest."""
+    broker = context.broker
+    known: list[OffsetDeleteRequestTopic] = []
+    refused: list[OffsetDeleteResponseTopic] = []
+    for topic in ask.topics:
+        _sort_out(topic, broker.image.topics.find(topic.name), known, refused)
+    answer: Deferred[OffsetDeleteResponse] = Deferred()
+    broker.groups.coordinator.delete_offsets(
+        replace(ask, topics=tuple(known)), client_of(context), broker.clock.now_ms(), answer.resolve
+    )
+    return answer.then(lambda response: _merge(response, refused)) if refused else answer
+
+
+def _sort_out(
+    asked: OffsetDeleteRequestTopic,
+    found: Topic | None,
+    known: list[OffsetDeleteRequestTopic],
+    refused: list[OffsetDeleteResponseTopic],
+) -> None:
+    numbers = () if found is None else found.partitions
+    missing = [part.partition_index for part in asked.partitions if part.partition_index not in numbers]
+    present = tuple(part for part in asked.partitions if part.partition_index in numbers)
+    if missing:
+        refused.append(
+            OffsetDeleteResponseTopic(
+                name=asked.name,
+                partitions=tuple(
+                    OffsetDeleteResponsePartition(
+                        partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    )
+                    for index in missing
+                ),
+            )
+        )
+    if present:
+        known.append(replace(asked, partitions=present))
+
+
+def _merge(response: OffsetDeleteResponse, refused: list[OffsetDeleteResponseTopic]) -> OffsetDeleteResponse:
+    """Give the partitions of a topic one entry. An error of the whole group is the only answer then."""
+    if response.error_code is not ErrorCode.NONE:
+        return response
+    taken = {topic.name: topic for topic in response.topics}
+    topics = []
+    for topic in refused:
+        also = taken.pop(topic.name, None)
+        topics.append(
+            topic if also is None else replace(topic, partitions=topic.partitions + also.partitions)
+        )
+    return OffsetDeleteResponse(topics=(*topics, *taken.values()))

@@ -1,0 +1,23 @@
+"""SyncGroup: a member asks for its assignment. Answered when the leader has brought it and it is on disk."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.clients import client_of
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+_PROTOCOL_FROM = 5
+
+
+@handles(SyncGroupRequest)
+def sync_group(
+    ask: SyncGroupRequest, context: RequestContext
+) -> Deferred[SyncGroupResponse] | SyncGroupResponse:
+    """Let the group coordinator answer."""
+    if context.version >= _PROTOCOL_FROM and (ask.protocol_type is None or ask.protocol_name is None):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, assignment=b"")
+    broker = context.broker
+    answer: Deferred[SyncGroupResponse] = Deferred()
+    broker.groups.coordinator.sync_group(ask, client_of(context), broker.clock.now_ms(), answer.resolve)
+    return answer

@@ -1,0 +1,125 @@
+"""The group coordinator, driven: its shards, its timers, and what the metadata tells it."""
+
+import uuid
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.coordinators.known_topics import KnownTopics
+from ottla.broker.coordinators.shard_hosting import ShardHosting
+from ottla.broker.coordinators.shard_log import PartitionShardLog
+from ottla.broker.partition import Partition
+from ottla.coordination.group.coordinator import GroupCoordinator
+from ottla.coordination.group.environment import Topics
+from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
+from ottla.metadata.configs.node import NodeConfig
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import MetadataImage
+from ottla.records.attributes import Codec
+from ottla.wire.coordinator_records.framing import GROUP_RECORDS
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Broker
+
+TOPIC: Final = GROUP_RECORDS.topic
+_MINUTE_MS: Final = 60_000
+
+
+class Groups:
+    """The group coordinator of a node, and what it needs of the node. Implements its `Surroundings`."""
+
+    def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
+        self._broker = broker
+        self._loop = loop
+        self._timer: TimerHandle | None = None
+        self._timer_deadline_ms = 0
+        self.clock = broker.clock
+        self.topics: Topics = KnownTopics(broker.metadata)
+        self.coordinator = GroupCoordinator(group_settings(broker.config), self)
+        self.hosting = ShardHosting(
+            TOPIC,
+            self.coordinator.shards,
+            broker.partitions,
+            broker.node_id,
+            self._open_log,
+            loop,
+            broker.clock,
+        )
+
+    def start(self, image: MetadataImage) -> None:
+        """Take over the groups whose partitions this node leads."""
+        self.hosting.start(image)
+
+    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        """Follow who leads what, and let go of offsets of topics that are gone."""
+        if not delta.topics:
+            return
+        self.hosting.metadata_changed(image, delta)
+        deleted = [(topic.name, topic.id) for topic in delta.topics.deleted.values() if topic.name != TOPIC]
+        if deleted:
+            self.coordinator.topics_deleted(deleted, self.clock.now_ms())
+
+    def stop(self) -> None:
+        """Tell whoever waits that this node serves no more."""
+        self.hosting.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # What the coordinator asks for
+
+    def new_member_suffix(self) -> str:
+        """Return a random id, for a new member."""
+        return str(uuid.uuid4())
+
+    def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
+        """Return the times of a consumer group: its own where it has set them, else the node's."""
+        own = self._broker.image.group_config(group_id)
+        config = self._broker.config
+        return ConsumerIntervals(
+            _own_or(own, "consumer.session.timeout.ms", config.group_consumer_session_timeout_ms),
+            _own_or(own, "consumer.heartbeat.interval.ms", config.group_consumer_heartbeat_interval_ms),
+            _own_or(own, "consumer.assignment.interval.ms", config.group_consumer_assignment_interval_ms),
+        )
+
+    def wake(self, deadline_ms: int) -> None:
+        """See to it that timers fire at this monotonic time."""
+        if self._timer is not None:
+            if self._timer_deadline_ms <= deadline_ms:
+                return
+            self._timer.cancel()
+        self._timer_deadline_ms = deadline_ms
+        delay_ms = deadline_ms - self.clock.monotonic_ms()
+        self._timer = self._loop.call_later(max(delay_ms, 0) / 1000, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        deadline_ms = self.coordinator.fire_timers()
+        if deadline_ms is not None:
+            self.wake(deadline_ms)
+
+    def _open_log(self, partition: Partition) -> PartitionShardLog:
+        codec = Codec(self._broker.config.offsets_topic_compression_codec)
+        return PartitionShardLog(partition, GROUP_RECORDS, self._broker.flusher, self.clock, codec)
+
+
+def group_settings(config: NodeConfig) -> GroupSettings:
+    """Return what the configuration says about groups."""
+    return GroupSettings(
+        min_session_timeout_ms=config.group_min_session_timeout_ms,
+        max_session_timeout_ms=config.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        classic_group_size_max=config.group_max_size,
+        offset_metadata_bytes_max=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
+        offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        consumer_group_size_max=config.group_consumer_max_size,
+        consumer_assignors=tuple(config.group_consumer_assignors),
+        regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        may_upgrade=config.group_consumer_migration_policy.lower() in ("bidirectional", "upgrade"),
+        may_downgrade=config.group_consumer_migration_policy.lower() in ("bidirectional", "downgrade"),
+    )
+
+
+def _own_or(own: Mapping[str, str], name: str, node_value: int) -> int:
+    return int(own[name]) if name in own else node_value

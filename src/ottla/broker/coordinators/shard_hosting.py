@@ -1,0 +1,125 @@
+"""The shards of one coordinator on this node: elected, loaded and resigned as the metadata says.
+
+A shard is loaded in slices on the event loop, so that a large one does not keep clients of others waiting.
+Meanwhile its clients are told that it loads. What cannot be read makes the shard fail: its clients look for
+another coordinator, in vain, but nothing is decided on half of the state.
+"""
+
+import logging
+from asyncio import AbstractEventLoop
+from collections.abc import Iterator
+from typing import Final, Generic, TypeVar
+
+from ottla.broker.coordinators.shard_log import OpenLog
+from ottla.broker.partitions import Partitions
+from ottla.coordination.runtime.shard import Shard, ShardStatus, State
+from ottla.coordination.runtime.shards import Shards
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import MetadataImage
+from ottla.records.errors import RecordsError
+from ottla.storage.errors import StorageError
+from ottla.wire.errors import WireError
+from ottla.wire.metadata_records.partitions import PartitionRecord
+from ottla.world.clock import Clock
+
+_logger: Final = logging.getLogger("ottla.coordinators")
+
+SLICE_SECONDS: Final = 0.005
+_ANY_EPOCH: Final = 1 << 31
+
+S = TypeVar("S", bound=State)
+
+
+class ShardHosting(Generic[S]):
+    """Keeps the shards of a coordinator in step with who leads its topic's partitions."""
+
+    def __init__(
+        self,
+        topic: str,
+        shards: Shards[S],
+        partitions: Partitions,
+        node_id: int,
+        open_log: OpenLog,
+        loop: AbstractEventLoop,
+        clock: Clock,
+    ) -> None:
+        self._topic = topic
+        self._shards = shards
+        self._partitions = partitions
+        self._node_id = node_id
+        self._open_log = open_log
+        self._loop = loop
+        self._clock = clock
+
+    def start(self, image: MetadataImage) -> None:
+        """Take over every partition that this node leads."""
+        topic = image.topics.find(self._topic)
+        if topic is not None:
+            for number, record in topic.partitions.items():
+                self._follow(number, record)
+        self._count_partitions(image)
+
+    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        """Act on changed partitions."""
+        for change in delta.topics:
+            if change.topic == self._topic:
+                self._follow(change.partition, change.after)
+        self._count_partitions(image)
+
+    def stop(self) -> None:
+        """Resign from everything."""
+        for shard in list(self._shards):
+            self._shards.resign(shard.partition, _ANY_EPOCH)
+
+    def _count_partitions(self, image: MetadataImage) -> None:
+        topic = image.topics.find(self._topic)
+        self._shards.partition_count = None if topic is None else len(topic.partitions)
+
+    def _follow(self, number: int, record: PartitionRecord | None) -> None:
+        if record is None:
+            self._shards.resign(number, _ANY_EPOCH)
+        elif record.leader == self._node_id:
+            self._elect(number, record.leader_epoch)
+        else:
+            self._shards.resign(number, record.leader_epoch)
+
+    def _elect(self, number: int, epoch: int) -> None:
+        partition = self._partitions.find(self._topic, number)
+        if partition is None:
+            # Its directory has failed.
+            return
+        log = self._open_log(partition)
+        shard = self._shards.elect(number, epoch, log)
+        if shard is not None:
+            log.shard = shard
+            if partition.log.log_start_offset == partition.log.log_end_offset:
+                shard.activate(self._clock.now_ms())
+            else:
+                self._load(shard, shard.load())
+
+    def _load(self, shard: Shard[S], steps: Iterator[int]) -> None:
+        started_ms = self._clock.monotonic_ms()
+
+        def go_on() -> None:
+            if shard.status is not ShardStatus.LOADING:
+                return
+            deadline = self._loop.time() + SLICE_SECONDS
+            try:
+                for _ in steps:
+                    if self._loop.time() >= deadline:
+                        self._loop.call_soon(go_on)
+                        return
+            except (RecordsError, StorageError, WireError) as error:
+                _logger.critical("%s-%d cannot be loaded: %s", self._topic, shard.partition, error)
+                shard.fail()
+                return
+            shard.activate(self._clock.now_ms())
+            _logger.info(
+                "loaded %s-%d up to offset %d in %d ms",
+                self._topic,
+                shard.partition,
+                shard.written_offset,
+                self._clock.monotonic_ms() - started_ms,
+            )
+
+        self._loop.call_soon(go_on)

@@ -1,0 +1,188 @@
+"""The log of a shard: a partition of an internal topic, written by its coordinator and read back at start.
+
+A shard's answers wait until their records are on disk. However many wait, there is one sync under way and at
+most one to follow: what comes meanwhile shares the next.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ottla.broker.partition import Partition
+from ottla.coordination.runtime.decision import ProducerIdentity
+from ottla.coordination.runtime.shard import AnyShard, CannotAppend, LoggedBatch
+from ottla.model.ids import Offset
+from ottla.records.attributes import Codec
+from ottla.records.batch import BatchView, iter_batches
+from ottla.records.batch_records import iter_batch_record_tuples
+from ottla.records.builder import build_batch
+from ottla.records.codec import RecordTuple
+from ottla.records.control import decode_end_txn_marker, find_control_record
+from ottla.records.errors import CorruptBatch
+from ottla.runtime.flusher import Flusher
+from ottla.storage.append_info import AppendOrigin
+from ottla.storage.errors import AppendError, LogDirectoryOffline
+from ottla.storage.read import ReadLimit
+from ottla.wire.coordinator_records.framing import CoordinatorRecord, CoordinatorRecords
+from ottla.wire.error_code import ErrorCode
+from ottla.world.clock import Clock
+
+_logger: Final = logging.getLogger("ottla.coordinators")
+
+READ_BYTES: Final = 1 << 20
+"""How much is read at once while loading."""
+
+_RECORD_OVERHEAD_BYTES: Final = 32
+_BATCH_OVERHEAD_BYTES: Final = 61
+
+
+class PartitionShardLog:
+    """A partition as the shard sees it. Implements the runtime's `ShardLog`."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        kinds: CoordinatorRecords,
+        flusher: Flusher,
+        clock: Clock,
+        codec: Codec = Codec.NONE,
+    ) -> None:
+        self.partition = partition
+        self._kinds = kinds
+        self._flusher = flusher
+        self._clock = clock
+        self._codec = codec
+        self._is_syncing = False
+        # Set by whoever makes the shard, which needs its log first.
+        self.shard: AnyShard
+
+    # Writing
+
+    def append(
+        self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None, is_atomic: bool
+    ) -> int:
+        """Append the records, and have them synced. Raises `CannotAppend`."""
+        if not self.partition.is_leader:
+            raise CannotAppend(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if not self.partition.has_enough_replicas:
+            raise CannotAppend(ErrorCode.NOT_ENOUGH_REPLICAS)
+        now_ms = self._clock.now_ms()
+        kinds = self._kinds
+        encoded: list[RecordTuple] = [
+            (
+                index,
+                now_ms,
+                kinds.encode_key(record.key),
+                None if record.value is None else kinds.encode_value(record.value, record.value_version),
+                (),
+            )
+            for index, record in enumerate(records)
+        ]
+        last_offset = -1
+        for batch in [encoded] if is_atomic else self._cut(encoded):
+            last_offset = self._append_batch(batch, producer, now_ms)
+        self._sync()
+        return last_offset
+
+    def _append_batch(
+        self, records: list[RecordTuple], producer: ProducerIdentity | None, now_ms: int
+    ) -> int:
+        batch = build_batch(
+            records,
+            codec=self._codec,
+            producer_id=-1 if producer is None else producer.producer_id,
+            producer_epoch=-1 if producer is None else producer.producer_epoch,
+            is_transactional=producer is not None,
+        )
+        try:
+            info = self.partition.append(memoryview(batch), now_ms, AppendOrigin.COORDINATOR)
+        except AppendError as error:
+            _logger.warning("%s refuses what its coordinator writes: %s", self.partition, error)
+            raise CannotAppend(error.error_code) from error
+        except LogDirectoryOffline as error:
+            raise CannotAppend(ErrorCode.KAFKA_STORAGE_ERROR) from error
+        return info.last_offset
+
+    def _cut(self, records: list[RecordTuple]) -> Iterator[list[RecordTuple]]:
+        """Make batches that are not too large for the topic."""
+        bytes_max = self.partition.log.config.max_message_bytes
+        batch: list[RecordTuple] = []
+        size = _BATCH_OVERHEAD_BYTES
+        for _, timestamp, key, value, headers in records:
+            record_size = _RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
+            if batch and size + record_size > bytes_max:
+                yield batch
+                batch, size = [], _BATCH_OVERHEAD_BYTES
+            batch.append((len(batch), timestamp, key, value, headers))
+            size += record_size
+        if batch:
+            yield batch
+
+    def _sync(self) -> None:
+        log = self.partition.log
+        if not self.partition.acks_all_sync:
+            self.shard.commit_up_to(log.high_watermark - 1)
+        elif not self._is_syncing:
+            self._is_syncing = True
+            self._flusher.request(log, log.log_end_offset, self._synced)
+
+    def _synced(self, error: LogDirectoryOffline | None) -> None:
+        self._is_syncing = False
+        log = self.partition.log
+        if error is not None:
+            _logger.critical("%s cannot be synced, its coordinator stops: %s", self.partition, error)
+            self.shard.fail()
+            return
+        self.shard.commit_up_to(min(log.high_watermark, log.recovery_point) - 1)
+        if log.recovery_point < log.log_end_offset:
+            self._sync()
+
+    # Reading
+
+    def batches(self) -> Iterator[LoggedBatch]:
+        """Read everything up to the log end. Raises an error of its kind for what cannot be read."""
+        log = self.partition.log
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            data = memoryview(log.read(offset, READ_BYTES, ReadLimit.LOG_END).read())
+            read_to = offset
+            for batch in iter_batches(data):
+                if batch.last_offset >= offset:
+                    read_to = Offset(batch.last_offset + 1)
+                    yield self._open(batch)
+            if read_to == offset:
+                # Compaction took what was left.
+                return
+            offset = read_to
+
+    def _open(self, batch: BatchView) -> LoggedBatch:
+        if not batch.crc_is_valid():
+            raise CorruptBatch(0, f"the checksum of the batch at offset {batch.base_offset} does not match")
+        header = batch.header
+        producer = None
+        if header.is_transactional:
+            producer = ProducerIdentity(header.producer_id, header.producer_epoch)
+        if header.is_control:
+            record = find_control_record(batch)
+            if record is None or producer is None:
+                return LoggedBatch(header.last_offset)
+            is_commit = decode_end_txn_marker(record).is_commit
+            return LoggedBatch(header.last_offset, producer=producer, committed=is_commit)
+        return LoggedBatch(header.last_offset, self._decode(batch), producer)
+
+    def _decode(self, batch: BatchView) -> Iterator[CoordinatorRecord]:
+        decode = self._kinds.decode
+        for offset, _, key, value, _ in iter_batch_record_tuples(batch):
+            record = decode(b"" if key is None else key, value)
+            if isinstance(record, CoordinatorRecord):
+                yield record
+            else:
+                _logger.warning(
+                    "%s has a record of the unknown type %d at offset %d: skipped",
+                    self.partition,
+                    record.record_type,
+                    offset,
+                )
+
+
+OpenLog = Callable[[Partition], PartitionShardLog]
