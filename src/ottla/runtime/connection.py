@@ -19,6 +19,7 @@ from typing import Final, Protocol
 from ottla.runtime.outbox import Flushed, Outbox, Piece
 from ottla.runtime.receive_buffer import ReceiveBuffer, SharedBuffer
 from ottla.runtime.threads import RunInThread
+from ottla.world.disk import DiskError
 
 UNSENT_BYTES_MAX: Final = 64 * 1024
 """Answers to pipelined requests are collected up to here before they are sent."""
@@ -32,6 +33,19 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Take note that the connection is closed."""
+
+
+class _Nobody:
+    """The session of a closed connection."""
+
+    def receive(self, frame: memoryview) -> Sequence[Piece] | None:
+        raise AssertionError(f"a closed connection received {len(frame)} bytes")
+
+    def close(self) -> None:
+        """Nothing is left to let go."""
+
+
+_NOBODY: Final = _Nobody()
 
 
 class Owner(Protocol):
@@ -48,7 +62,6 @@ class Owner(Protocol):
 
     def connection_closed(self, connection: "Connection", reason: Exception | None) -> None:
         """Take note: it is closed, by the peer (None) or because of an error."""
-
 
 
 class Connection:
@@ -102,7 +115,7 @@ class Connection:
         # When the frame that is not yet complete began to arrive; 0 while there is none.
         self.frame_tick = 0
         self.is_closed = False
-        self._session = make_session(self)
+        self._session: Session = make_session(self)
         self._receive = self._session.receive
         self._is_reading = True
         loop.add_reader(sock.fileno(), self._on_readable)
@@ -145,7 +158,13 @@ class Connection:
         if self._is_writing:
             self._loop.remove_writer(descriptor)
         self._socket.close()
-        self._session.close()
+        session, self._session = self._session, _NOBODY
+        self._receive = _NOBODY.receive
+        session.close()
+        # A connection and its session know each other, so neither goes before the next garbage collection.
+        # What is large must not wait for that.
+        self._buffer.clear()
+        self._outbox.clear()
         self._owner.connection_closed(self, reason)
 
     @property
@@ -248,7 +267,7 @@ class Connection:
             return
         try:
             flushed = self._outbox.flush()
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, DiskError) as error:
             self.close(error)
             return
         self.active_tick = self._owner.tick
@@ -278,7 +297,7 @@ class Connection:
         """Answers to the requests before a bad one are still due."""
         try:
             self._outbox.flush()
-        except (OSError, EOFError):
+        except (OSError, EOFError, DiskError):
             return
 
     # Flow control

@@ -22,6 +22,12 @@ class ReadableFile(Protocol):
     def descriptor(self) -> int:
         """Return an open file descriptor. It stays open at least until the next call of the event loop."""
 
+    def pin(self) -> int:
+        """Return a descriptor that stays open until `unpin`, for another thread."""
+
+    def unpin(self) -> None:
+        """Let the descriptor be closed again."""
+
 
 class FileRange:
     """`length` bytes of a file from `position` on. Its length is what goes into the answer's size fields."""
@@ -70,9 +76,13 @@ class FileRange:
         """Read the first bytes from the disk, blocking: for a worker thread."""
         remaining, position = min(self.length, 2 * PROBE_BYTES), self.position
         scratch = memoryview(bytearray(remaining))
-        while remaining > 0:
-            count = os.preadv(self.file.descriptor(), [scratch[:remaining]], position)
-            if count == 0:
-                raise EOFError(f"the file ends before position {position}")
-            remaining -= count
-            position += count
+        descriptor = self.file.pin()
+        try:
+            while remaining > 0:
+                count = os.preadv(descriptor, [scratch[:remaining]], position)
+                if count == 0:
+                    raise EOFError(f"the file ends before position {position}")
+                remaining -= count
+                position += count
+        finally:
+            self.file.unpin()

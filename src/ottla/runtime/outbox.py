@@ -42,6 +42,10 @@ class Outbox:
         """Queue an answer."""
         self._pieces.extend(pieces)
 
+    def clear(self) -> None:
+        """Drop what was not sent."""
+        self._pieces.clear()
+
     def flush(self) -> Flushed:
         """Send what can be sent now. Raises OSError or EOFError when the connection cannot go on."""
         pieces = self._pieces

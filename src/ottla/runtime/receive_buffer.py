@@ -81,6 +81,10 @@ class ReceiveBuffer:
         if self._is_shared and self._stop > self._start:
             self._own(self._stop - self._start)
 
+    def clear(self) -> None:
+        """Let go of everything."""
+        self._view, self._start, self._stop, self._is_shared = self._shared.view, 0, 0, True
+
     @property
     def pending_bytes(self) -> int:
         """How many bytes have arrived and are not yet served."""

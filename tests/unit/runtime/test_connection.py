@@ -30,6 +30,12 @@ class OpenFile:
     def descriptor(self) -> int:
         return self._descriptor
 
+    def pin(self) -> int:
+        return self._descriptor
+
+    def unpin(self) -> None:
+        """It stays open as long as the test needs it."""
+
     def __del__(self) -> None:
         os.close(self._descriptor)
 
