@@ -75,7 +75,7 @@ class Round:
             steps = clean(self._task, self._log.volume.disk, cleaner.memory_bytes)
             for step in steps:
                 if cleaner.is_stopping:
-                    steps.close()  # type: ignore[attr-defined]  # it is a generator
+                    steps.close()
                     break
                 if isinstance(step, Progress):
                     cleaner.throttle(step.read_bytes + step.written_bytes)

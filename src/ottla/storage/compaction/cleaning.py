@@ -10,7 +10,7 @@ appended to: what is appended meanwhile lies above `end_offset`, and no batch be
 a producer any more.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.model.ids import FilePosition, Offset, ProducerId
@@ -69,12 +69,23 @@ class Cleaned(NamedTuple):
 
 def clean(
     task: CleaningTask, disk: Disk, memory_bytes: int, chunk_bytes: int = CHUNK_BYTES
-) -> Iterator[Progress | CleanedGroup | Cleaned]:
+) -> Generator[Progress | CleanedGroup | Cleaned, None, None]:
     """Clean a log in steps of about `chunk_bytes`. The last step is `Cleaned`.
 
     Raises `RecordsError` if the log has batches that cannot be read, `OffsetOverflow` if a segment has to be
     split first, and `DiskError`. After an error nothing is left but groups that were swapped in already.
     """
+    try:
+        yield from _clean(task, disk, memory_bytes, chunk_bytes)
+    finally:
+        # They have handles of their own. An open one would keep the bytes of a removed file on the disk.
+        for segment in task.segments:
+            segment.file.close()
+
+
+def _clean(
+    task: CleaningTask, disk: Disk, memory_bytes: int, chunk_bytes: int
+) -> Iterator[Progress | CleanedGroup | Cleaned]:
     offset_map = OffsetMap(memory_bytes)
     yield from _fill_map(task, offset_map, chunk_bytes)
     first_dirty_offset = Offset(offset_map.latest_offset + 1)

@@ -302,7 +302,7 @@ def test_stopping_early_leaves_nothing_behind() -> None:
         "00000000000000000000.log",
         "00000000000000000000.log.cleaned",
     ]
-    steps.close()  # type: ignore[attr-defined]
+    steps.close()
     assert [entry.name for entry in log.disk.list(DIRECTORY)] == ["00000000000000000000.log"]
 
 

@@ -1,11 +1,23 @@
 """Swapping cleaned segments in: the log reads on, and refuses what no longer fits it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from tests.unit.storage.logs import NOW_MS, PATH, append, batch, disk_of, files_of, new_log, open_log
+from tests.unit.storage.logs import (
+    NOW_MS,
+    PARTITION,
+    PATH,
+    append,
+    batch,
+    disk_of,
+    files_of,
+    new_log,
+    open_log,
+)
 
 from ottla.model.ids import Offset
+from ottla.runtime.disk import RealDisk
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.compaction.cleaning import CleanedGroup, clean
 from ottla.storage.compaction.plan import plan_cleaning
@@ -13,8 +25,10 @@ from ottla.storage.compaction.round import run_round
 from ottla.storage.compaction.swap import discard_staged, finish_swap, replace_segments, stage_swap
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
+from ottla.storage.volume import Volume
 from ottla.world.disk import Reason
 
 SIZE = len(batch())
@@ -166,3 +180,26 @@ def test_a_disk_that_fails_takes_the_directory_offline(operation: str) -> None:
         replace_segments(log, (group.cleaned,), group.replaced)
     with pytest.raises(LogDirectoryOffline):
         append(log, batch())
+
+
+def test_no_file_stays_open_after_a_round(tmp_path: Path) -> None:
+    disk = RealDisk()
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    log = load_log(Volume(disk, str(tmp_path)), LoadRequest(str(path), PARTITION, CONFIG, now_ms=NOW_MS))
+    for _ in range(9):
+        append(log, batch())
+    log.flush()
+    for deletion in run_round(find_candidate(log, None, NOW_MS), NOW_MS, 1 << 20).deletions:
+        deletion.run(disk)
+    held = [str(_target(entry)) for entry in Path("/proc/self/fd").iterdir()]
+    assert any(str(path) in name for name in held), "the log itself has files open"
+    assert not [name for name in held if str(path) in name and "(deleted)" in name]
+
+
+def _target(entry: Path) -> Path | None:
+    try:
+        return entry.readlink()
+    except FileNotFoundError:
+        # The one that the directory was listed by.
+        return None
