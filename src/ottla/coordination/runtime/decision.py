@@ -28,6 +28,9 @@ class Decision(Generic[R]):
     is_atomic: bool = True
     """False where the records do not belong together, such as those of offsets that expire: they may become
     several batches if one would be too large."""
+    after_replay: Callable[[], None] | None = None
+    """Called when the records have been appended and replayed, for what is in memory only: timers, and those
+    who wait."""
 
 
 @dataclass(frozen=True, slots=True)

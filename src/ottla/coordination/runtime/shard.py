@@ -172,6 +172,8 @@ class Shard(Generic[S]):
             if decision.replayed:
                 for record in decision.records:
                     self.state.replay(record, producer)
+        if decision.after_replay is not None:
+            decision.after_replay()
         if on_commit is not None:
             self._when_committed(lambda: on_commit(ErrorCode.NONE), on_commit)
         if reply is not None:
