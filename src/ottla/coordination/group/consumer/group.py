@@ -1,0 +1,312 @@
+"""A consumer group (KIP-848): all of it is told by its records.
+
+The group's epoch counts up whenever members, subscriptions or the subscribed topics change. The target is
+computed for an epoch of the group; each member follows in its own epoch, which becomes that of the target
+when it has given up what it must. So `member epoch <= assignment epoch <= group epoch`.
+
+What is derived from the members (who holds a partition, how many subscribe to a topic) is kept up to date
+with every change, so that a heartbeat costs the same in a group of ten members as in one of ten thousand.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from ottla.coordination.group.consumer.assignors.assignor import Partitions
+from ottla.coordination.group.consumer.member import Member
+from ottla.coordination.group.consumer.offset_rules import OffsetRules
+from ottla.coordination.group.consumer.reconciliation import Assignment, MemberState
+from ottla.coordination.group.consumer.records import (
+    current_tombstone,
+    epoch_tombstone,
+    member_tombstone,
+    partition_metadata_tombstone,
+    regex_tombstone,
+    target_epoch_tombstone,
+    target_tombstone,
+)
+from ottla.coordination.group.kinds import GroupKind
+from ottla.model.uuid import Uuid
+from ottla.wire.coordinator_records.framing import CoordinatorRecord
+
+FIRST_EPOCH = 1
+NO_PARTITIONS: Partitions = {}
+
+
+class GroupState(Enum):
+    """The state of a consumer group, by the name that clients see."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class ResolvedRegex(NamedTuple):
+    """The topics that a regular expression matched, as of which metadata, and when."""
+
+    topics: frozenset[str]
+    version: int
+    timestamp_ms: int
+
+
+class ConsumerGroup(OffsetRules):
+    """A group in memory."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.assignment_epoch = FIRST_EPOCH
+        self.assignment_timestamp_ms = 0
+        """When the target was computed; 0 when that is not known."""
+        self.members: dict[str, Member] = {}
+        self.static_members: dict[str, str] = {}
+        """Instance id to member id."""
+        self.targets: dict[str, Partitions] = {}
+        self.resolved_regexes: dict[str, ResolvedRegex] = {}
+        self.has_partition_metadata = False
+        """Whether a release before 4.1 left a record that is to be taken away."""
+        # Derived from the members.
+        self.name_counts: Counter[str] = Counter()
+        self.regex_counts: Counter[str] = Counter()
+        self.assignor_counts: Counter[str] = Counter()
+        self.classic_protocol_counts: Counter[str] = Counter()
+        self.classic_member_count = 0
+        self._regex_topic_counts: Counter[str] = Counter()
+        self._holders: dict[Uuid, dict[int, str]] = {}
+        # Not in any record: until when, and for which epoch, the topics need not be looked at again.
+        self.topics_checked_until_ms = 0
+        self.topics_checked_epoch = 0
+
+    # Members
+
+    def put(self, member: Member) -> None:
+        """Take a member in, or what has changed of it."""
+        old = self.members.get(member.member_id)
+        if old is not None:
+            self._uncount(old)
+        self.members[member.member_id] = member
+        _count(self.name_counts, member.topic_names, 1)
+        _count(self.regex_counts, _some(member.topic_regex), 1)
+        _count(self.assignor_counts, _some(member.server_assignor), 1)
+        if member.classic is not None:
+            self.classic_member_count += 1
+            _count(self.classic_protocol_counts, _protocols(member), 1)
+        self._hold(member)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def remove(self, member_id: str) -> None:
+        """Let a member go. One that is not there is fine."""
+        old = self.members.pop(member_id, None)
+        if old is None:
+            return
+        self._uncount(old)
+        if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
+            del self.static_members[old.instance_id]
+
+    def find_static(self, instance_id: str | None) -> Member | None:
+        """Return the member that has this instance id."""
+        if instance_id is None:
+            return None
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def find_target(self, member: Member) -> Partitions:
+        """Return what a member shall have; one that takes a static member's place, what that one should."""
+        member_id = member.member_id
+        if member.instance_id is not None:
+            member_id = self.static_members.get(member.instance_id, member_id)
+        return self.targets.get(member_id, NO_PARTITIONS)
+
+    def _uncount(self, member: Member) -> None:
+        _count(self.name_counts, member.topic_names, -1)
+        _count(self.regex_counts, _some(member.topic_regex), -1)
+        _count(self.assignor_counts, _some(member.server_assignor), -1)
+        if member.classic is not None:
+            self.classic_member_count -= 1
+            _count(self.classic_protocol_counts, _protocols(member), -1)
+        self._let_go(member)
+
+    # Partitions
+
+    def is_held(self, topic_id: Uuid, partition: int) -> bool:
+        """Say whether a member has a partition, or has yet to give it up."""
+        holders = self._holders.get(topic_id)
+        return holders is not None and partition in holders
+
+    def holder_of(self, topic_id: Uuid, partition: int) -> str | None:
+        """Return the member that has a partition, or has yet to give it up."""
+        return self._holders.get(topic_id, {}).get(partition)
+
+    def waits_for_others(self, member: Member) -> bool:
+        """Say whether a member of its target's epoch misses something that somebody still has."""
+        if member.assignment.state is not MemberState.UNRELEASED_PARTITIONS:
+            return False
+        assigned = member.assignment.assigned
+        return any(
+            number not in assigned.get(topic, ()) and self.is_held(topic, number)
+            for topic, numbers in self.targets.get(member.member_id, NO_PARTITIONS).items()
+            for number in numbers
+        )
+
+    def _hold(self, member: Member) -> None:
+        for topic, numbers in _held_topics(member.assignment):
+            holders = self._holders.setdefault(topic, {})
+            for number in numbers:
+                holders[number] = member.member_id
+
+    def _let_go(self, member: Member) -> None:
+        for topic, numbers in _held_topics(member.assignment):
+            holders = self._holders.get(topic, {})
+            for number in numbers:
+                # After a compaction an old owner may be replayed after the new one: leave it the partition.
+                if holders.get(number) == member.member_id:
+                    del holders[number]
+            if not holders:
+                self._holders.pop(topic, None)
+
+    # Subscriptions
+
+    def put_regex(self, regex: str, resolved: ResolvedRegex) -> None:
+        """Take note of the topics that an expression matches."""
+        self.remove_regex(regex)
+        self.resolved_regexes[regex] = resolved
+        _count(self._regex_topic_counts, resolved.topics, 1)
+
+    def remove_regex(self, regex: str) -> None:
+        """Forget an expression. One that is not there is fine."""
+        old = self.resolved_regexes.pop(regex, None)
+        if old is not None:
+            _count(self._regex_topic_counts, old.topics, -1)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Say whether a member reads the topic."""
+        return topic in self.name_counts or topic in self._regex_topic_counts
+
+    def topics_of(self, member: Member) -> frozenset[str]:
+        """Return the names of what a member subscribes to. An expression not yet resolved matches nothing."""
+        resolved = self.resolved_regexes.get(member.topic_regex) if member.topic_regex else None
+        if resolved is None or not resolved.topics:
+            return member.topic_names
+        return member.topic_names | resolved.topics if member.topic_names else resolved.topics
+
+    def topics_with(self, old: Member | None, new: Member) -> set[str]:
+        """Return what the group subscribes to once `new` is there, in the place of `old` if there is one."""
+        return self._topics_after([] if old is None else [old], [new])
+
+    def topics_without(self, members: Iterable[Member]) -> set[str]:
+        """Return what the group subscribes to once these members are gone."""
+        return self._topics_after(members, [])
+
+    def regexes_only_of(self, members: Iterable[Member]) -> list[str]:
+        """Return the expressions that nobody but these members subscribes to."""
+        counts = Counter(member.topic_regex for member in members if member.topic_regex)
+        return [regex for regex, count in counts.items() if self.regex_counts[regex] == count]
+
+    def _topics_after(self, gone: Iterable[Member], come: Iterable[Member]) -> set[str]:
+        names, regexes = Counter(self.name_counts), Counter(self.regex_counts)
+        for members, by in ((gone, -1), (come, 1)):
+            for member in members:
+                _count(names, member.topic_names, by)
+                _count(regexes, _some(member.topic_regex), by)
+        topics = set(names)
+        for regex, resolved in self.resolved_regexes.items():
+            if regex in regexes:
+                topics |= resolved.topics
+        return topics
+
+    # Assignors
+
+    def preferred_assignor(self, old: Member | None = None, new: Member | None = None) -> str | None:
+        """Return what most members ask for, once `new` is there, in the place of `old` if there is one."""
+        counts = Counter(self.assignor_counts)
+        if old is not None:
+            _count(counts, _some(old.server_assignor), -1)
+        if new is not None:
+            _count(counts, _some(new.server_assignor), 1)
+        return max(counts, key=lambda name: (counts[name], name), default=None)
+
+    # Members of the classic protocol
+
+    def supports(self, protocol_type: str, protocols: Iterable[str]) -> bool:
+        """Say whether a classic member with these protocols can be in the group."""
+        counts, needed = self.classic_protocol_counts, self.classic_member_count
+        return protocol_type == self.protocol_type_name and any(counts[name] == needed for name in protocols)
+
+    # What all kinds of groups have
+
+    @property
+    def kind(self) -> GroupKind:
+        """The kind of group."""
+        return GroupKind.CONSUMER
+
+    @property
+    def protocol_type_name(self) -> str:
+        """The protocol type, by the name that ListGroups shows."""
+        return "consumer"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group has no members."""
+        return not self.members
+
+    @property
+    def state(self) -> GroupState:
+        """How far the group has come. It takes a look at all members, so heartbeats do not ask."""
+        if not self.members:
+            return GroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return GroupState.ASSIGNING
+        epoch = self.assignment_epoch
+        settled = all(member.assignment.is_reconciled_to(epoch) for member in self.members.values())
+        return GroupState.STABLE if settled else GroupState.RECONCILING
+
+    @property
+    def state_name(self) -> str:
+        """The state, by the name that clients see."""
+        return self.state.value
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """Return the records that take the group away, without its offsets."""
+        return self.tombstones_of(self.members)
+
+    def tombstones_of(self, member_ids: Iterable[str]) -> list[CoordinatorRecord]:
+        """Return the records that take the group with these members away, in the only order Kafka takes."""
+        group_id, ids = self.group_id, list(member_ids)
+        return [
+            *(current_tombstone(group_id, member_id) for member_id in ids),
+            *(target_tombstone(group_id, member_id) for member_id in ids),
+            target_epoch_tombstone(group_id),
+            *(member_tombstone(group_id, member_id) for member_id in ids),
+            *(regex_tombstone(group_id, regex) for regex in self.resolved_regexes),
+            partition_metadata_tombstone(group_id),
+            epoch_tombstone(group_id),
+        ]
+
+
+def _held_topics(assignment: Assignment) -> Iterable[tuple[Uuid, Iterable[int]]]:
+    yield from assignment.assigned.items()
+    yield from assignment.pending_revocation.items()
+
+
+def _protocols(member: Member) -> list[str]:
+    assert member.classic is not None, "the caller has looked"
+    return [protocol.name for protocol in member.classic.supported_protocols]
+
+
+def _some(text: str | None) -> tuple[str, ...]:
+    return (text,) if text else ()
+
+
+def _count(counts: Counter[str], names: Iterable[str], by: int) -> None:
+    for name in names:
+        count = counts[name] + by
+        if count:
+            counts[name] = count
+        else:
+            del counts[name]
+
+

@@ -1,0 +1,91 @@
+"""A member of a consumer group, as its two records tell of it: who it is, and what it has."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ottla.coordination.group.consumer.reconciliation import Assignment, Held, MemberState
+from ottla.wire.coordinator_records.consumer_group import (
+    ClassicMemberMetadata,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    CurrentTopicPartitions,
+)
+
+LEFT: Final = -1
+"""The epoch of a member that leaves, or has left."""
+LEFT_FOR_NOW: Final = -2
+"""The epoch of a static member that is away, and keeps what it has until its session ends."""
+
+_NEVER_ASSIGNED: Final = Assignment()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member. It changes by being replaced."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topic_names: frozenset[str] = frozenset()
+    topic_regex: str = ""
+    """Empty when the member subscribes to none."""
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    classic: ClassicMemberMetadata | None = None
+    """What a member that still uses the classic protocol has said when it joined."""
+    assignment: Assignment = _NEVER_ASSIGNED
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the member was told."""
+        return self.assignment.member_epoch
+
+    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> "Member":
+        """Return the member as a record describes it."""
+        return Member(
+            self.member_id,
+            value.instance_id,
+            value.rack_id,
+            value.client_id,
+            value.client_host,
+            frozenset(value.subscribed_topic_names),
+            value.subscribed_topic_regex or "",
+            value.rebalance_timeout_ms,
+            value.server_assignor,
+            value.classic_member_metadata,
+            self.assignment,
+        )
+
+    def with_assignment(self, assignment: Assignment) -> "Member":
+        """Return the member with what it has now."""
+        return replace(self, assignment=assignment)
+
+
+GONE: Final = Assignment(member_epoch=LEFT, previous_epoch=LEFT)
+"""What a member has once the record of it is taken away."""
+
+
+def assignment_of_record(value: ConsumerGroupCurrentMemberAssignmentValue) -> Assignment:
+    """Return what a record says a member has."""
+    return Assignment(
+        value.member_epoch,
+        value.previous_member_epoch,
+        MemberState(value.state),
+        _held(value.assigned_partitions, value.member_epoch),
+        _held(value.partitions_pending_revocation, value.member_epoch),
+    )
+
+
+def _held(topics: tuple[CurrentTopicPartitions, ...], member_epoch: int) -> Held:
+    # Before 4.3 records had no epochs for the partitions: the member's stands for them.
+    default = max(member_epoch, 0)
+    held = {}
+    for topic in topics:
+        epochs = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            held[topic.topic_id] = dict.fromkeys(topic.partitions, default)
+        else:
+            held[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+    return held
