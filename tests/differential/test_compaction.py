@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from tests.differential.random_log import START_MS, RandomLog
+from tests.golden.directories import golden_directory, unpack
 from tests.java.partition_logs import PartitionLogs, Round
 
 from ottla.model.ids import Offset, TopicPartition
 from ottla.records.attributes import Codec
 from ottla.records.batch import BatchHeader, BatchView, iter_batches
+from ottla.records.batch_records import iter_batch_records
 from ottla.records.builder import build_batch
 from ottla.records.codec import Record
 from ottla.records.compression import decompress
@@ -47,6 +49,8 @@ KAFKA_CONFIG = {
 # How much later the second and third round come: tombstones and markers get a horizon, and pass it.
 LATER_MS = (0, 10, DELETE_RETENTION_MS + 20)
 SEEDS = 40
+# Before any of the producers of the golden directories would have been forgotten.
+NEVER_EXPIRED_MS = START_MS
 # What depends on how well a codec compresses.
 SIZES = {"clean_bytes", "cleanable_bytes"}
 
@@ -199,3 +203,66 @@ def test_a_segment_that_reaches_too_far_is_split_as_kafka_splits_it(
     our_log.close()
     suffixes = (".log", ".index", ".timeindex")
     assert files_in(ours, *suffixes) == files_in(theirs, *suffixes)
+
+
+@pytest.mark.parametrize("old", sorted(path.name for path in golden_directory("06-legacy").iterdir()))
+def test_messages_of_old_formats_are_cleaned_as_kafka_cleans_them(
+    kafka: PartitionLogs, tmp_path: Path, old: str
+) -> None:
+    """They become batches of format 2. A newer record sees to it that there is one to drop."""
+    theirs, ours = tmp_path / "theirs" / "orders-0", tmp_path / "ours" / "orders-0"
+    theirs.mkdir(parents=True)
+    content = next((golden_directory("06-legacy") / old).glob("*.log")).read_bytes()
+    keys = [record.key for batch in iter_batches(memoryview(content)) for record in iter_batch_records(batch)]
+    newer = build_batch([Record(8, START_MS, keys[0], b"newer")], base_offset=8)
+    last = build_batch([Record(9, START_MS, b"last", b"1")], base_offset=9)
+    (theirs / f"{0:020d}.log").write_bytes(content)
+    (theirs / f"{8:020d}.log").write_bytes(newer)
+    (theirs / f"{9:020d}.log").write_bytes(last)
+    shutil.copytree(theirs, ours)
+    ask = Round(START_MS)
+    told = kafka.open(theirs, now_ms=START_MS, config=KAFKA_CONFIG, clean=ask)
+    our_log = OurLog(ours, START_MS)
+    cleaned = clean_ours(our_log.open(is_clean=False), ask, KAFKA_BATCHES_KEPT)
+    our_log.close()
+    assert cleaned["next_dirty_offset"] == told["cleaned"]["next_dirty_offset"]
+    assert [describe(batch) for batch in batches_in(ours)] == [
+        describe(batch) for batch in batches_in(theirs)
+    ]
+    assert all(batch.magic == 2 for batch in batches_in(ours))
+
+
+GOLDEN = [
+    ("01-clean", "t-compact-0"),
+    ("01-clean", "t-compact-txn-0"),
+    ("02-compacted", "t-compact-txn-0"),
+    ("03-killed9", "t-compact-txn-0"),
+    ("07-tombstones", "tomb-0"),
+    ("07-tombstones", "tomb-gzip-0"),
+]
+
+
+@pytest.mark.parametrize("later_ms", [0, 10 * DELETE_RETENTION_MS])
+@pytest.mark.parametrize(("archive", "partition"), GOLDEN, ids=[f"{a}/{p}" for a, p in GOLDEN])
+def test_what_apache_kafka_wrote_is_cleaned_as_kafka_cleans_it(
+    kafka: PartitionLogs, tmp_path: Path, archive: str, partition: str, later_ms: int
+) -> None:
+    theirs = unpack(archive, tmp_path / "theirs") / partition
+    ours = tmp_path / "ours" / "orders-0"
+    shutil.copytree(theirs, ours)
+    now_ms = NEVER_EXPIRED_MS
+    newest_ms = max(batch.max_timestamp for batch in batches_in(ours))
+    is_clean = archive != "03-killed9"
+    ask = Round(newest_ms + later_ms)
+    end = max(batch.last_offset for batch in batches_in(ours)) + 1
+    told = kafka.open(
+        theirs, now_ms=now_ms, is_clean=is_clean, recovery_point=end, config=KAFKA_CONFIG, clean=ask
+    )
+    our_log = OurLog(ours, now_ms)
+    cleaned = clean_ours(our_log.open(is_clean=is_clean), ask, KAFKA_BATCHES_KEPT)
+    our_log.close()
+    assert cleaned == told["cleaned"]
+    assert [describe(batch) for batch in batches_in(ours)] == [
+        describe(batch) for batch in batches_in(theirs)
+    ]
+    assert files_in(ours, ".txnindex") == files_in(theirs, ".txnindex")
