@@ -14,7 +14,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         1000,
         Range(0),
         update=CLUSTER_WIDE,
-        inert=True,
         doc=(
             "Shortest time between two assignments of a consumer group; sets the group's "
             "consumer.assignment.interval.ms."
@@ -25,7 +24,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         ("uniform", "range"),
         DistinctList(may_be_empty=False),
         update=READ_ONLY,
-        inert=True,
         doc="The assignors that consumer groups can choose from; the first is the default.",
     )
     group_consumer_heartbeat_interval_ms = integer(
@@ -33,7 +31,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         5000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="How often members of a consumer group are told to send heartbeats.",
     )
     group_consumer_max_assignment_interval_ms = integer(
@@ -65,7 +62,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         INT_MAX,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="How many members a consumer group may have.",
     )
     group_consumer_migration_policy = string(
@@ -73,7 +69,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         "bidirectional",
         OneOfIgnoringCase(("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")),
         update=READ_ONLY,
-        inert=True,
         doc="Whether a group may change between the classic and the consumer protocol while it is in use.",
     )
     group_consumer_min_assignment_interval_ms = integer(
@@ -106,7 +101,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         Range(10_000),
         update=READ_ONLY,
         internal=True,
-        inert=True,
         doc="How often the topics that match a group's regular expressions are looked up again, at least.",
     )
     group_consumer_session_timeout_ms = integer(
@@ -114,6 +108,5 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         45_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="How long a member of a consumer group may be silent before it is removed.",
     )
