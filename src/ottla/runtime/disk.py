@@ -44,6 +44,8 @@ _REASONS: Final = {
 }
 
 _FILE_MODE: Final = 0o644
+# How many descriptors are looked at for a better one to close.
+_CANDIDATES: Final = 32
 # What one call takes, by POSIX's least.
 _PIECES_MAX: Final = 1024
 _KEEP_SIZE: Final = 1
@@ -83,14 +85,14 @@ class Descriptors:
         del self._files[file]
 
     def _close_one(self) -> bool:
-        for is_last_resort in (False, True):
-            # Twice round: the first time takes away the second chances.
-            for _ in range(2 * len(self._files)):
-                file, _ = self._files.popitem(last=False)
-                if file.is_evictable(is_last_resort):
-                    file.drop_descriptor()
-                    return True
-                self._files[file] = None
+        """Close a descriptor, rather one without unsynced writes. Says whether there was any to close."""
+        count = len(self._files)
+        for looked_at in range(2 * count):
+            file, _ = self._files.popitem(last=False)
+            if file.is_evictable(is_pressing=looked_at >= min(_CANDIDATES, count)):
+                file.drop_descriptor()
+                return True
+            self._files[file] = None
         return False
 
 
@@ -139,14 +141,14 @@ class RealFile:
             raise disk_error(error, self.path, "open") from error
         self._descriptors.add(self)
 
-    def is_evictable(self, is_last_resort: bool) -> bool:
+    def is_evictable(self, is_pressing: bool) -> bool:
         """Say whether the descriptor may be closed now. The mutex is held."""
         if self._pins:
             return False
-        if self._was_used and not is_last_resort:
+        if self._was_used:
             self._was_used = False
-            return False
-        return is_last_resort or not self._has_unsynced
+            return is_pressing
+        return is_pressing or not self._has_unsynced
 
     def drop_descriptor(self) -> None:
         """Close the descriptor. The mutex is held, and it is in no list any more."""
