@@ -22,7 +22,7 @@ from ottla.model.ids import TopicPartition
 from ottla.records.errors import RecordsError
 from ottla.storage.compaction.candidates import Candidate, choose_dirtiest, find_candidate
 from ottla.storage.compaction.cleaning import Cleaned, CleanedGroup, CleaningTask, Progress, clean
-from ottla.storage.compaction.plan import plan_cleaning
+from ottla.storage.compaction.plan import is_overtaken, plan_cleaning
 from ottla.storage.compaction.swap import (
     Replacement,
     discard_staged,
@@ -68,6 +68,11 @@ class Round:
         """The directory it lies in."""
         return self._directory
 
+    @property
+    def is_overtaken(self) -> bool:
+        """Say whether the log was truncated, or let go of segments, since the round began."""
+        return is_overtaken(self._task, self._log)
+
     def run(self) -> None:
         """Clean the log. Runs in a thread."""
         cleaner = self._cleaner
@@ -91,7 +96,9 @@ class Round:
         """Put a cleaned segment in the place of others. False: the log has changed, and cleaning is over."""
         disk, directory, cleaned = self._log.volume.disk, self._task.directory, (group.cleaned,)
         stage_swap(disk, directory, cleaned)
-        replacement = self._cleaner.on_loop(lambda: replace_segments(self._log, cleaned, group.replaced))
+        replacement = self._cleaner.on_loop(
+            lambda: replace_segments(self._log, cleaned, group.replaced, group.truncations)
+        )
         if replacement is None:
             discard_staged(disk, directory, cleaned)
             return False
@@ -223,6 +230,9 @@ class Cleaner:
         log = round_.log
         if round_.directory.logs.get(log.topic_partition) is not log:
             # The topic was deleted, or its log moved, under the cleaner's feet.
+            return
+        if round_.is_overtaken:
+            # A file was renamed or cut off that the cleaner was about to read. It will look again.
             return
         if isinstance(error, DiskError):
             _logger.critical("%s", log.volume.fail(error))

@@ -43,6 +43,9 @@ class CleaningTask(NamedTuple):
     first_dirty_position: FilePosition
     end_offset: Offset
     now_ms: int
+    # What the log said of itself, to tell whether it was truncated or let go of segments since.
+    truncations: int = 0
+    log_start_offset: Offset = Offset(0)
 
 
 class Progress(NamedTuple):
@@ -57,6 +60,7 @@ class CleanedGroup(NamedTuple):
 
     cleaned: CleanedSegment
     replaced: tuple[Offset, ...]
+    truncations: int = 0
 
 
 class Cleaned(NamedTuple):
@@ -155,7 +159,7 @@ def _clean_group(
     finally:
         if not is_complete:
             writer.abandon()
-    yield CleanedGroup(cleaned, tuple(segment.base_offset for segment in group))
+    yield CleanedGroup(cleaned, tuple(segment.base_offset for segment in group), task.truncations)
 
 
 def _clean_chunk(

@@ -34,7 +34,17 @@ def plan_cleaning(candidate: Candidate, now_ms: int, batches_kept: int = BATCHES
         first_dirty_position=first_dirty_position,
         end_offset=end,
         now_ms=now_ms,
+        truncations=log.truncations,
+        log_start_offset=log.log_start_offset,
     )
+
+
+def is_overtaken(task: CleaningTask, log: Log) -> bool:
+    """Say whether the log was truncated, or let go of segments, since the task was planned.
+
+    Then a file may be gone, or end in the middle of a batch, and an error of the cleaning means nothing.
+    """
+    return log.truncations != task.truncations or log.log_start_offset != task.log_start_offset
 
 
 def _source(log: Log, segment: Segment) -> SourceSegment:

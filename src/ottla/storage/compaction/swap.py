@@ -16,6 +16,9 @@ of step 4 survived and one of step 2 did not, an original would lie beside the s
 hence the old indexes stay until step 4: an original that comes back without its transaction index would show
 aborted records. In the log's thread a sync would hold up every partition of the node, so it is left to the
 worker that did the cleaning, and the log reads from the `.swap` files meanwhile.
+
+Whoever truncates a log has to end its cleaning first. What is staged would survive a crash, and bring back
+what was cut off.
 """
 
 from collections.abc import Sequence
@@ -75,13 +78,16 @@ def _rename(disk: Disk, directory: str, segment: CleanedSegment, old: FileState,
 
 
 def replace_segments(
-    log: Log, cleaned: Sequence[CleanedSegment], replaced: Sequence[Offset]
+    log: Log, cleaned: Sequence[CleanedSegment], replaced: Sequence[Offset], truncations: int | None = None
 ) -> Replacement | None:
     """Have the log use staged segments instead of those at the base offsets `replaced`.
 
-    Returns None, having done nothing, if the log has changed since: a segment was deleted or truncated away.
+    Returns None, having done nothing, if the log has changed since: a segment was deleted, or the log was
+    truncated more than the `truncations` times that it had been when the cleaning was planned.
     """
     log.volume.check()
+    if truncations is not None and truncations != log.truncations:
+        return None
     start = next((at for at, segment in enumerate(log.segments) if segment.base_offset == replaced[0]), -1)
     old = log.segments[start : start + len(replaced)] if start >= 0 else []
     if [segment.base_offset for segment in old] != list(replaced) or old[-1] is log.active_segment:

@@ -20,7 +20,7 @@ from ottla.model.ids import Offset
 from ottla.runtime.disk import RealDisk
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.compaction.cleaning import CleanedGroup, clean
-from ottla.storage.compaction.plan import plan_cleaning
+from ottla.storage.compaction.plan import is_overtaken, plan_cleaning
 from ottla.storage.compaction.round import run_round
 from ottla.storage.compaction.swap import discard_staged, finish_swap, replace_segments, stage_swap
 from ottla.storage.config import LogConfig
@@ -28,6 +28,7 @@ from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
+from ottla.storage.truncation import truncate_to
 from ottla.storage.volume import Volume
 from ottla.world.disk import Reason
 
@@ -203,3 +204,25 @@ def _target(entry: Path) -> Path | None:
     except FileNotFoundError:
         # The one that the directory was listed by.
         return None
+
+
+def test_a_result_for_a_log_that_was_truncated_since_is_refused() -> None:
+    """Though all of its segments are there again: what is in them may be another history."""
+    log = log_of(9)
+    task = plan_cleaning(find_candidate(log, None, NOW_MS), NOW_MS)
+    group = next(step for step in clean(task, disk_of(log), 1 << 20) if isinstance(step, CleanedGroup))
+    assert not is_overtaken(task, log)
+    truncate_to(log, Offset(3), NOW_MS)
+    for _ in range(6):
+        append(log, batch())
+    assert [segment.base_offset for segment in log.segments][:2] == [0, 2]
+    stage_swap(disk_of(log), PATH, (group.cleaned,))
+    assert is_overtaken(task, log)
+    assert replace_segments(log, (group.cleaned,), group.replaced, group.truncations) is None
+
+
+def test_letting_go_of_segments_overtakes_a_cleaning() -> None:
+    log = log_of(9)
+    task = plan_cleaning(find_candidate(log, None, NOW_MS), NOW_MS)
+    log.log_start_offset = Offset(2)
+    assert is_overtaken(task, log)
