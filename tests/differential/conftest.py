@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.differential.side_by_side import Both
 from tests.java.apache_kafka import ApacheKafka
+from tests.ottla_node import OttlaNode
 
 UNUSUAL_PROPERTIES = {
     "log.retention.hours": "72",
@@ -28,3 +30,18 @@ def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKaf
     """A running Apache Kafka. It is shared: create topics and groups with names of your own."""
     with ApacheKafka(tmp_path_factory.mktemp("apache-kafka"), UNUSUAL_PROPERTIES) as kafka:
         yield kafka
+
+
+@pytest.fixture(scope="session")
+def ottla_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
+    """A running Ottla, shared as well."""
+    with OttlaNode(tmp_path_factory.mktemp("ottla"), {"message.max.bytes": "2000000"}) as node:
+        yield node
+
+
+@pytest.fixture
+def both(apache_kafka: ApacheKafka, ottla_node: OttlaNode) -> Iterator[Both]:
+    """Both of them, to be asked side by side."""
+    asked = Both(apache_kafka.bootstrap, ottla_node.bootstrap)
+    yield asked
+    asked.close()
