@@ -140,6 +140,8 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
     except DiskError as error:
         raise _give_up(log, error) from error
     log.log_end_offset = last_offset + 1  # type: ignore[assignment]
+    if log.recovery_point == first_offset:
+        log.unflushed_since_ms = now_ms
     if producer is not None:
         last_sequence = (base_sequence + last_delta) & SEQUENCE_MASK
         producer.add_batch(last_sequence, last_offset, last_delta, max_timestamp)
@@ -243,6 +245,8 @@ def _append_internal(
     views: list[memoryview] = []
     log_append_time_ms = NO_TIMESTAMP
     for batch in _whole_batches(records):
+        if isinstance(batch, LegacyBatchView):
+            raise AppendError(ErrorCode.INVALID_RECORD, f"format {batch.magic} is not written any more")
         if len(batch.view) > log.config.max_message_bytes:
             raise AppendError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {len(batch.view)} bytes is too large")
         valid = validate_internal_batch(batch.view, log.config, now_ms)
@@ -316,7 +320,7 @@ def append_as_follower(
         header = _follower_header(batch)
         if leader_epoch is not None and header.leader_epoch > leader_epoch:
             break
-        if header.base_offset < next_offset:
+        if not next_offset <= header.base_offset <= header.last_offset:
             raise AppendError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"batch {header.base_offset} to {header.last_offset} must not be appended at {next_offset}",
@@ -379,6 +383,8 @@ def _write(log: "Log", batches: list[_Assigned], now_ms: int) -> bool:
         segment = roll(log, _base_of_next(log, first, last), now_ms) if rolls else log.active_segment
         start = segment.size
         segment.file.write(start, [assigned.view for assigned in batches])
+        if log.recovery_point == log.log_end_offset:
+            log.unflushed_since_ms = now_ms
         for assigned in batches:
             _note(log, segment, start, assigned)
     except DiskError as error:

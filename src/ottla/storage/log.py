@@ -55,6 +55,7 @@ class Log:
         "topic_id",
         "topic_partition",
         "truncations",
+        "unflushed_since_ms",
         "unsynced_paths",
         "verifications",
         "volume",
@@ -92,6 +93,8 @@ class Log:
         self.has_unsynced_names = False
         self.has_unsynced_epochs = False
         self.unsynced_paths: tuple[str, ...] = ()
+        # When the first batch was appended that is not safe, as far as known.
+        self.unflushed_since_ms = 0
         self.truncations = 0
 
     def __repr__(self) -> str:
@@ -138,6 +141,11 @@ class Log:
         Use `LogDirectory.delete_old_segments`, which also keeps that safe.
         """
         return retention.delete_old_segments(self, now_ms)
+
+    def flush_is_overdue(self, now_ms: int) -> bool:
+        """Say whether something has been waiting for longer than `flush.ms` to be made safe."""
+        is_waiting = self.recovery_point < self.log_end_offset
+        return is_waiting and now_ms - self.unflushed_since_ms >= self.config.flush_ms
 
     def start_flush(self) -> FlushTicket | None:
         """Return what is to be synced now. See `flush`."""

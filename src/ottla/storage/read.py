@@ -120,7 +120,7 @@ def _result(
 
 def _position_of_end(log: "Log", segment: Segment, end: Offset) -> int:
     """Return where in `segment` the batches below `end` stop."""
-    if end == log.log_end_offset:
+    if end == log.log_end_offset or (segment is not log.segments[-1] and log.end_of(segment) <= end):
         return segment.size
     known_offset, known_segment, known_position = log.end_position
     if known_offset == end and known_segment is segment:

@@ -12,6 +12,7 @@ from tests.unit.storage.logs import (
 )
 
 from ottla.model.ids import LeaderEpoch, Offset
+from ottla.records.batch import BatchView
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import AppendError
 from ottla.storage.log import Log
@@ -109,3 +110,14 @@ def test_the_high_watermark_of_a_follower_stays_below_its_log_end() -> None:
     follower.append_as_follower(batch(3))
     follower.update_high_watermark(Offset(100))
     assert follower.high_watermark == 3
+
+
+def test_a_batch_that_ends_before_it_starts_is_refused() -> None:
+    follower = new_log()
+    records = batch(3)
+    records[23:27] = (-2).to_bytes(4, signed=True)
+    view = BatchView(records)
+    view.patch_max_timestamp(view.max_timestamp)
+    with pytest.raises(AppendError):
+        follower.append_as_follower(records)
+    assert follower.log_end_offset == 0

@@ -210,3 +210,11 @@ def test_a_read_tells_the_offsets_of_the_same_moment() -> None:
         result.log_end_offset,
     )
     assert offsets == (1, 6, 7, 7)
+
+
+def test_an_old_segment_is_read_to_its_end_whatever_the_high_watermark_above_it() -> None:
+    log = log_of(9, per_segment=3)
+    log.high_watermark = Offset(14)
+    assert read_offsets(log, 2) == [2, 4]
+    assert read_offsets(log, 6) == [6, 8, 10]
+    assert read_offsets(log, 12) == [12]
