@@ -38,6 +38,17 @@ def is_formatted(disk: Disk, directory: str) -> bool:
     return disk.exists(f"{directory}/{META_PROPERTIES_FILE}")
 
 
+def make_lasting_directory(disk: Disk, path: str) -> None:
+    """Make a directory, and its parents, so that their names survive a power cut."""
+    if disk.exists(path):
+        return
+    parent = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+    if parent not in ("/", "."):
+        make_lasting_directory(disk, parent)
+    disk.make_directory(path)
+    disk.sync_directory(parent)
+
+
 def format_directories(
     disk: Disk, directories: Sequence[str], cluster: NewCluster, random: RandomBytes, now_ms: int
 ) -> None:
@@ -47,7 +58,7 @@ def format_directories(
     for directory in directories:
         assert not is_formatted(disk, directory), f"{directory} would lose its identity"
         directory_id = random_id(random)
-        disk.make_directory(directory)
+        make_lasting_directory(disk, directory)
         disk.write_file_atomically(f"{directory}/{BOOTSTRAP_FILE}", bootstrap)
         if directory == directories[0]:
             _write_voters(disk, directory, cluster, directory_id, now_ms)
@@ -60,6 +71,5 @@ def _write_voters(disk: Disk, directory: str, cluster: NewCluster, directory_id:
     quorum = VoterHistory(DYNAMIC, (only,))
     content = b"".join(encode_snapshot((), 0, FORMAT_SNAPSHOT.epoch, now_ms, quorum, now_ms))
     path = f"{directory}/{METADATA_DIRECTORY}"
-    disk.make_directory(path)
+    make_lasting_directory(disk, path)
     disk.write_file_atomically(f"{path}/{FORMAT_SNAPSHOT.file_name}", content)
-    disk.sync_directory(directory)

@@ -97,8 +97,9 @@ class SoleVoter:
     ) -> bytearray:
         """Make a batch of metadata records."""
         batch = encode_batch(records, metadata_version, base_offset, self.epoch, now_ms)
-        if len(batch) > BATCH_BYTES_MAX:
-            raise BatchTooLarge(f"{len(records)} records take {len(batch)} bytes of {BATCH_BYTES_MAX}")
+        bytes_max = min(BATCH_BYTES_MAX, self.log.config.segment_bytes)
+        if len(batch) > bytes_max:
+            raise BatchTooLarge(f"{len(records)} records take {len(batch)} bytes, a batch has {bytes_max}")
         return batch
 
     def append(self, batch: bytearray, now_ms: int) -> None:

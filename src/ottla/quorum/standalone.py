@@ -30,7 +30,7 @@ from ottla.quorum.batches import BATCH_BYTES_MAX
 from ottla.quorum.controller.controller import Controller
 from ottla.quorum.controller.decision import Randomness
 from ottla.quorum.controller.settings import ControllerSettings
-from ottla.quorum.format import METADATA_DIRECTORY
+from ottla.quorum.format import METADATA_DIRECTORY, make_lasting_directory
 from ottla.quorum.load import LoadedLog, load_metadata
 from ottla.quorum.snapshot_file import BOOTSTRAP_FILE, decode_snapshot
 from ottla.quorum.snapshots import Snapshots, id_of, surplus
@@ -74,7 +74,7 @@ def open_standalone(
     """Open the quorum of the log directory `volume`. When this returns, all that it holds is published."""
     path = f"{volume.path}/{METADATA_DIRECTORY}"
     snapshots = Snapshots(volume.disk, path)
-    volume.disk.make_directory(path)
+    make_lasting_directory(volume.disk, path)
     snapshots.delete_left_overs()
     log = _open_log(volume, path, settings.config, snapshots, now_ms)
     loaded = load_metadata(log, snapshots)
@@ -133,7 +133,7 @@ def _open_log(volume: Volume, path: str, config: NodeConfig, snapshots: Snapshot
         volume.disk.write_file_atomically(id_path, content)
     stored = snapshots.list()
     log_config = LogConfig(
-        segment_bytes=config.metadata_log_segment_bytes,
+        segment_bytes=config.internal_metadata_log_segment_bytes or config.metadata_log_segment_bytes,
         segment_ms=config.metadata_log_segment_ms,
         max_message_bytes=BATCH_BYTES_MAX,
         is_deleted=False,
@@ -145,7 +145,12 @@ def _open_log(volume: Volume, path: str, config: NodeConfig, snapshots: Snapshot
         log_start_offset=stored[0].id.end_offset if stored else Offset(0),
         now_ms=now_ms,
     )
-    return load_log(volume, request)
+    log = load_log(volume, request)
+    if stored and log.log_end_offset < stored[-1].id.end_offset:
+        # What the log has lost is in the snapshot. As in Kafka, it goes on from there.
+        for deletion in log.truncate_fully_and_start_at(stored[-1].id.end_offset, now_ms):
+            deletion.run(volume.disk)
+    return log
 
 
 class Standalone:
