@@ -7,7 +7,7 @@ import socket
 from types import TracebackType
 from typing import Any, Self
 
-from ottla.wire.apis import api_of
+from ottla.wire.apis import Api, api_of
 from ottla.wire.declare import spec_of
 from ottla.wire.framing import FrameBuffer, decode_response, encode_request
 
@@ -20,6 +20,7 @@ class PlainClient:
         self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self._frames = FrameBuffer()
         self._correlation_id = 0
+        self._awaited: tuple[Api, int]
 
     def __enter__(self) -> Self:
         return self
@@ -34,13 +35,22 @@ class PlainClient:
 
     def ask(self, request: Any, version: int | None = None) -> Any:
         """Send a request in `version` (the newest, if none is given) and return the answer."""
+        self.send(request, version)
+        return self.receive()
+
+    def send(self, request: Any, version: int | None = None) -> None:
+        """Send a request whose answer may take a while. `receive` waits for it."""
         spec = spec_of(type(request))
         assert spec.api_key is not None, "only requests can be sent"
         api = api_of(spec.api_key)
         version = spec.versions.last if version is None else version
         self._correlation_id += 1
         self._socket.sendall(encode_request(request, api, version, self._correlation_id, "plain-client"))
-        correlation_id, response = decode_response(api, version, self._receive_frame())
+        self._awaited = (api, version)
+
+    def receive(self) -> Any:
+        """Return the answer to what was sent last."""
+        correlation_id, response = decode_response(*self._awaited, self._receive_frame())
         assert correlation_id == self._correlation_id
         return response
 

@@ -57,13 +57,14 @@ def _sort_out(
     known: list[OffsetCommitRequestTopic],
     refused: list[OffsetCommitResponseTopic],
 ) -> None:
-    partitions = asked.partitions
-    missing = [part for part in partitions if part.partition_index not in found.partitions]
+    topic = OffsetCommitRequestTopic(name=found.name, topic_id=found.id, partitions=asked.partitions)
+    missing = [part for part in asked.partitions if part.partition_index not in found.partitions]
     if missing:
-        partitions = tuple(part for part in partitions if part.partition_index in found.partitions)
-        refused.append(_refused(asked, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-    if partitions:
-        known.append(OffsetCommitRequestTopic(name=found.name, topic_id=found.id, partitions=partitions))
+        present = tuple(part for part in asked.partitions if part.partition_index in found.partitions)
+        topic = replace(topic, partitions=present)
+        refused.append(_refused(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    if topic.partitions:
+        known.append(topic)
 
 
 def _refused(

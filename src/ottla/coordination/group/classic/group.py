@@ -319,7 +319,7 @@ def group_of_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
 def refused_join(member_id: str, error_code: ErrorCode) -> JoinGroupResponse:
     """Return the answer to a join that does not happen."""
     return JoinGroupResponse(
-        error_code=error_code, protocol_name="", leader="", member_id=member_id, members=()
+        error_code=error_code, protocol_name=None, leader="", member_id=member_id, members=()
     )
 
 

@@ -119,7 +119,7 @@ class Joins:
     ) -> Decision[Any]:
         refusal = group.check_member(ask.member_id, ask.group_instance_id)
         if refusal is not ErrorCode.NONE:
-            answer(replace(refused_join(ask.member_id, refusal), protocol_name=None))
+            answer(refused_join(ask.member_id, refusal))
             return NOTHING
         member = group.members[ask.member_id]
         unchanged = list(member.protocols.items()) == list(protocols.items())

@@ -164,6 +164,15 @@ class Rebalances:
             group.answer_join(member, refused_join(member.member_id, error_code))
             answer_sync(member, SyncGroupResponse(error_code=error_code, assignment=b""))
 
+    def retire(self, group: ClassicGroup, error_code: ErrorCode) -> None:
+        """Let go of a group that has become one of another kind: nothing is waited for any more."""
+        self.give_up_all(group, error_code)
+        timers, group_id = self._env.timers, group.group_id
+        for member_id in (*group.members, *group.pending_members):
+            timers.cancel(("session", group_id, member_id))
+        timers.cancel(("join", group_id))
+        timers.cancel(("sync", group_id))
+
     def _session_ended(self, group_id: str, member_id: str, now_ms: int) -> Decision[Any]:
         group = self._find_group(group_id)
         if group is None:

@@ -1,0 +1,297 @@
+"""Conversations with a group coordinator, to be held with Apache Kafka and with ourselves.
+
+A talk is a function that sends requests and notes the answers. What a broker makes up (member ids, topic ids)
+is noted by the order in which it appeared, so that the notes of two brokers can be compared line by line.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.plain_client import PlainClient
+
+from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.wire.codec import encode
+from ottla.wire.consumer_protocol import ConsumerProtocolSubscription
+from ottla.wire.declare import fields_of
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+TOPIC = "group-talks"
+OTHER_TOPIC = "group-talks-other"
+UNKNOWN_ID = Uuid(b"0123456789abcdef")
+RETRIABLE = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
+class Talk:
+    """One side of the comparison: connections to a broker, and the notes."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._connections: dict[str, PlainClient] = {}
+        self._names: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.topic_id = ZERO_UUID
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def client(self, who: str = "main") -> PlainClient:
+        if who not in self._connections:
+            self._connections[who] = PlainClient(self._bootstrap)
+        return self._connections[who]
+
+    def prepare(self) -> None:
+        """Make the topics, and wait until the coordinator is there."""
+        client = self.client()
+        topics = tuple(
+            CreatableTopic(name=name, num_partitions=3, replication_factor=1, assignments=(), configs=())
+            for name in (TOPIC, OTHER_TOPIC)
+        )
+        client.ask(CreateTopicsRequest(topics=topics))
+        while client.ask(FindCoordinatorRequest(key="any"), 3).error_code in RETRIABLE:
+            pass
+        described = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),)))
+        self.topic_id = described.topics[0].topic_id
+        # The coordinator may be known before it has loaded.
+        while client.ask(fetch_request("any"), 8).groups[0].error_code in RETRIABLE:
+            pass
+
+    def ask(self, label: str, request: Any, version: int | None = None, who: str = "main") -> Any:
+        """Ask and note the answer."""
+        response = self.client(who).ask(request, version)
+        self.note(label, response, version)
+        return response
+
+    def send(self, who: str, request: Any, version: int | None = None) -> None:
+        """Ask without waiting."""
+        self.client(who).send(request, version)
+
+    def receive(self, label: str, who: str) -> Any:
+        """Note the answer to what was sent."""
+        response = self.client(who).receive()
+        self.note(label, response, None)
+        return response
+
+    def note(self, label: str, response: Any, version: int | None) -> None:
+        if isinstance(response, JoinGroupResponse) and response.member_id:
+            self._names.setdefault(response.member_id, f"<member {len(self._names) + 1}>")
+        text = repr(self._essence(response))
+        for member_id, name in self._names.items():
+            text = text.replace(member_id, name)
+        self.notes.append(f"{label}{'' if version is None else f' v{version}'}: {text}")
+
+    def _essence(self, value: Any) -> Any:
+        if isinstance(value, Uuid):
+            return "no id" if value == ZERO_UUID else "the id" if value == self.topic_id else "another id"
+        if hasattr(type(value), "__wire_fields__"):
+            fields = {name: getattr(value, name) for name in fields_of(type(value))}
+            for name in ("host", "port", "error_message"):
+                fields.pop(name, None)
+            return {name: self._essence(field) for name, field in fields.items()}
+        if isinstance(value, tuple):
+            elements = [self._essence(element) for element in value]
+            return sorted(elements, key=repr) if elements and isinstance(elements[0], dict) else elements
+        return value
+
+
+def subscription(*topics: str) -> bytes:
+    return b"\x00\x01" + encode(ConsumerProtocolSubscription(topics=topics, user_data=None), 1)
+
+
+def join_request(
+    group: str,
+    member_id: str = "",
+    *,
+    instance_id: str | None = None,
+    session_timeout_ms: int = 10_000,
+    protocol_type: str = "consumer",
+    protocols: tuple[tuple[str, bytes], ...] | None = None,
+) -> JoinGroupRequest:
+    if protocols is None:
+        protocols = (("range", subscription(TOPIC)), ("roundrobin", subscription(TOPIC)))
+    return JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=20_000,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        protocol_type=protocol_type,
+        protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols),
+    )
+
+
+def sync_request(
+    group: str,
+    generation: int,
+    member_id: str,
+    assignments: dict[str, bytes] | None = None,
+    *,
+    instance_id: str | None = None,
+    protocol_type: str | None = "consumer",
+    protocol_name: str | None = "range",
+) -> SyncGroupRequest:
+    return SyncGroupRequest(
+        group_id=group,
+        generation_id=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        protocol_type=protocol_type,
+        protocol_name=protocol_name,
+        assignments=tuple(
+            SyncGroupRequestAssignment(member_id=who, assignment=what)
+            for who, what in (assignments or {}).items()
+        ),
+    )
+
+
+def heartbeat_request(
+    group: str, generation: int, member_id: str, instance_id: str | None = None
+) -> HeartbeatRequest:
+    return HeartbeatRequest(
+        group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance_id
+    )
+
+
+def leave_request(group: str, *members: tuple[str, str | None]) -> LeaveGroupRequest:
+    """Leave, in version 3 or later."""
+    return LeaveGroupRequest(
+        group_id=group,
+        members=tuple(
+            MemberIdentity(member_id=member_id, group_instance_id=instance_id)
+            for member_id, instance_id in members
+        ),
+    )
+
+
+def commit_request(
+    group: str,
+    offsets: dict[int, int],
+    *,
+    topic: str = TOPIC,
+    topic_id: Uuid = ZERO_UUID,
+    generation: int = -1,
+    member_id: str = "",
+    instance_id: str | None = None,
+    metadata: str | None = "note",
+) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        topics=(
+            OffsetCommitRequestTopic(
+                name=topic,
+                topic_id=topic_id,
+                partitions=tuple(
+                    OffsetCommitRequestPartition(
+                        partition_index=partition,
+                        committed_offset=offset,
+                        committed_leader_epoch=0,
+                        committed_metadata=metadata,
+                    )
+                    for partition, offset in offsets.items()
+                ),
+            ),
+        ),
+    )
+
+
+def old_fetch_request(group: str, topics: dict[str, tuple[int, ...]] | None) -> OffsetFetchRequest:
+    """Fetch, in version 7 or before."""
+    asked = None
+    if topics is not None:
+        asked = tuple(
+            OffsetFetchRequestTopic(name=name, partition_indexes=partitions)
+            for name, partitions in topics.items()
+        )
+    return OffsetFetchRequest(group_id=group, topics=asked)
+
+
+def fetch_request(
+    *groups: str,
+    topics: dict[str, tuple[int, ...]] | None = None,
+    topic_ids: dict[Uuid, tuple[int, ...]] | None = None,
+    require_stable: bool = False,
+) -> OffsetFetchRequest:
+    """Fetch, in version 8 or later."""
+    asked: tuple[OffsetFetchRequestTopics, ...] | None = None
+    if topics is not None:
+        asked = tuple(
+            OffsetFetchRequestTopics(name=name, partition_indexes=partitions)
+            for name, partitions in topics.items()
+        )
+    if topic_ids is not None:
+        asked = tuple(
+            OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=partitions)
+            for topic_id, partitions in topic_ids.items()
+        )
+    return OffsetFetchRequest(
+        groups=tuple(OffsetFetchRequestGroup(group_id=group, topics=asked) for group in groups),
+        require_stable=require_stable,
+    )
+
+
+def delete_offsets_request(group: str, topic: str, *partitions: int) -> OffsetDeleteRequest:
+    return OffsetDeleteRequest(
+        group_id=group,
+        topics=(
+            OffsetDeleteRequestTopic(
+                name=topic,
+                partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in partitions),
+            ),
+        ),
+    )
+
+
+def describe_request(*groups: str) -> DescribeGroupsRequest:
+    return DescribeGroupsRequest(groups=groups)
+
+
+def delete_request(*groups: str) -> DeleteGroupsRequest:
+    return DeleteGroupsRequest(group_names=groups)
+
+
+def list_request(states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> ListGroupsRequest:
+    return ListGroupsRequest(states_filter=states, types_filter=types)
+
+
+def join_alone(talk: Talk, group: str, version: int | None = None, who: str = "main") -> tuple[str, int]:
+    """Join as the first member, and return the member id and the generation."""
+    answer = talk.ask("join", join_request(group), version, who)
+    if answer.error_code is ErrorCode.MEMBER_ID_REQUIRED:
+        answer = talk.ask("join with the id", join_request(group, answer.member_id), version, who)
+    return answer.member_id, answer.generation_id
+
+
+TalkFunction = Callable[[Talk], None]
