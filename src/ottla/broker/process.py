@@ -43,11 +43,25 @@ def _serve(node: Node, loop: asyncio.AbstractEventLoop, ready: Callable[[str], N
     node.broker.give_up = give_up
     StopSignals(loop, stop).install()
     node.housekeeping.start()
+    _serve_metrics(node)
     first = node.bound[0]
     host = f"[{first.host}]" if ":" in first.host else first.host
     loop.call_soon(ready, f"{host}:{first.port}")
     loop.run_until_complete(stopped)
     _logger.info("stopped")
+
+
+def _serve_metrics(node: Node) -> None:
+    port = node.broker.config.ottla_metrics_port
+    if port < 0:
+        return
+    # Imported only here: most nodes are not scraped, and all of them are to start quickly.
+    from ottla.broker.metrics import HOST, serve_metrics
+
+    try:
+        _logger.info("metrics are served on http://%s:%d/metrics", HOST, serve_metrics(node.broker, port))
+    except OSError as error:
+        raise NodeFailure(f"cannot serve metrics on port {port}: {error.strerror}") from error
 
 
 def _settle(stopped: "asyncio.Future[None]", task: "asyncio.Task[None]") -> None:

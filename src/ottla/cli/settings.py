@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from ottla.metadata.configs.load import LoadedConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+DEFAULT_DATA_DIRECTORY: Final = "ottla-data"
 
 
 class Failure(click.ClickException):
@@ -46,9 +49,9 @@ def settings_options(command: F) -> F:
 
 
 def load_settings(
-    config_file: Path | None, assignments: tuple[str, ...], overrides: dict[str, str]
+    config_file: Path | None, assignments: tuple[str, ...], data_directory: Path | None
 ) -> "LoadedConfig":
-    """Put a node's configuration together. `overrides` come from options of their own."""
+    """Put a node's configuration together: the file, what was set on top, and where the data is."""
     from ottla.metadata.configs.errors import InvalidConfig, UnusableConfigs
     from ottla.metadata.configs.load import load_node_config
 
@@ -58,15 +61,17 @@ def load_settings(
         if not equals:
             raise click.BadParameter(f"{assignment!r} is not KEY=VALUE", param_hint="--set")
         given[key.strip()] = value
+    if data_directory is not None:
+        given["log.dirs"] = str(data_directory)
     try:
         properties = b"" if config_file is None else config_file.read_bytes()
-        return load_node_config(properties, {**given, **overrides}, origin=str(config_file or ""))
+        loaded = load_node_config(properties, given, origin=str(config_file or ""))
+        if not {"log.dirs", "log.dir"} & loaded.configs.layers.static.keys():
+            # Deviation: Kafka's default is below /tmp, which is no place for anybody's data.
+            given["log.dirs"] = DEFAULT_DATA_DIRECTORY
+            loaded = load_node_config(properties, given, origin=str(config_file or ""))
     except OSError as error:
         raise Failure(f"cannot read {config_file}: {error.strerror}") from error
     except (InvalidConfig, UnusableConfigs) as error:
         raise Failure(str(error)) from error
-
-
-def data_override(data_directory: Path | None) -> dict[str, str]:
-    """Return the override that `--data` means."""
-    return {} if data_directory is None else {"log.dirs": str(data_directory)}
+    return loaded

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.settings import Failure, data_override, load_settings, settings_options
+from ottla.cli.settings import Failure, load_settings, settings_options
 
 
 @click.group()
@@ -26,7 +26,7 @@ def format_storage(
     """Make empty directories those of a new cluster, as `kafka-storage format --standalone` does."""
     from ottla.broker.formatting import FormatFailure, format_node
 
-    loaded = load_settings(config_file, assignments, data_override(data_directory))
+    loaded = load_settings(config_file, assignments, data_directory)
     try:
         formatted = format_node(loaded.config, cluster_id, ignore_formatted)
     except FormatFailure as error:

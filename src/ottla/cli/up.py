@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.settings import Failure, data_override, load_settings, settings_options
+from ottla.cli.settings import Failure, load_settings, settings_options
 
 
 @click.command()
@@ -50,7 +50,7 @@ def up(
     from ottla.runtime.log_lines import set_up_logging
 
     set_up_logging(log_format == "json", log_level.upper())
-    loaded = load_settings(config_file, assignments, data_override(data_directory))
+    loaded = load_settings(config_file, assignments, data_directory)
     try:
         run_node(
             loaded,

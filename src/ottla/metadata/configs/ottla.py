@@ -5,7 +5,7 @@ takes over the cluster's metadata: it starts, does not list that one, and can ch
 """
 
 from ottla.metadata.configs.declare import ConfigValues, boolean, integer
-from ottla.metadata.configs.kinds import CLUSTER_WIDE, HIGH
+from ottla.metadata.configs.kinds import CLUSTER_WIDE, HIGH, LOW, READ_ONLY
 from ottla.metadata.configs.rules import Range
 
 
@@ -27,6 +27,15 @@ class OttlaConfigs(ConfigValues):
         update=CLUSTER_WIDE,
         unlisted=True,
         doc="How many bytes a compressed batch may unpack to; a larger one is refused.",
+    )
+    ottla_metrics_port = integer(
+        "ottla.metrics.port",
+        -1,
+        Range(-1, 65_535),
+        importance=LOW,
+        update=READ_ONLY,
+        unlisted=True,
+        doc="Loopback port on which Prometheus finds metrics; 0 is any free one, -1 is none.",
     )
     ottla_validate_every_record = boolean(
         "ottla.validate.every.record",
