@@ -95,9 +95,14 @@ def test_kafkas_loader_and_ours_find_the_same(kafka: PartitionLogs, tmp_path: Pa
             count = len(theirs_known["batches"])
             ours_known["batches"] = [batch[:3] for batch in ours_known["batches"][-count:]] if count else []
             theirs_known["batches"] = [batch[:3] for batch in theirs_known["batches"]]
+        # Segments wholly below the log start go when we load. Kafka lets its retention do it.
+        first = log.segments[0].base_offset
+        told["segments"] = [segment for segment in told["segments"] if segment[0] >= first]
         assert found == told, partition
         log.close()
-        assert files_in(ours / str(partition)) == files_in(theirs / str(partition)), partition
+        their_files = files_in(theirs / str(partition))
+        kept = {name: content for name, content in their_files.items() if int(name[:20]) >= first}
+        assert files_in(ours / str(partition)) == kept, partition
         # Of the snapshots only the last one counts. Which older ones are still there differs.
         snapshot = f"{partition}/{log.log_end_offset:020d}.snapshot"
         if (theirs / snapshot).exists():
