@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ottla.broker.commits import Commits
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import Groups
+from ottla.broker.coordinators.transactions import Transactions
 from ottla.broker.deletions import Deletions
 from ottla.broker.directory_reports import DirectoryReports
 from ottla.broker.dispatch import Routes, Session
@@ -101,8 +102,9 @@ class Broker:
         self.quotas = Quotas(self.config.quota_window_num, self.config.quota_window_size_seconds * 1000)
         self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
         self.metadata_answers = MetadataAnswers()
-        self.producer_ids = ProducerIds()
+        self.producer_ids = ProducerIds(self)
         self.groups = Groups(self, loop)
+        self.transactions = Transactions(self, loop)
         self.log_moves = LogMoves(self, loop)
         self.directory_reports = DirectoryReports(self, loop)
         self.routes = Routes()
@@ -150,6 +152,7 @@ class Broker:
             self.use_dynamic_configs(image)
         self.partitions.metadata_changed(image, delta)
         self.groups.metadata_changed(image, delta)
+        self.transactions.metadata_changed(image, delta)
         if delta.quotas:
             self.quotas.use(image.quotas)
 

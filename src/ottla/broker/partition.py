@@ -6,6 +6,7 @@ from ottla.model.ids import LeaderEpoch
 from ottla.model.uuid import Uuid
 from ottla.storage.append_info import AppendInfo, AppendOrigin
 from ottla.storage.log import Log
+from ottla.storage.verification import Verification
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.partitions import PartitionRecord
 
@@ -66,11 +67,23 @@ class Partition:
         return f"<Partition {self.topic}-{self.index}>"
 
     def append(
-        self, records: memoryview, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT
+        self,
+        records: memoryview,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        verification: Verification | None = None,
+        transaction_version: int = 2,
     ) -> AppendInfo:
         """Append as the leader. If it raises `AppendError` or `LogDirectoryOffline`, nothing was appended."""
         log = self.log
-        info = log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
+        info = log.append_as_leader(
+            records,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=origin,
+            verification=verification,
+            transaction_version=transaction_version,
+        )
         if not info.is_duplicate:
             if self.in_sync_replicas <= 1:
                 log.update_high_watermark(log.log_end_offset)

@@ -1,4 +1,4 @@
-"""Producer ids for producers without a transactional id, out of blocks that the controller gives away.
+"""Producer ids, out of blocks that the controller gives away.
 
 A block of 1,000 is taken before it is used, and the rest of it is lost when the node stops: an id is never
 given twice, whatever happens.
@@ -13,45 +13,46 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.context import RequestContext
+    from ottla.broker.node import Broker
 
 
 class ProducerIds:
     """The ids of the current block, and who waits for the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
         self._ids = iter(range(0))
         self._waiting: deque[Deferred[int | ErrorCode]] = deque()
 
-    def next(self, context: "RequestContext") -> Deferred[int | ErrorCode]:
+    def next(self) -> Deferred[int | ErrorCode]:
         """Return an id that nobody had before, or why there is none."""
         answer: Deferred[int | ErrorCode] = Deferred()
         self._waiting.append(answer)
         if len(self._waiting) == 1:
-            self._serve(context)
+            self._serve()
         return answer
 
-    def _serve(self, context: "RequestContext") -> None:
+    def _serve(self) -> None:
         """Give ids to those who wait, in order, and ask for a block when there are too few."""
         while self._waiting:
             producer_id = next(self._ids, None)
             if producer_id is None:
-                self._ask_for_block(context)
+                self._ask_for_block()
                 return
             self._waiting.popleft().resolve(producer_id)
 
-    def _ask_for_block(self, context: "RequestContext") -> None:
+    def _ask_for_block(self) -> None:
         def take(block: AllocateProducerIdsResponse) -> None:
             if block.error_code is ErrorCode.NONE:
                 self._ids = iter(
                     range(block.producer_id_start, block.producer_id_start + block.producer_id_len)
                 )
-                self._serve(context)
+                self._serve()
                 return
             waiting, self._waiting = self._waiting, deque()
             for answer in waiting:
                 answer.resolve(block.error_code)
 
-        broker = context.broker
+        broker = self._broker
         ask = AllocateProducerIdsRequest(broker_id=broker.node_id, broker_epoch=broker.broker_epoch)
-        context.decide(decide_allocate_producer_ids, ask).when_done(take)
+        broker.controller.handle(decide_allocate_producer_ids, ask, broker.clock.now_ms(), take)

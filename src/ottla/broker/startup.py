@@ -117,6 +117,7 @@ def _start(configs: EffectiveConfigs, options: NodeOptions, loop: AbstractEventL
         raise
     standalone.voter.request_sync = lambda: _sync(broker, standalone)
     broker.groups.start(broker.image)
+    broker.transactions.start(broker.image)
     broker.log_moves.resume()
     broker.listeners.start()
     return Node(broker, standalone, loop, bound)

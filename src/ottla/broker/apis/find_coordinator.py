@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.broker.auto_topics import create_missing_topics
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators import groups
+from ottla.broker.coordinators import groups, transactions
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.coordination.runtime.key_partition import partition_of_key
@@ -20,7 +20,7 @@ from ottla.wire.messages.find_coordinator import (
 )
 
 _SEVERAL_FROM: Final = 4
-_TOPICS: Final = {0: groups.TOPIC}
+_TOPICS: Final = {0: groups.TOPIC, 1: transactions.TOPIC}
 """The internal topic for each type of key that this node coordinates."""
 
 

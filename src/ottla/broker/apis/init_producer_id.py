@@ -1,30 +1,57 @@
-"""InitProducerId: a producer gets its id. Only without a transactional id, so far: then it is idempotent.
+"""InitProducerId: a producer gets its id and epoch, and with a transactional id all before it are fenced.
 
 A producer that comes back with an id and an epoch (v3+) wants its epoch raised after an error. Without a
 transactional id nobody keeps its epoch, so it gets a new id, as in Kafka.
 """
 
+from typing import Final
+
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
+from ottla.broker.transaction_checks import client_name
+from ottla.coordination.transaction.coordinator import Given
+from ottla.coordination.transaction.decide import Identity
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+_FENCED_FROM: Final = 4
 
 
 @handles(InitProducerIdRequest)
 def init_producer_id(
     ask: InitProducerIdRequest, context: RequestContext
 ) -> InitProducerIdResponse | Deferred[InitProducerIdResponse]:
-    """Give the producer an id, with epoch 0."""
-    if ask.transactional_id == "" or (ask.producer_id < 0) != (ask.producer_epoch < 0):
+    """Give the producer an id."""
+    if (ask.producer_id == -1) != (ask.producer_epoch == -1):
         return _refused(ErrorCode.INVALID_REQUEST)
-    if ask.transactional_id is not None:
-        # Nobody coordinates transactions here yet.
-        return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return context.broker.producer_ids.next(context).then(_answer)
+    if ask.transactional_id is None:
+        return context.broker.producer_ids.next().then(_answer_idempotent)
+    expected = None if ask.producer_id == -1 else Identity(ask.producer_id, ask.producer_epoch)
+    version = context.version
+    answer: Deferred[InitProducerIdResponse] = Deferred()
+    context.broker.transactions.coordinator.init_producer_id(
+        ask.transactional_id,
+        ask.transaction_timeout_ms,
+        expected,
+        client_name(context),
+        lambda given: answer.resolve(_answer(given, version)),
+        ask.enable_2pc,
+        ask.keep_prepared_txn,
+    )
+    return answer
 
 
-def _answer(producer_id: int | ErrorCode) -> InitProducerIdResponse:
+def _answer(given: Given, version: int) -> InitProducerIdResponse:
+    if given.error_code is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
+        # Older clients do not know the code.
+        return _refused(ErrorCode.INVALID_PRODUCER_EPOCH)
+    return InitProducerIdResponse(
+        error_code=given.error_code, producer_id=given.producer_id, producer_epoch=given.producer_epoch
+    )
+
+
+def _answer_idempotent(producer_id: int | ErrorCode) -> InitProducerIdResponse:
     if isinstance(producer_id, ErrorCode):
         return _refused(producer_id)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

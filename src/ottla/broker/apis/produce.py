@@ -8,13 +8,19 @@ Each partition is answered for itself: one that is refused spoils no other. Batc
 where they were received, so nothing of the request may be needed after this handler has returned.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import NO_REPLY, CloseConnection, NoReply, handles
 from ottla.broker.partition import Partition
 from ottla.broker.quotas import QuotaKind
+from ottla.broker.transactional_produce import (
+    NOTHING_TO_CONFIRM,
+    Confirmations,
+    Confirmed,
+    start_confirmation,
+)
 from ottla.records.attributes import CODEC_MASK, TRANSACTIONAL_BIT, Codec
 from ottla.storage.errors import AppendError, LogDirectoryOffline
 from ottla.wire.declare import replace
@@ -51,7 +57,42 @@ _NOT_EVEN_OPENED: Final = (
 def produce(
     ask: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | Deferred[ProduceResponse] | NoReply:
-    """Append all batches, then answer or wait."""
+    """Append all batches, then answer or wait; of a transaction, when its coordinator has confirmed it."""
+    if ask.transactional_id is not None:
+        confirmed = start_confirmation(ask, context)
+        if isinstance(confirmed, ErrorCode):
+            return _refuse_all(ask, confirmed)
+        if confirmed is not None:
+            return _when_confirmed(confirmed, context)
+    return _produce(ask, context, NOTHING_TO_CONFIRM)
+
+
+def _when_confirmed(
+    confirmed: Deferred[Confirmed], context: RequestContext
+) -> ProduceResponse | Deferred[ProduceResponse] | NoReply:
+    if confirmed.is_done:
+        return _produce(confirmed.value().ask, context, confirmed.value().confirmations)
+    answer: Deferred[Any] = Deferred()
+
+    def go_on(value: Confirmed) -> None:
+        try:
+            response = _produce(value.ask, context, value.confirmations)
+        except Exception as error:
+            # Whatever it is, the connection that waits has to learn of it.
+            answer.fail(error)
+            return
+        if isinstance(response, Deferred):
+            response.when_done(answer.resolve, answer.fail)
+        else:
+            answer.resolve(response)
+
+    confirmed.when_done(go_on, answer.fail)
+    return answer
+
+
+def _produce(
+    ask: ProduceRequest, context: RequestContext, confirmations: Confirmations
+) -> ProduceResponse | Deferred[ProduceResponse] | NoReply:
     broker = context.broker
     partitions = broker.partitions
     by_id = context.version >= _TOPIC_IDS_FROM
@@ -68,7 +109,7 @@ def produce(
             if partition is None:
                 answers.append(_refused(data, partitions.why_missing(name, data.partition_index)))
             else:
-                answers.append(_append(ask, data, partition, context, now_ms, appended))
+                answers.append(_append(ask, data, partition, context, now_ms, appended, confirmations))
         topics.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(answers))
         )
@@ -94,13 +135,16 @@ def _append(
     context: RequestContext,
     now_ms: int,
     appended: list[Partition],
+    confirmations: Confirmations,
 ) -> PartitionProduceResponse:
     records = _NOTHING if data.records is None else data.records
     refusal = _find_refusal(ask, records, partition, context)
+    if refusal is ErrorCode.NONE and confirmations.refusals:
+        refusal = confirmations.refusals.get(partition, ErrorCode.NONE)
     if refusal is not ErrorCode.NONE:
         return _refused(data, refusal, partition, context)
     try:
-        info = partition.append(records, now_ms)
+        info = partition.append(records, now_ms, verification=confirmations.verifications.get(partition))
     except AppendError as error:
         return _refused_batch(data, error, partition)
     except LogDirectoryOffline:
@@ -121,11 +165,8 @@ def _find_refusal(
     if not -1 <= ask.acks <= 1:
         return ErrorCode.INVALID_REQUIRED_ACKS
     attributes = records[_ATTRIBUTES_BYTE] if len(records) > _ATTRIBUTES_BYTE else 0
-    if attributes & TRANSACTIONAL_BIT:
-        # No transactional id is known here, since this node does not coordinate transactions yet.
-        if ask.transactional_id is None:
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if attributes & TRANSACTIONAL_BIT and ask.transactional_id is None:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if partition.is_internal and context.client_id != ADMIN_CLIENT_ID:
@@ -135,6 +176,22 @@ def _find_refusal(
     if ask.acks == ALL and not partition.has_enough_replicas:
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return ErrorCode.NONE
+
+
+def _refuse_all(ask: ProduceRequest, error_code: ErrorCode) -> ProduceResponse:
+    response = ProduceResponse(
+        responses=tuple(
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=tuple(_refused(data, error_code) for data in topic.partition_data),
+            )
+            for topic in ask.topic_data
+        )
+    )
+    if ask.acks == 0:
+        raise _unanswered(response)
+    return response
 
 
 def _refused(

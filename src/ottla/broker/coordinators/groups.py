@@ -1,11 +1,12 @@
 """The group coordinator, driven: its shards, its timers, and what the metadata tells it."""
 
 import uuid
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import AbstractEventLoop
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.known_topics import KnownTopics
+from ottla.broker.coordinators.loop_timer import LoopTimer
 from ottla.broker.coordinators.shard_hosting import ShardHosting
 from ottla.broker.coordinators.shard_log import PartitionShardLog
 from ottla.broker.partition import Partition
@@ -30,10 +31,9 @@ class Groups:
 
     def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
         self._broker = broker
-        self._loop = loop
-        self._timer: TimerHandle | None = None
-        self._timer_deadline_ms = 0
         self.clock = broker.clock
+        self._timer = LoopTimer(loop, broker.clock, lambda: self.coordinator.fire_timers())
+        self.wake = self._timer.wake
         self.topics: Topics = KnownTopics(broker.metadata)
         self.coordinator = GroupCoordinator(group_settings(broker.config), self)
         self.hosting = ShardHosting(
@@ -62,9 +62,7 @@ class Groups:
     def stop(self) -> None:
         """Tell whoever waits that this node serves no more."""
         self.hosting.stop()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.stop()
 
     # What the coordinator asks for
 
@@ -81,22 +79,6 @@ class Groups:
             _own_or(own, "consumer.heartbeat.interval.ms", config.group_consumer_heartbeat_interval_ms),
             _own_or(own, "consumer.assignment.interval.ms", config.group_consumer_assignment_interval_ms),
         )
-
-    def wake(self, deadline_ms: int) -> None:
-        """See to it that timers fire at this monotonic time."""
-        if self._timer is not None:
-            if self._timer_deadline_ms <= deadline_ms:
-                return
-            self._timer.cancel()
-        self._timer_deadline_ms = deadline_ms
-        delay_ms = deadline_ms - self.clock.monotonic_ms()
-        self._timer = self._loop.call_later(max(delay_ms, 0) / 1000, self._fire)
-
-    def _fire(self) -> None:
-        self._timer = None
-        deadline_ms = self.coordinator.fire_timers()
-        if deadline_ms is not None:
-            self.wake(deadline_ms)
 
     def _open_log(self, partition: Partition) -> PartitionShardLog:
         codec = Codec(self._broker.config.offsets_topic_compression_codec)

@@ -95,7 +95,12 @@ class PartitionShardLog:
             is_transactional=producer is not None,
         )
         try:
-            info = self.partition.append(memoryview(batch), now_ms, AppendOrigin.COORDINATOR)
+            info = self.partition.append(
+                memoryview(batch),
+                now_ms,
+                AppendOrigin.COORDINATOR,
+                verification=None if producer is None else producer.proof,
+            )
         except AppendError as error:
             _logger.warning("%s refuses what its coordinator writes: %s", self.partition, error)
             raise CannotAppend(error.error_code) from error

@@ -19,7 +19,12 @@ from ottla.coordination.group.classic.requests import decide_heartbeat, decide_j
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Client, Topics
 from ottla.coordination.group.journal import Journal
-from ottla.coordination.group.offsets.commit import decide_commit, refused_commit
+from ottla.coordination.group.offsets.commit import (
+    decide_commit,
+    decide_transactional_commit,
+    refused_commit,
+    refused_transactional_commit,
+)
 from ottla.coordination.group.offsets.delete import (
     decide_delete_offsets,
     decide_topics_deleted,
@@ -29,7 +34,7 @@ from ottla.coordination.group.offsets.fetch import fetch_offsets, refused_fetch
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
 from ottla.coordination.group.state import GroupShard
-from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.coordination.runtime.shard import Shard
 from ottla.coordination.runtime.shards import Shards
 from ottla.coordination.runtime.timers import Timers, Wake
@@ -46,6 +51,7 @@ from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitR
 from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from ottla.world.clock import Clock
 
 R = TypeVar("R")
@@ -190,6 +196,30 @@ class GroupCoordinator:
             answer,
             lambda code: refused_commit(ask, code),
         )
+
+    def commit_offsets_in_transaction(
+        self,
+        ask: TxnOffsetCommitRequest,
+        producer: ProducerIdentity,
+        client: Client,
+        now_ms: int,
+        answer: Answer[TxnOffsetCommitResponse],
+    ) -> None:
+        """Commit offsets that count when the transaction does. The broker has made sure that it is open."""
+
+        def refuse(code: ErrorCode) -> None:
+            answer(refused_transactional_commit(ask, code))
+
+        shard = self.shards.find(ask.group_id)
+        if isinstance(shard, Shard):
+            shard.write(
+                lambda state: _decide_commit_in_transaction(state, ask, client, now_ms),
+                answer,
+                refuse,
+                producer,
+            )
+        else:
+            refuse(shard)
 
     def fetch_offsets(
         self, ask: OffsetFetchRequestGroup, require_stable: bool, answer: Answer[OffsetFetchResponseGroup]
@@ -336,6 +366,17 @@ def _decide_commit(
         if member is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
             shard.rebalances.expect_heartbeat(group, member)
     return decision
+
+
+def _decide_commit_in_transaction(
+    shard: GroupShard, ask: TxnOffsetCommitRequest, client: Client, now_ms: int
+) -> Decision[TxnOffsetCommitResponse]:
+    group = shard.groups.get(ask.group_id)
+    if group is None:
+        if ask.generation_id >= 0:
+            return Decision(reply=refused_transactional_commit(ask, ErrorCode.ILLEGAL_GENERATION))
+        group = ClassicGroup(ask.group_id)
+    return decide_transactional_commit(group, ask, client.version, shard.env, now_ms)
 
 
 def _decide_delete(shard: GroupShard, group_id: str, now_ms: int) -> Decision[DeletableGroupResult]:

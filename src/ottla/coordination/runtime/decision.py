@@ -1,8 +1,8 @@
 """What a handler decides: records to write, and the answer to give once they are on disk."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
@@ -39,3 +39,6 @@ class ProducerIdentity:
 
     producer_id: int
     producer_epoch: int
+    proof: Any = field(default=None, compare=False)
+    """What the log handed out when it was to be asked whether the transaction is known; it takes it back with
+    the batch (`ottla.storage.verification`)."""

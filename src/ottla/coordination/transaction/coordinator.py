@@ -240,14 +240,12 @@ class TransactionCoordinator:
                 transactional_id, now_ms, Event.INITIALIZED, after.producer_id, after.producer_epoch, client
             )
 
-            def committed(code: ErrorCode) -> None:
-                if code is ErrorCode.NONE:
-                    state.note_raised(transactional_id, after.producer_epoch, outcome.raised_from)
-
             return Decision(
                 (self._record(after),),
                 Given(ErrorCode.NONE, after.producer_id, after.producer_epoch),
-                on_commit=committed,
+                after_replay=lambda: state.note_raised(
+                    transactional_id, after.producer_epoch, outcome.raised_from
+                ),
             )
 
         shard.write(decide, answer, lambda code: answer(Given(code)))

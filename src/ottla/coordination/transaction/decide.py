@@ -122,7 +122,7 @@ def _raised(transaction: Transaction, timeout_ms: int, expected: Identity | None
 
 
 def may_go_on(transaction: Transaction, expected: Identity) -> bool:
-    """Say whether an instance that gives a producer id had it last, or had the one before to its last epoch."""
+    """Say whether an instance had the producer id last, or had the one before up to its last epoch."""
     return expected.producer_id == transaction.producer_id or (
         expected.producer_id == transaction.previous_producer_id and is_exhausted(expected.producer_epoch)
     )

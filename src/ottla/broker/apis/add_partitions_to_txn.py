@@ -1,0 +1,120 @@
+"""AddPartitionsToTxn: partitions become part of a transaction, or a broker asks whether they are.
+
+Clients (v0 to v3) announce partitions of one transaction. Brokers (v4 and later) ask for several at once, and
+may only want to know. If one partition does not exist, none of its transaction is added.
+"""
+
+from typing import Final
+
+from ottla.broker.context import RequestContext
+from ottla.broker.deferred import Deferred, gather
+from ottla.broker.handlers import handles
+from ottla.broker.transaction_checks import CLIENT_VERSION, client_name
+from ottla.coordination.transaction.decide import Identity
+from ottla.model.ids import TopicPartition
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+
+_FENCED_FROM: Final = 2
+_SEVERAL_FROM: Final = 4
+_ADDS_FOR_VERSION_2_FROM: Final = 5
+
+Codes = dict[TopicPartition, ErrorCode]
+
+
+@handles(AddPartitionsToTxnRequest)
+def add_partitions_to_txn(
+    ask: AddPartitionsToTxnRequest, context: RequestContext
+) -> Deferred[AddPartitionsToTxnResponse]:
+    """Answer every transaction on its own."""
+    if context.version >= _SEVERAL_FROM:
+        transactions = ask.transactions
+        return gather([_one(transaction, context) for transaction in transactions]).then(
+            lambda results: AddPartitionsToTxnResponse(
+                results_by_transaction=tuple(
+                    AddPartitionsToTxnResult(
+                        transactional_id=transaction.transactional_id,
+                        topic_results=_by_topic(transaction.topics, codes),
+                    )
+                    for transaction, codes in zip(transactions, results, strict=True)
+                )
+            )
+        )
+    only = AddPartitionsToTxnTransaction(
+        transactional_id=ask.v3_and_below_transactional_id,
+        producer_id=ask.v3_and_below_producer_id,
+        producer_epoch=ask.v3_and_below_producer_epoch,
+        topics=ask.v3_and_below_topics,
+    )
+    return _one(only, context).then(
+        lambda codes: AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_by_topic(only.topics, codes))
+    )
+
+
+def _one(transaction: AddPartitionsToTxnTransaction, context: RequestContext) -> Deferred[Codes]:
+    partitions = frozenset(
+        TopicPartition(topic.name, number) for topic in transaction.topics for number in topic.partitions
+    )
+    missing = {where for where in partitions if not _exists(where, context)}
+    if missing:
+        return Deferred.of(
+            {
+                where: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if where in missing
+                else ErrorCode.OPERATION_NOT_ATTEMPTED
+                for where in partitions
+            }
+        )
+    answer: Deferred[Codes] = Deferred()
+    who = Identity(transaction.producer_id, transaction.producer_epoch)
+    coordinator = context.broker.transactions.coordinator
+    version = context.version
+    if transaction.verify_only:
+        coordinator.verify_partitions(transaction.transactional_id, who, partitions, answer.resolve)
+        return answer
+
+    def added(code: ErrorCode) -> None:
+        if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
+            # Older clients do not know the code.
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        answer.resolve(dict.fromkeys(partitions, code))
+
+    coordinator.add_partitions(
+        transaction.transactional_id,
+        who,
+        partitions,
+        CLIENT_VERSION if version >= _ADDS_FOR_VERSION_2_FROM else 0,
+        client_name(context),
+        added,
+    )
+    return answer
+
+
+def _exists(where: TopicPartition, context: RequestContext) -> bool:
+    topic = context.broker.image.topics.find(where.topic)
+    return topic is not None and where.partition in topic.partitions
+
+
+def _by_topic(
+    topics: tuple[AddPartitionsToTxnTopic, ...], codes: Codes
+) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+    return tuple(
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=tuple(
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=number, partition_error_code=codes[TopicPartition(topic.name, number)]
+                )
+                for number in topic.partitions
+            ),
+        )
+        for topic in topics
+    )

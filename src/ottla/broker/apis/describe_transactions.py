@@ -1,0 +1,26 @@
+"""DescribeTransactions: the state of transactional ids, as their coordinator knows it."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.deferred import Deferred, gather
+from ottla.broker.handlers import handles
+from ottla.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionState,
+)
+
+
+@handles(DescribeTransactionsRequest)
+def describe_transactions(
+    ask: DescribeTransactionsRequest, context: RequestContext
+) -> Deferred[DescribeTransactionsResponse]:
+    """Answer every id on its own."""
+    return gather([_describe(name, context) for name in ask.transactional_ids]).then(
+        lambda states: DescribeTransactionsResponse(transaction_states=tuple(states))
+    )
+
+
+def _describe(transactional_id: str, context: RequestContext) -> Deferred[TransactionState]:
+    answer: Deferred[TransactionState] = Deferred()
+    context.broker.transactions.coordinator.describe(transactional_id, answer.resolve)
+    return answer

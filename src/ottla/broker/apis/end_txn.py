@@ -1,0 +1,43 @@
+"""EndTxn: a producer commits or aborts its transaction. Answered when the outcome is decided for good."""
+
+from typing import Final
+
+from ottla.broker.context import RequestContext
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.broker.transaction_checks import CLIENT_VERSION, client_name
+from ottla.coordination.transaction.coordinator import Given
+from ottla.coordination.transaction.decide import Identity
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+_FENCED_FROM: Final = 2
+_RAISES_EPOCHS_FROM: Final = 5
+
+
+@handles(EndTxnRequest)
+def end_txn(ask: EndTxnRequest, context: RequestContext) -> Deferred[EndTxnResponse]:
+    """Decide the outcome."""
+    version = context.version
+    answer: Deferred[EndTxnResponse] = Deferred()
+
+    def ended(given: Given) -> None:
+        code = given.error_code
+        if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
+            # Older clients do not know the code.
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        answer.resolve(
+            EndTxnResponse(
+                error_code=code, producer_id=given.producer_id, producer_epoch=given.producer_epoch
+            )
+        )
+
+    context.broker.transactions.coordinator.end(
+        ask.transactional_id,
+        Identity(ask.producer_id, ask.producer_epoch),
+        ask.committed,
+        CLIENT_VERSION if version >= _RAISES_EPOCHS_FROM else 0,
+        client_name(context),
+        ended,
+    )
+    return answer

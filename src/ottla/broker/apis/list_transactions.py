@@ -1,0 +1,41 @@
+"""ListTransactions: the transactions whose coordinator this node is, by state, producer, age or pattern.
+
+Deviation: the pattern is of RE2's syntax, which is linear in time. Kafka takes Java's, by which one request
+can keep a broker busy for hours; the two agree but for look-around, back references and possessive matches.
+"""
+
+import re2
+
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import handles
+from ottla.coordination.transaction.listing import Filters, unknown_states
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+
+@handles(ListTransactionsRequest)
+def list_transactions(ask: ListTransactionsRequest, context: RequestContext) -> ListTransactionsResponse:
+    """List what passes all filters."""
+    matches = None
+    if ask.transactional_id_pattern:
+        try:
+            pattern = re2.compile(ask.transactional_id_pattern)
+        except re2.error:
+            return _answer(ErrorCode.INVALID_REGULAR_EXPRESSION)
+
+        def matches(name: str) -> bool:
+            return pattern.fullmatch(name) is not None
+
+    filters = Filters(
+        frozenset(ask.state_filters), frozenset(ask.producer_id_filters), ask.duration_filter, matches
+    )
+    listed = context.broker.transactions.coordinator.list(filters)
+    if isinstance(listed, ErrorCode):
+        return _answer(listed)
+    return ListTransactionsResponse(
+        unknown_state_filters=unknown_states(ask.state_filters), transaction_states=tuple(listed)
+    )
+
+
+def _answer(error_code: ErrorCode) -> ListTransactionsResponse:
+    return ListTransactionsResponse(error_code=error_code, unknown_state_filters=(), transaction_states=())

@@ -1,0 +1,39 @@
+"""One timer of the event loop for all deadlines of a coordinator: it is set for the first of them."""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+
+from ottla.world.clock import Clock
+
+
+class LoopTimer:
+    """Calls `fire` when the first deadline is reached. `fire` returns the next one, if there is one."""
+
+    def __init__(self, loop: AbstractEventLoop, clock: Clock, fire: Callable[[], int | None]) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._fire = fire
+        self._handle: TimerHandle | None = None
+        self._deadline_ms = 0
+
+    def wake(self, deadline_ms: int) -> None:
+        """See to it that `fire` is called at this monotonic time."""
+        if self._handle is not None:
+            if self._deadline_ms <= deadline_ms:
+                return
+            self._handle.cancel()
+        self._deadline_ms = deadline_ms
+        delay_ms = deadline_ms - self._clock.monotonic_ms()
+        self._handle = self._loop.call_later(max(delay_ms, 0) / 1000, self._due)
+
+    def stop(self) -> None:
+        """Call no more."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _due(self) -> None:
+        self._handle = None
+        deadline_ms = self._fire()
+        if deadline_ms is not None:
+            self.wake(deadline_ms)

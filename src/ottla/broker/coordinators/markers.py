@@ -1,0 +1,188 @@
+"""Transaction markers: the outcome of a transaction, written into each of its partitions.
+
+A marker in a partition of `__consumer_offsets` also ends what the transaction committed there, in the memory
+of the group coordinator. Markers are repeated until every partition has one on disk. What a repetition writes
+twice does no harm: the second ends nothing.
+"""
+
+import logging
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
+from ottla.broker.partition import Partition
+from ottla.coordination.runtime.decision import ProducerIdentity
+from ottla.coordination.runtime.shard import AnyShard
+from ottla.coordination.transaction.coordinator import Markers
+from ottla.model.ids import TopicPartition
+from ottla.records.control import EndTxnMarker, build_end_txn_batch
+from ottla.storage.append_info import AppendOrigin
+from ottla.storage.errors import AppendError, LogDirectoryOffline
+from ottla.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Broker
+
+RETRY_SECONDS: Final = 0.1
+
+_logger: Final = logging.getLogger("ottla.transactions")
+_FOR_GOOD: Final = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
+"""Refusals that say: the producer or the coordinator is not the one any more that this marker is of."""
+
+
+class Marker(NamedTuple):
+    """How the transaction of a producer ended."""
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+    transaction_version: int
+
+
+class WrittenMarker(NamedTuple):
+    """A marker that was appended, and has to be synced."""
+
+    partition: Partition
+    offset: int
+    shard: AnyShard | None
+    """The group coordinator's shard, if it is one of its partitions."""
+
+
+def append_marker(broker: "Broker", where: TopicPartition, marker: Marker) -> WrittenMarker | ErrorCode:
+    """Append a marker to a partition that this node leads, or say why not."""
+    partition = broker.partitions.find(where.topic, where.partition)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not partition.is_leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    shard: AnyShard | None = None
+    if where.topic == GROUP_TOPIC:
+        shard = broker.groups.coordinator.shards.get(where.partition)
+        if shard is None or shard.refusal is not ErrorCode.NONE:
+            # A shard that is being loaded might read the marker, or might not.
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    now_ms = broker.clock.now_ms()
+    batch = build_end_txn_batch(
+        EndTxnMarker(marker.is_commit, marker.coordinator_epoch),
+        timestamp=now_ms,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+    )
+    try:
+        info = partition.append(
+            memoryview(batch),
+            now_ms,
+            AppendOrigin.COORDINATOR,
+            transaction_version=marker.transaction_version,
+        )
+    except AppendError as error:
+        _logger.warning("%s refuses a marker: %s", partition, error)
+        return error.error_code
+    except LogDirectoryOffline:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    if partition.parked:
+        # There may be far more to read now than the marker itself.
+        broker.changed(partition)
+    if shard is not None:
+        producer = ProducerIdentity(marker.producer_id, marker.producer_epoch)
+        shard.end_transaction(producer, marker.is_commit, info.last_offset)
+    return WrittenMarker(partition, info.last_offset, shard)
+
+
+def sync_markers(
+    broker: "Broker", written: Iterable[WrittenMarker], done: Callable[[list[WrittenMarker]], None]
+) -> None:
+    """Call `done` when all markers are on disk, or never will be: with those that never will."""
+    left = list(written)
+    missing = len(left)
+    failed: list[WrittenMarker] = []
+    if not left:
+        done(failed)
+        return
+
+    def synced(one: WrittenMarker, error: LogDirectoryOffline | None) -> None:
+        nonlocal missing
+        if error is not None:
+            failed.append(one)
+        elif one.shard is not None and one.shard.refusal is ErrorCode.NONE:
+            one.shard.commit_up_to(one.offset)
+        missing -= 1
+        if missing == 0:
+            done(failed)
+
+    for one in left:
+        _request_sync(broker, one, synced)
+
+
+def _request_sync(
+    broker: "Broker",
+    one: WrittenMarker,
+    synced: Callable[[WrittenMarker, LogDirectoryOffline | None], None],
+) -> None:
+    log = one.partition.log
+    if one.partition.acks_all_sync:
+        broker.flusher.request(log, log.log_end_offset, lambda error: synced(one, error))
+    else:
+        synced(one, None)
+
+
+class MarkerWriter:
+    """Writes the markers of this node's transaction coordinator."""
+
+    def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
+        self._broker = broker
+        self._loop = loop
+
+    def write(self, markers: Markers, is_current: Callable[[], bool], done: Callable[[], None]) -> None:
+        """Write markers until all partitions have theirs; give up when the coordinator is not current."""
+        self._write(markers, markers.partitions, is_current, done)
+
+    def _write(
+        self,
+        markers: Markers,
+        partitions: Iterable[TopicPartition],
+        is_current: Callable[[], bool],
+        done: Callable[[], None],
+    ) -> None:
+        if not is_current():
+            return
+        again: set[TopicPartition] = set()
+        written: list[WrittenMarker] = []
+        marker = Marker(
+            markers.producer_id,
+            markers.producer_epoch,
+            markers.is_commit,
+            markers.coordinator_epoch,
+            markers.transaction_version,
+        )
+        for where in partitions:
+            result = append_marker(self._broker, where, marker)
+            if isinstance(result, WrittenMarker):
+                written.append(result)
+            elif result in _FOR_GOOD:
+                _logger.error(
+                    "%s refuses the marker of transactional id %r for good: %s",
+                    where,
+                    markers.transactional_id,
+                    result.name,
+                )
+                return
+            elif self._exists(where):
+                again.add(where)
+
+        def synced(failed: list[WrittenMarker]) -> None:
+            again.update(TopicPartition(one.partition.topic, one.partition.index) for one in failed)
+            remaining = {where for where in again if self._exists(where)}
+            if remaining:
+                self._loop.call_later(RETRY_SECONDS, self._write, markers, remaining, is_current, done)
+            else:
+                done()
+
+        sync_markers(self._broker, written, synced)
+
+    def _exists(self, where: TopicPartition) -> bool:
+        """Say whether a partition is still there. One that was deleted needs no marker."""
+        topic = self._broker.image.topics.find(where.topic)
+        return topic is not None and where.partition in topic.partitions
