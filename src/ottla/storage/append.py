@@ -134,7 +134,7 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
             rolls = True
             segment = roll(log, first_offset, now_ms)
         if leader_epoch != log.leader_epochs.latest:
-            log.assign_leader_epoch(leader_epoch, first_offset)
+            _start_epoch(log, leader_epoch, first_offset)
         _ASSIGNED.pack_into(records, 0, first_offset, length, leader_epoch)
         segment.append(records, last_offset, max_timestamp, config.index_interval_bytes)
     except DiskError as error:
@@ -170,6 +170,16 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
             rolls or last_offset - log.recovery_point >= config.flush_messages,
         ),
     )
+
+
+def _start_epoch(log: "Log", leader_epoch: LeaderEpoch, start_offset: Offset) -> None:
+    """Note a new leader epoch. An older one is of a leader that has been replaced: it may not append."""
+    if leader_epoch < log.leader_epochs.latest:
+        raise AppendError(
+            ErrorCode.FENCED_LEADER_EPOCH,
+            f"leader epoch {leader_epoch} is older than {log.leader_epochs.latest}, which was here before",
+        )
+    log.assign_leader_epoch(leader_epoch, start_offset)
 
 
 def _check_producer(
@@ -254,6 +264,8 @@ def _append_internal(
         log_append_time_ms = max(log_append_time_ms, valid.log_append_time_ms)
     if not views:
         raise AppendError(ErrorCode.INVALID_RECORD, "there is no batch to append")
+    if leader_epoch != log.leader_epochs.latest:
+        _start_epoch(log, leader_epoch, log.log_end_offset)
     offset = log.log_end_offset
     position = 0
     batches: list[_Assigned] = []

@@ -167,7 +167,7 @@ class _Loader:
                 if not is_whole or not self._is_followed_by(end):
                     self._remove_for_good(segments[index + 1 :])
                     break
-                if end is not None:
+                if end is not None and end not in self.files[FileKind.PRODUCER_SNAPSHOT]:
                     self._take_snapshot(end, replay)
         return kept
 
@@ -187,10 +187,13 @@ class _Loader:
         self.disk.sync_directory(self.request.path)
 
     def _take_snapshot(self, offset: Offset, replay: ProducerReplay) -> None:
-        """Write the producers down between two segments, so that the next recovery can start there."""
+        """Write the producers down between two segments, so that the next recovery can start there.
+
+        Only where nobody did so before: one that was written then knows producers whose batches are gone now.
+        """
         path = self._path_of(offset, FileKind.PRODUCER_SNAPSHOT)
         replace_index(self.disk, path, encode_producer_snapshot(replay.state.snapshot()))
-        self.files[FileKind.PRODUCER_SNAPSHOT].setdefault(offset, Entry(path, False, 0, 0))
+        self.files[FileKind.PRODUCER_SNAPSHOT][offset] = Entry(path, False, 0, 0)
         self.log.unsynced_paths = (*self.log.unsynced_paths, path)
 
     def _is_followed_by(self, base_offset: Offset | None) -> bool:

@@ -458,7 +458,11 @@ class Segment:
 
     def become_active(self) -> Offset:
         """Read what is needed to append. Returns the offset after the last batch."""
+        size = self.size
         next_offset = self.read_end()
+        if self.size < size:
+            # Readers are sent a completed segment to the end of its file.
+            self.file.truncate(self.size)
         self.keep_aborted()
         return next_offset
 

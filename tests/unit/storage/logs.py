@@ -91,12 +91,18 @@ def batch(
     )
 
 
+def epoch_of(log: Log) -> LeaderEpoch:
+    return LeaderEpoch(max(log.leader_epochs.latest, 0))
+
+
 def append(
-    log: Log, records: memoryview | None = None, *, leader_epoch: int = 0, now_ms: int = NOW_MS
+    log: Log, records: memoryview | None = None, *, leader_epoch: int | None = None, now_ms: int = NOW_MS
 ) -> AppendInfo:
-    """Append as the leader of a partition without followers."""
+    """Append as the leader of a partition without followers, in the epoch it has unless told otherwise."""
     info = log.append_as_leader(
-        batch() if records is None else records, leader_epoch=LeaderEpoch(leader_epoch), now_ms=now_ms
+        batch() if records is None else records,
+        leader_epoch=epoch_of(log) if leader_epoch is None else LeaderEpoch(leader_epoch),
+        now_ms=now_ms,
     )
     log.update_high_watermark(log.log_end_offset)
     return info
@@ -128,7 +134,7 @@ def end_transaction(
     )
     info = log.append_as_leader(
         memoryview(marker),
-        leader_epoch=LeaderEpoch(0),
+        leader_epoch=epoch_of(log),
         now_ms=NOW_MS,
         origin=AppendOrigin.COORDINATOR,
         transaction_version=version,

@@ -265,3 +265,17 @@ def test_state_after_a_restart_is_the_state_before() -> None:
         assert again.producer_state.snapshot() == log.producer_state.snapshot()
         assert again.leader_epochs.entries == log.leader_epochs.entries
         assert again.active_segment.aborted() == log.active_segment.aborted()
+
+
+def test_a_leader_that_was_replaced_may_not_append() -> None:
+    log = new_log()
+    append(log, leader_epoch=5)
+    with pytest.raises(AppendError) as refused:
+        append(log, leader_epoch=4)
+    assert refused.value.error_code is ErrorCode.FENCED_LEADER_EPOCH
+    with pytest.raises(AppendError):
+        log.append_as_leader(
+            batch(), leader_epoch=LeaderEpoch(4), now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
+        )
+    assert log.leader_epochs.entries == [(5, 0)]
+    assert offsets_of(log) == [(0, 0)]

@@ -421,3 +421,29 @@ def test_what_recovery_did_is_synced_with_the_next_flush() -> None:
     disk.cut_power()
     third = open_log(disk, SMALL, recovery_point=7)
     assert third.log_end_offset == 7
+
+
+def test_garbage_behind_the_last_batch_is_cut_off_after_a_clean_stop_too() -> None:
+    log = log_of(8)
+    log.close()
+    disk = disk_of(log)
+    extend(disk, segment_path(6), b"\xff" * 100)
+    again = open_log(disk, SMALL, is_clean=True)
+    assert again.log_end_offset == 8
+    assert disk.open(segment_path(6)).size() == 2 * SIZE
+
+
+def test_a_snapshot_that_is_there_is_not_replaced_by_what_is_left_of_the_batches() -> None:
+    log = new_log(LogConfig(segment_bytes=2 * len(batch(producer_id=9, epoch=0, sequence=0))))
+    for sequence in range(5):
+        append(log, batch(producer_id=9, epoch=0, sequence=sequence))
+    log.increment_log_start_offset(Offset(2))
+    log.delete_old_segments(NOW_MS)
+    append(log, batch(producer_id=7, epoch=0, sequence=0))
+    log.close()
+    disk = disk_of(log)
+    before = disk.read_file(segment_path(4, "snapshot"))
+    disk.remove(segment_path(2, "index"))
+    disk.remove(segment_path(2, "snapshot"))
+    open_log(disk, log.config, is_clean=True)
+    assert disk.read_file(segment_path(4, "snapshot")) == before

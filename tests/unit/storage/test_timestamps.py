@@ -89,7 +89,7 @@ def test_the_largest_timestamp_is_found_with_its_first_record() -> None:
     log = log_of(20)
     append(log, batch(timestamps=[NOW_MS + 5, NOW_MS + 9000, NOW_MS + 9000, NOW_MS]))
     append(log, batch(timestamps=[NOW_MS + 9000]))
-    assert log.max_timestamp_offset() == (NOW_MS + 9000, 41, 0)
+    assert log.max_timestamp_offset() == (NOW_MS + 9000, 41, 5)
 
 
 def test_a_log_without_timestamps_has_no_largest_one() -> None:
