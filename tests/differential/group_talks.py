@@ -4,19 +4,23 @@ A talk is a function that sends requests and notes the answers. What a broker ma
 is noted by the order in which it appeared, so that the notes of two brokers can be compared line by line.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.plain_client import PlainClient
 
 from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.records.batch import iter_batches
+from ottla.records.batch_records import iter_batch_records
 from ottla.wire.codec import encode
 from ottla.wire.consumer_protocol import ConsumerProtocolSubscription
+from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
 from ottla.wire.declare import fields_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -58,6 +62,7 @@ class Talk:
         self._bootstrap = bootstrap
         self._connections: dict[str, PlainClient] = {}
         self._names: dict[str, str] = {}
+        self._groups: set[str] = set()
         self.notes: list[str] = []
         self.topic_id = ZERO_UUID
 
@@ -88,12 +93,14 @@ class Talk:
 
     def ask(self, label: str, request: Any, version: int | None = None, who: str = "main") -> Any:
         """Ask and note the answer."""
+        self._groups.add(getattr(request, "group_id", ""))
         response = self.client(who).ask(request, version)
         self.note(label, response, version)
         return response
 
     def send(self, who: str, request: Any, version: int | None = None) -> None:
         """Ask without waiting."""
+        self._groups.add(request.group_id)
         self.client(who).send(request, version)
 
     def receive(self, label: str, who: str) -> Any:
@@ -105,23 +112,63 @@ class Talk:
     def note(self, label: str, response: Any, version: int | None) -> None:
         if isinstance(response, JoinGroupResponse) and response.member_id:
             self._names.setdefault(response.member_id, f"<member {len(self._names) + 1}>")
-        text = repr(self._essence(response))
-        for member_id, name in self._names.items():
-            text = text.replace(member_id, name)
-        self.notes.append(f"{label}{'' if version is None else f' v{version}'}: {text}")
+        self.notes.append(f"{label}{'' if version is None else f' v{version}'}: {self._essence(response)}")
+
+    def note_records(self) -> None:
+        """Note what the coordinator has written down of the groups that were talked about, group by group."""
+        records: dict[str, list[str]] = {}
+        for record in read_group_records(self.client()):
+            if record.key.group in self._groups:
+                text = f"{self._essence(record.key)} -> {self._essence(record.value)} v{record.value_version}"
+                records.setdefault(record.key.group, []).append(text)
+        for group in sorted(records):
+            self.notes += records[group]
 
     def _essence(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._names.get(value, value)
         if isinstance(value, Uuid):
             return "no id" if value == ZERO_UUID else "the id" if value == self.topic_id else "another id"
         if hasattr(type(value), "__wire_fields__"):
             fields = {name: getattr(value, name) for name in fields_of(type(value))}
             for name in ("host", "port", "error_message"):
                 fields.pop(name, None)
-            return {name: self._essence(field) for name, field in fields.items()}
+            return {
+                name: "some time" if "timestamp" in name and field > 0 else self._essence(field)
+                for name, field in fields.items()
+            }
         if isinstance(value, tuple):
             elements = [self._essence(element) for element in value]
             return sorted(elements, key=repr) if elements and isinstance(elements[0], dict) else elements
         return value
+
+
+def read_group_records(client: PlainClient) -> Iterator[CoordinatorRecord]:
+    """Read `__consumer_offsets`, one partition after the other."""
+    topic = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=GROUP_RECORDS.topic),))).topics[0]
+    for partition in sorted(part.partition_index for part in topic.partitions):
+        offset = 0
+        while batches := list(iter_batches(memoryview(_fetch(client, topic.topic_id, partition, offset)))):
+            for batch in batches:
+                offset = batch.last_offset + 1
+                for record in iter_batch_records(batch):
+                    assert record.key is not None
+                    decoded = GROUP_RECORDS.decode(record.key, record.value)
+                    assert isinstance(decoded, CoordinatorRecord)
+                    yield decoded
+
+
+def _fetch(client: PlainClient, topic_id: Uuid, partition: int, offset: int) -> bytes:
+    part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        topics=(FetchTopic(topic_id=topic_id, partitions=(part,)),),
+        forgotten_topics_data=(),
+    )
+    answer = client.ask(request, 17).responses[0].partitions[0]
+    assert answer.error_code is ErrorCode.NONE, answer
+    return bytes(answer.records or b"")
 
 
 def subscription(*topics: str) -> bytes:

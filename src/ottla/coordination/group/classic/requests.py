@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.coordination.group.classic.group import ClassicGroup, refused_join
 from ottla.coordination.group.classic.rebalance import NOTHING
+from ottla.coordination.group.consumer.group import ConsumerGroup
 from ottla.coordination.group.environment import Client
 from ottla.coordination.runtime.decision import Decision
 from ottla.wire.error_code import ErrorCode
@@ -35,6 +36,13 @@ def decide_join(
         return _join_new_group(shard, ask, client, now_ms, answer)
     if isinstance(group, ClassicGroup):
         return shard.joins.join(group, ask, client, answer, now_ms)
+    if isinstance(group, ConsumerGroup):
+        if not group.is_empty:
+            return shard.consumers.classic_members.join(group, ask, client, now_ms)
+        if ask.member_id:
+            answer(refused_join(ask.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+            return NOTHING
+        return _join_new_group(shard, ask, client, now_ms, answer)
     answer(refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     return NOTHING
 
@@ -46,6 +54,8 @@ def decide_sync(
     group = shard.groups.get(ask.group_id)
     if isinstance(group, ClassicGroup):
         return shard.memberships.sync(group, ask, answer, now_ms)
+    if isinstance(group, ConsumerGroup) and not group.is_empty:
+        return shard.consumers.classic_members.sync(group, ask)
     answer(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, assignment=b""))
     return NOTHING
 
@@ -56,6 +66,8 @@ def decide_heartbeat(shard: "GroupShard", ask: HeartbeatRequest, _now_ms: int) -
     code = ErrorCode.UNKNOWN_MEMBER_ID
     if isinstance(group, ClassicGroup):
         code = shard.memberships.heartbeat(group, ask)
+    elif isinstance(group, ConsumerGroup):
+        return shard.consumers.classic_members.heartbeat(group, ask)
     return Decision((), HeartbeatResponse(error_code=code))
 
 
@@ -65,6 +77,8 @@ def decide_leave(shard: "GroupShard", ask: LeaveGroupRequest, now_ms: int) -> De
     if isinstance(group, ClassicGroup):
         reply, after = shard.memberships.leave(group, ask, now_ms)
         return Decision(after.records, reply, after.on_commit, after.replayed)
+    if isinstance(group, ConsumerGroup):
+        return shard.consumers.classic_members.leave(group, ask, now_ms)
     answers = tuple(
         MemberResponse(
             member_id=member.member_id,
@@ -79,7 +93,9 @@ def decide_leave(shard: "GroupShard", ask: LeaveGroupRequest, now_ms: int) -> De
 def _join_new_group(
     shard: "GroupShard", ask: JoinGroupRequest, client: Client, now_ms: int, answer: Answer
 ) -> Decision[Any]:
-    group = ClassicGroup(ask.group_id)
+    # An empty consumer group gives way.
+    before = shard.groups.get(ask.group_id)
+    group = ClassicGroup(ask.group_id, state_since_ms=now_ms)
     shard.groups[ask.group_id] = group
     record = group.record()
     shard.joins.join(group, ask, client, answer, now_ms)
@@ -88,5 +104,8 @@ def _join_new_group(
         if error is not ErrorCode.NONE and shard.groups.get(ask.group_id) is group:
             shard.rebalances.give_up_all(group, error)
             del shard.groups[ask.group_id]
+            if before is not None:
+                shard.groups[ask.group_id] = before
 
-    return Decision(records=(record,), on_commit=stored, replayed=False)
+    tombstones = [] if before is None else before.tombstones()
+    return Decision(records=(*tombstones, record), on_commit=stored, replayed=False)
