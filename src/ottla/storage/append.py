@@ -119,6 +119,9 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
                 return duplicate
             producer = None
 
+    is_new_epoch = leader_epoch != log.leader_epochs.latest
+    if is_new_epoch:
+        _check_leader_epoch(log, leader_epoch)
     segment = log.segments[-1]
     # What holds for nearly every append is asked here, with some room to the real limits; see `must_roll`.
     may_roll = (
@@ -133,8 +136,8 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
         if may_roll and must_roll(log, size_bytes, last_offset, max_timestamp, now_ms):
             rolls = True
             segment = roll(log, first_offset, now_ms)
-        if leader_epoch != log.leader_epochs.latest:
-            _start_epoch(log, leader_epoch, first_offset)
+        if is_new_epoch:
+            log.assign_leader_epoch(leader_epoch, first_offset)
         _ASSIGNED.pack_into(records, 0, first_offset, length, leader_epoch)
         segment.append(records, last_offset, max_timestamp, config.index_interval_bytes)
     except DiskError as error:
@@ -172,14 +175,13 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
     )
 
 
-def _start_epoch(log: "Log", leader_epoch: LeaderEpoch, start_offset: Offset) -> None:
-    """Note a new leader epoch. An older one is of a leader that has been replaced: it may not append."""
+def _check_leader_epoch(log: "Log", leader_epoch: LeaderEpoch) -> None:
+    """Refuse what a leader still appends that has been replaced."""
     if leader_epoch < log.leader_epochs.latest:
         raise AppendError(
             ErrorCode.FENCED_LEADER_EPOCH,
             f"leader epoch {leader_epoch} is older than {log.leader_epochs.latest}, which was here before",
         )
-    log.assign_leader_epoch(leader_epoch, start_offset)
 
 
 def _check_producer(
@@ -264,8 +266,7 @@ def _append_internal(
         log_append_time_ms = max(log_append_time_ms, valid.log_append_time_ms)
     if not views:
         raise AppendError(ErrorCode.INVALID_RECORD, "there is no batch to append")
-    if leader_epoch != log.leader_epochs.latest:
-        _start_epoch(log, leader_epoch, log.log_end_offset)
+    _check_leader_epoch(log, leader_epoch)
     offset = log.log_end_offset
     position = 0
     batches: list[_Assigned] = []
