@@ -1,8 +1,9 @@
 """The group coordinator, driven: its shards, its timers, and what the metadata tells it."""
 
+import logging
 import uuid
 from asyncio import AbstractEventLoop
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.known_topics import KnownTopics
@@ -10,6 +11,7 @@ from ottla.broker.coordinators.loop_timer import LoopTimer
 from ottla.broker.coordinators.shard_hosting import ShardHosting
 from ottla.broker.coordinators.shard_log import PartitionShardLog
 from ottla.broker.partition import Partition
+from ottla.coordination.group.consumer.assignors import ASSIGNORS
 from ottla.coordination.group.coordinator import GroupCoordinator
 from ottla.coordination.group.environment import Topics
 from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
@@ -21,6 +23,8 @@ from ottla.wire.coordinator_records.framing import GROUP_RECORDS
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
+
+_logger: Final = logging.getLogger("ottla.coordinators")
 
 TOPIC: Final = GROUP_RECORDS.topic
 _MINUTE_MS: Final = 60_000
@@ -35,6 +39,7 @@ class Groups:
         self._timer = LoopTimer(loop, broker.clock, lambda: self.coordinator.fire_timers())
         self.wake = self._timer.wake
         self.topics: Topics = KnownTopics(broker.metadata)
+        self._intervals: dict[str, ConsumerIntervals] = {}
         self.coordinator = GroupCoordinator(group_settings(broker.config), self)
         self.hosting = ShardHosting(
             TOPIC,
@@ -51,10 +56,13 @@ class Groups:
         self.hosting.start(image)
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
-        """Follow who leads what, and let go of offsets of topics that are gone."""
+        """Follow who leads what, tell groups of their topics, let go of offsets of topics that are gone."""
+        if delta.configs:
+            self._intervals.clear()
         if not delta.topics:
             return
         self.hosting.metadata_changed(image, delta)
+        self.coordinator.topics_changed({change.topic for change in delta.topics}, bool(delta.topics.created))
         deleted = [(topic.name, topic.id) for topic in delta.topics.deleted.values() if topic.name != TOPIC]
         if deleted:
             self.coordinator.topics_deleted(deleted, self.clock.now_ms())
@@ -73,12 +81,17 @@ class Groups:
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         """Return the times of a consumer group: its own where it has set them, else the node's."""
         own = self._broker.image.group_config(group_id)
-        config = self._broker.config
-        return ConsumerIntervals(
-            _own_or(own, "consumer.session.timeout.ms", config.group_consumer_session_timeout_ms),
-            _own_or(own, "consumer.heartbeat.interval.ms", config.group_consumer_heartbeat_interval_ms),
-            _own_or(own, "consumer.assignment.interval.ms", config.group_consumer_assignment_interval_ms),
-        )
+        # Each heartbeat asks. Reading a group's own configs takes 30 us, so what came out is kept.
+        name = group_id if own else ""
+        known = self._intervals.get(name)
+        if known is None:
+            config = self._broker.configs.group(own)
+            known = self._intervals[name] = ConsumerIntervals(
+                config.consumer_session_timeout_ms,
+                config.consumer_heartbeat_interval_ms,
+                config.consumer_assignment_interval_ms,
+            )
+        return known
 
     def _open_log(self, partition: Partition) -> PartitionShardLog:
         codec = Codec(self._broker.config.offsets_topic_compression_codec)
@@ -96,12 +109,16 @@ def group_settings(config: NodeConfig) -> GroupSettings:
         offsets_retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         consumer_group_size_max=config.group_consumer_max_size,
-        consumer_assignors=tuple(config.group_consumer_assignors),
+        consumer_assignors=_assignors(config.group_consumer_assignors),
         regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         may_upgrade=config.group_consumer_migration_policy.lower() in ("bidirectional", "upgrade"),
         may_downgrade=config.group_consumer_migration_policy.lower() in ("bidirectional", "downgrade"),
     )
 
 
-def _own_or(own: Mapping[str, str], name: str, node_value: int) -> int:
-    return int(own[name]) if name in own else node_value
+def _assignors(configured: Iterable[str]) -> tuple[str, ...]:
+    """Return the configured assignors that there are: those of somebody else are Java classes."""
+    unknown = [name for name in configured if name not in ASSIGNORS]
+    if unknown:
+        _logger.warning("group.consumer.assignors: there is no assignor %s", ", ".join(unknown))
+    return tuple(name for name in configured if name in ASSIGNORS) or tuple(ASSIGNORS)

@@ -5,7 +5,7 @@ has to be waited for, later when the answer must be on disk first or others have
 looked at permissions and topics before; here it is about groups alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
 from ottla.coordination.group.admin import (
@@ -17,6 +17,12 @@ from ottla.coordination.group.admin import (
 from ottla.coordination.group.classic.group import ClassicGroup, refused_join
 from ottla.coordination.group.classic.requests import decide_heartbeat, decide_join, decide_leave, decide_sync
 from ottla.coordination.group.classic.states import GroupState
+from ottla.coordination.group.consumer.describe import (
+    describe_consumer_group,
+    refused_consumer_description,
+)
+from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
+from ottla.coordination.group.consumer.validation import check_heartbeat
 from ottla.coordination.group.environment import Client, Topics
 from ottla.coordination.group.journal import Journal
 from ottla.coordination.group.offsets.commit import (
@@ -41,6 +47,11 @@ from ottla.coordination.runtime.timers import Timers, Wake
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from ottla.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from ottla.wire.messages.delete_groups import DeletableGroupResult
 from ottla.wire.messages.describe_groups import DescribedGroup
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -184,6 +195,28 @@ class GroupCoordinator:
             return ErrorCode.INVALID_SESSION_TIMEOUT
         return ErrorCode.NONE
 
+    # Members of consumer groups
+
+    def consumer_group_heartbeat(
+        self,
+        ask: ConsumerGroupHeartbeatRequest,
+        client: Client,
+        now_ms: int,
+        answer: Answer[ConsumerGroupHeartbeatResponse],
+    ) -> None:
+        """Let a member of a consumer group join, stay or leave."""
+        try:
+            check_heartbeat(ask, client.version, self.settings.consumer_assignors)
+        except Refused as refused:
+            answer(refused_heartbeat(refused.error_code, refused.message))
+            return
+        self._write(
+            ask.group_id,
+            lambda shard: shard.consumers.heartbeats.decide(ask, client, now_ms),
+            answer,
+            refused_heartbeat,
+        )
+
     # Offsets
 
     def commit_offsets(
@@ -248,6 +281,13 @@ class GroupCoordinator:
             refused_delete,
         )
 
+    def topics_changed(self, names: Iterable[str], has_new: bool) -> None:
+        """Tell groups that topics were created, have changed, or are gone."""
+        names = list(names)
+        for shard in self.shards:
+            if shard.refusal is ErrorCode.NONE:
+                shard.state.consumers.topics_changed(names, has_new)
+
     def topics_deleted(self, topics: list[tuple[str, Uuid]], now_ms: int) -> None:
         """Delete what groups have committed for topics that are gone."""
         for shard in self.shards:
@@ -288,6 +328,15 @@ class GroupCoordinator:
             lambda shard: describe_classic_group(group_id, shard.groups.get(group_id), client.version),
             answer,
             lambda code: refused_description(group_id, code),
+        )
+
+    def describe_consumer_group(self, group_id: str, answer: Answer[DescribedConsumerGroup]) -> None:
+        """Describe a consumer group."""
+        self._read(
+            group_id,
+            lambda shard: describe_consumer_group(group_id, shard.groups.get(group_id), shard.env),
+            answer,
+            lambda code: refused_consumer_description(group_id, code),
         )
 
     def delete_group(self, group_id: str, now_ms: int, answer: Answer[DeletableGroupResult]) -> None:

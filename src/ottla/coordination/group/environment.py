@@ -31,7 +31,7 @@ class Topics(Protocol):
         """Return the names of all topics."""
 
     def racks(self, topic_id: Uuid) -> Sequence[Sequence[str]]:
-        """Return, for each partition of a topic, the racks of its replicas' brokers, as far as they have one."""
+        """Return, for each partition of a topic, the racks of its replicas' brokers that have one."""
 
     def version(self) -> int:
         """Return the offset of the metadata log up to which this is told."""

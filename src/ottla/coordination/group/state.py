@@ -8,6 +8,7 @@ from ottla.coordination.group.classic.group import ClassicGroup, group_of_record
 from ottla.coordination.group.classic.join import Joins
 from ottla.coordination.group.classic.membership import Memberships
 from ottla.coordination.group.classic.rebalance import Rebalances
+from ottla.coordination.group.consumer.groups import ConsumerGroups
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.kinds import Group
 from ottla.coordination.group.offsets.expiry import decide_expiry
@@ -32,6 +33,7 @@ class GroupShard:
         self.rebalances = Rebalances(environment, self.find_classic)
         self.joins = Joins(environment, self.rebalances)
         self.memberships = Memberships(self.rebalances)
+        self.consumers = ConsumerGroups(environment, self.groups, self.rebalances)
 
     def find_classic(self, group_id: str) -> ClassicGroup | None:
         """Return a group of the classic kind."""
@@ -49,6 +51,8 @@ class GroupShard:
             self._replay_classic_group(key, value)
         elif isinstance(key, LegacyOffsetCommitKey):
             self._replay_legacy_offset(key, value, producer)
+        else:
+            self.consumers.replay(key, value)
 
     def replay_marker(self, producer: ProducerIdentity, committed: bool) -> None:
         """End a transaction that committed offsets here."""
@@ -83,6 +87,7 @@ class GroupShard:
         for group in list(self.groups.values()):
             if isinstance(group, ClassicGroup):
                 self.rebalances.resume(group, now_ms)
+        self.consumers.activate()
         self._schedule_expiry()
 
     def deactivate(self) -> None:

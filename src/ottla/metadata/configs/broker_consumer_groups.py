@@ -38,7 +38,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         15_000,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="Highest consumer.assignment.interval.ms that a group may have.",
     )
     group_consumer_max_heartbeat_interval_ms = integer(
@@ -46,7 +45,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         15_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Highest consumer.heartbeat.interval.ms that a group may have.",
     )
     group_consumer_max_session_timeout_ms = integer(
@@ -54,7 +52,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         60_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Highest consumer.session.timeout.ms that a group may have.",
     )
     group_consumer_max_size = integer(
@@ -76,7 +73,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         0,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest consumer.assignment.interval.ms that a group may have.",
     )
     group_consumer_min_heartbeat_interval_ms = integer(
@@ -84,7 +80,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         5000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest consumer.heartbeat.interval.ms that a group may have.",
     )
     group_consumer_min_session_timeout_ms = integer(
@@ -92,7 +87,6 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         45_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest consumer.session.timeout.ms that a group may have.",
     )
     group_consumer_regex_refresh_interval_ms = integer(

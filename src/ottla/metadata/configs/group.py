@@ -12,7 +12,6 @@ class GroupConfig(ConfigValues):
         1000,
         Range(0),
         broker_key="group.consumer.assignment.interval.ms",
-        inert=True,
         doc="Shortest time between two assignments of this consumer group.",
     )
     consumer_heartbeat_interval_ms = integer(
@@ -20,7 +19,6 @@ class GroupConfig(ConfigValues):
         5000,
         Range(1),
         broker_key="group.consumer.heartbeat.interval.ms",
-        inert=True,
         doc="How often members of this consumer group are told to send heartbeats.",
     )
     consumer_session_timeout_ms = integer(
@@ -28,7 +26,6 @@ class GroupConfig(ConfigValues):
         45_000,
         Range(1),
         broker_key="group.consumer.session.timeout.ms",
-        inert=True,
         doc="How long a member of this consumer group may be silent before it is removed.",
     )
     share_assignment_interval_ms = integer(

@@ -1,4 +1,4 @@
-"""The blobs that classic consumers put into JoinGroup and get from SyncGroup: an int16 version, then a message.
+"""The blobs that classic consumers put into JoinGroup and get from SyncGroup: an int16 version, a message.
 
 The coordinator opens them only where a group has members of both protocols, or changes between them. A
 version that is newer than the newest known is read as that one, as every consumer does.

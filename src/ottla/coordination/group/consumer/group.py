@@ -11,7 +11,7 @@ with every change, so that a heartbeat costs the same in a group of ten members 
 from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.consumer.member import Member
@@ -30,8 +30,11 @@ from ottla.coordination.group.kinds import GroupKind
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 
-FIRST_EPOCH = 1
-NO_PARTITIONS: Partitions = {}
+FIRST_EPOCH: Final = 1
+NO_PARTITIONS: Final[Partitions] = {}
+
+_TOPICS_CHECK_INTERVAL_MS: Final = (1 << 31) - 1
+"""Groups are told when topics change, so this is only for what was never told."""
 
 
 class GroupState(Enum):
@@ -76,9 +79,9 @@ class ConsumerGroup(OffsetRules):
         self.classic_member_count = 0
         self._regex_topic_counts: Counter[str] = Counter()
         self._holders: dict[Uuid, dict[int, str]] = {}
-        # Not in any record: until when, and for which epoch, the topics need not be looked at again.
-        self.topics_checked_until_ms = 0
-        self.topics_checked_epoch = 0
+        # In no record: until when, and from which epoch on, the topics are known to be those of the hash.
+        self._topics_checked_until_ms = 0
+        self._topics_checked_epoch = 0
 
     # Members
 
@@ -218,6 +221,19 @@ class ConsumerGroup(OffsetRules):
                 topics |= resolved.topics
         return topics
 
+    def topics_are_checked(self, now_ms: int) -> bool:
+        """Say whether the subscribed topics are known to be as they were when the epoch last counted up."""
+        return now_ms < self._topics_checked_until_ms and self.epoch >= self._topics_checked_epoch
+
+    def expect_topics_unchanged(self, epoch: int, now_ms: int) -> None:
+        """The topics have been looked at. If that made a new epoch which is never written, they are again."""
+        self._topics_checked_until_ms = now_ms + _TOPICS_CHECK_INTERVAL_MS
+        self._topics_checked_epoch = epoch
+
+    def topics_have_changed(self) -> None:
+        """Have the next heartbeat look at the topics."""
+        self._topics_checked_until_ms = 0
+
     # Assignors
 
     def preferred_assignor(self, old: Member | None = None, new: Member | None = None) -> str | None:
@@ -308,5 +324,3 @@ def _count(counts: Counter[str], names: Iterable[str], by: int) -> None:
             counts[name] = count
         else:
             del counts[name]
-
-

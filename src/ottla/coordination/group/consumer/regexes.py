@@ -10,7 +10,7 @@ expressions of a group are resolved together, so that a new topic costs one reba
 Topics that are deleted need nothing: they count no longer, whatever matches them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -25,7 +25,8 @@ REFRESH_INTERVAL_MIN_MS: Final = 10_000
 NAMES_AT_ONCE: Final = 1_000
 """How many topic names are matched between two requests; one takes 3 to 5 us."""
 
-Resolved = Callable[[dict[str, ResolvedRegex]], None]
+Resolved = Callable[[dict[str, ResolvedRegex], int], None]
+"""Called with what the expressions match, and the time."""
 
 
 @lru_cache(maxsize=1_024)
@@ -43,19 +44,22 @@ def compile_regex(regex: str) -> Any:
 
 
 def is_refresh_due(
-    group: ConsumerGroup, subscribed: Iterable[str], env: Environment, newest_topic_version: int, now_ms: int
+    group: ConsumerGroup, subscribed: Collection[str], interval_ms: int, newest_version: int, now_ms: int
 ) -> bool:
-    """Say whether the expressions of a group, of which it has `subscribed`, are to be resolved now."""
-    resolved = group.resolved_regexes
-    first = next(iter(resolved.values()), None)
-    if first is None:
-        return True
-    if now_ms <= first.timestamp_ms + REFRESH_INTERVAL_MIN_MS:
+    """Say whether the expressions of a group, `subscribed` from now on, are to be resolved.
+
+    `newest_version` is that of the metadata which had a new topic last.
+    """
+    last = next(iter(group.resolved_regexes.values()), None)
+    if last is None:
+        return bool(subscribed)
+    if now_ms <= last.timestamp_ms + REFRESH_INTERVAL_MIN_MS:
         return False
     return (
-        len(set(subscribed)) != len(resolved)
-        or first.version < newest_topic_version
-        or now_ms > first.timestamp_ms + env.settings.regex_refresh_interval_ms
+        any(regex not in group.resolved_regexes for regex in subscribed)
+        or len(subscribed) != len(group.resolved_regexes)
+        or last.version < newest_version
+        or now_ms > last.timestamp_ms + interval_ms
     )
 
 
@@ -73,23 +77,31 @@ class Resolution:
 
     def start(self, group_id: str) -> None:
         """Begin as soon as the node has nothing else to do."""
-        self._env.timers.schedule(timer_name(group_id), 0, lambda _now_ms: self._go_on(group_id))
+        self._env.timers.schedule(timer_name(group_id), 0, lambda now_ms: self._go_on(group_id, now_ms))
 
-    def _go_on(self, group_id: str) -> None:
+    def _go_on(self, group_id: str, now_ms: int) -> None:
         names = self._names[self._position : self._position + NAMES_AT_ONCE]
         self._position += len(names)
         for regex, matches in self._matches.items():
-            fullmatch = compile_regex(regex).fullmatch
-            matches += [name for name in names if fullmatch(name) is not None]
+            matches += find_matches(regex, names)
         if self._position < len(self._names):
             self.start(group_id)
-        else:
-            self._done(
-                {
-                    regex: ResolvedRegex(frozenset(matches), self._version, self._started_ms)
-                    for regex, matches in self._matches.items()
-                }
-            )
+            return
+        resolved = {
+            regex: ResolvedRegex(frozenset(matches), self._version, self._started_ms)
+            for regex, matches in self._matches.items()
+        }
+        self._done(resolved, now_ms)
+
+
+def find_matches(regex: str, names: Iterable[str]) -> list[str]:
+    """Return the names that an expression matches as a whole. One that is not valid matches nothing."""
+    try:
+        fullmatch = compile_regex(regex).fullmatch
+    except Refused:
+        # It came from the log: another release found it valid.
+        return []
+    return [name for name in names if fullmatch(name) is not None]
 
 
 def timer_name(group_id: str) -> tuple[str, str]:

@@ -1,0 +1,23 @@
+"""ConsumerGroupHeartbeat: a member joins, stays in or leaves a consumer group (KIP-848)."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.clients import client_of
+from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import handles
+from ottla.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+
+@handles(ConsumerGroupHeartbeatRequest)
+def consumer_group_heartbeat(
+    ask: ConsumerGroupHeartbeatRequest, context: RequestContext
+) -> Deferred[ConsumerGroupHeartbeatResponse]:
+    """Let the group coordinator answer, when what it decided is on disk."""
+    broker = context.broker
+    answer: Deferred[ConsumerGroupHeartbeatResponse] = Deferred()
+    broker.groups.coordinator.consumer_group_heartbeat(
+        ask, client_of(context), broker.clock.now_ms(), answer.resolve
+    )
+    return answer

@@ -1,0 +1,74 @@
+"""How long the coordinator waits for a member of a consumer group, and for what.
+
+heartbeat    any sign of life, within the session timeout
+revocation   that it gives up what it must, within its rebalance timeout
+join, sync   for a member of the classic protocol: that it joins again when told to, and then syncs
+
+A member that lets one of these pass is taken out of the group.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.coordination.group.consumer.member import Member
+from ottla.coordination.group.environment import Environment
+from ottla.coordination.runtime.decision import Decision
+
+Fence = Callable[[str, str, int | None, str, int], Decision[Any]]
+"""(group id, member id, only if it is in this epoch, reason, now) -> decision"""
+
+
+class Sessions:
+    """The timers of all members of a shard's consumer groups."""
+
+    def __init__(self, env: Environment, fence: Fence) -> None:
+        self._env = env
+        self._fence = fence
+
+    def expect_heartbeat(self, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
+        """Give a member its session to be heard of again."""
+        if timeout_ms is None:
+            timeout_ms = self._env.consumer_intervals(group_id).session_timeout_ms
+        self._expect("heartbeat", group_id, member_id, timeout_ms, "its session timed out")
+
+    def expect_revocation(self, group_id: str, member: Member) -> None:
+        """Give a member its rebalance timeout to give up what it must."""
+        reason = f"it did not give up its partitions within {member.rebalance_timeout_ms} ms"
+        self._expect(
+            "revocation", group_id, member.member_id, member.rebalance_timeout_ms, reason, member.epoch
+        )
+
+    def stop_expecting_revocation(self, group_id: str, member_id: str) -> None:
+        """A member has given up what it had to."""
+        self._env.timers.cancel(("revocation", group_id, member_id))
+
+    def expect_join(self, group_id: str, member: Member) -> None:
+        """Give a classic member its rebalance timeout to join again, counted from when it was told first."""
+        if ("join", group_id, member.member_id) not in self._env.timers:
+            reason = "it did not join again in time"
+            self._expect("join", group_id, member.member_id, member.rebalance_timeout_ms, reason)
+
+    def expect_sync(self, group_id: str, member: Member) -> None:
+        """A classic member has joined: give it its rebalance timeout to ask for its assignment."""
+        self._env.timers.cancel(("join", group_id, member.member_id))
+        reason = "it did not ask for its assignment in time"
+        self._expect("sync", group_id, member.member_id, member.rebalance_timeout_ms, reason)
+
+    def stop_expecting_sync(self, group_id: str, member_id: str) -> None:
+        """A classic member has got its assignment."""
+        self._env.timers.cancel(("sync", group_id, member_id))
+
+    def forget(self, group_id: str, member_id: str) -> None:
+        """Expect nothing of a member any more."""
+        for what in ("heartbeat", "revocation", "join", "sync"):
+            self._env.timers.cancel((what, group_id, member_id))
+
+    def _expect(
+        self, what: str, group_id: str, member_id: str, timeout_ms: int, reason: str, epoch: int | None = None
+    ) -> None:
+        env, fence = self._env, self._fence
+
+        def over(now_ms: int) -> None:
+            env.submit(lambda: fence(group_id, member_id, epoch, reason, now_ms))
+
+        env.timers.schedule((what, group_id, member_id), timeout_ms, over)
