@@ -126,8 +126,8 @@ class TopicChanges:
         """Set the whole state of a partition."""
         if (
             len(record.directories) != len(record.replicas)
-            or record.eligible_leader_replicas is not None
-            or record.last_known_elr is not None
+            or record.eligible_leader_replicas == ()
+            or record.last_known_elr == ()
         ):
             record = _uniform(record)
         self._partitions_of(record.topic_id)[record.partition_id] = record
@@ -268,8 +268,17 @@ def _uniform(record: PartitionRecord) -> PartitionRecord:
             f"partition {record.partition_id} of topic {record.topic_id} has {len(record.replicas)} replicas "
             f"in {len(directories)} directories"
         )
-    return replace(
-        record,
+    return PartitionRecord(
+        partition_id=record.partition_id,
+        topic_id=record.topic_id,
+        replicas=record.replicas,
+        isr=record.isr,
+        removing_replicas=record.removing_replicas,
+        adding_replicas=record.adding_replicas,
+        leader=record.leader,
+        leader_recovery_state=record.leader_recovery_state,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
         directories=directories,
         eligible_leader_replicas=record.eligible_leader_replicas or None,
         last_known_elr=record.last_known_elr or None,
