@@ -1,19 +1,14 @@
-"""CreateAcls: access rules are made."""
+"""CreateAcls: access rules are made, where an authorizer heeds them."""
 
 from ottla.broker.context import RequestContext
-from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.acls import NO_AUTHORIZER, decide_create_acls
+from ottla.quorum.controller.acls import NO_AUTHORIZER
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 
 
 @handles(CreateAclsRequest)
-def create_acls(
-    ask: CreateAclsRequest, context: RequestContext
-) -> Deferred[CreateAclsResponse] | CreateAclsResponse:
-    """Answer when the rules hold. Without an authorizer nothing would heed them, so none are made."""
-    if context.broker.config.authorizer_class_name:
-        return context.decide(decide_create_acls, ask)
+def create_acls(ask: CreateAclsRequest, _context: RequestContext) -> CreateAclsResponse:
+    """Refuse, as Kafka does without an authorizer: rules that nobody heeds would be worse than none."""
     refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     return CreateAclsResponse(results=(refused,) * len(ask.creations))

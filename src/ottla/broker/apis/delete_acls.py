@@ -1,20 +1,15 @@
-"""DeleteAcls: access rules are removed."""
+"""DeleteAcls: access rules are removed, where an authorizer heeds them."""
 
 from ottla.broker.context import RequestContext
-from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.acls import NO_AUTHORIZER, decide_delete_acls
+from ottla.quorum.controller.acls import NO_AUTHORIZER
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 
 
 @handles(DeleteAclsRequest)
-def delete_acls(
-    ask: DeleteAclsRequest, context: RequestContext
-) -> Deferred[DeleteAclsResponse] | DeleteAclsResponse:
-    """Answer when the rules no longer hold."""
-    if context.broker.config.authorizer_class_name:
-        return context.decide(decide_delete_acls, ask)
+def delete_acls(ask: DeleteAclsRequest, _context: RequestContext) -> DeleteAclsResponse:
+    """Refuse, as Kafka does without an authorizer."""
     refused = DeleteAclsFilterResult(
         error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=()
     )
