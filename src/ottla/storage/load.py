@@ -214,7 +214,8 @@ class _Loader:
         if is_active and segment.size == 0 and not has_entries:
             # Just started. It gets index files when there is something in them.
             return False
-        if not self.request.is_clean and (end is None or end > self.request.recovery_point):
+        if not self.request.is_clean and (end is None or end >= self.request.recovery_point):
+            # One that ends just there may have been completed afterwards, and its indexes not synced.
             return True
         if segment.base_offset not in self.files[FileKind.OFFSET_INDEX]:
             return True
