@@ -11,8 +11,7 @@ from contextlib import suppress
 from random import Random
 from typing import NamedTuple
 
-import pytest
-from tests.simulation.storage.batches import SEQUENCES, Record, make_batch
+from tests.simulation.storage.batches import SEQUENCES, Record, make_batch, make_marker
 from tests.simulation.storage.clients import (
     PRODUCERS,
     make_next_batch,
@@ -47,7 +46,7 @@ def _make_config(rng: Random) -> LogConfig:
     return LogConfig(
         is_compacted=is_compacted,
         is_deleted=not is_compacted or rng.random() < 0.5,
-        delete_retention_ms=rng.choice((0, 500)),
+        delete_retention_ms=rng.choice((0, 0, 500)),
         segment_bytes=rng.choice((5_000, 5_000, 12_000, 100_000)),
         segment_ms=rng.choice((500, 10_000, 10_000)),
         segment_index_bytes=rng.choice((48, 10 << 20, 10 << 20)),
@@ -72,7 +71,10 @@ def _run_process(world: World, rng: Random) -> None:
     except PowerCut:
         pass
     except LogDirectoryOffline:
-        # The disk failed. A broker with one directory stops then.
+        pass
+    if world.directory.is_offline:
+        # The disk failed. What could not be synced is still in the cache of the kernel, which takes it for
+        # safe: only with the machine does that go away. So a broker alone is not to be started again.
         end = "offline"
     world.disk.heal()
     if end in ("clean", "kill"):
@@ -134,7 +136,8 @@ def _repeat(world: World, partition: Partition, rng: Random) -> None:
     producer_id, producer = rng.choice(known)
     _, last_offset, delta, _ = rng.choice(producer.batches)
     original = next((b for b in partition.truth.history if b.last_offset == last_offset), None)
-    if original is None:
+    if original is None or original.base_sequence == (producer.last_sequence + 1) % SEQUENCES:
+        # A producer that was forgotten meanwhile may have come to the same sequence again.
         return
     again = bytearray(original.data)
     again[:8] = bytes(8)
@@ -145,6 +148,17 @@ def _repeat(world: World, partition: Partition, rng: Random) -> None:
     )
 
 
+def _refusal(
+    world: World, partition: Partition, batch: bytearray, origin: AppendOrigin = AppendOrigin.CLIENT
+) -> ErrorCode | None:
+    """Return why a batch is refused, or None if it is not."""
+    try:
+        world.append(partition, batch, origin)
+    except AppendError as error:
+        return error.error_code
+    return None
+
+
 def _send_wrong(world: World, partition: Partition, rng: Random) -> None:
     """Send what must be refused: an old epoch, or a gap in the sequence."""
     producers = partition.log.producer_state.producers
@@ -152,17 +166,37 @@ def _send_wrong(world: World, partition: Partition, rng: Random) -> None:
     if not known:
         return
     producer_id = rng.choice(known)
-    producer = partition.truth.replay.producers[producer_id]
-    epoch, sequence, code = producer.epoch, producer.next_sequence, ErrorCode.INVALID_PRODUCER_EPOCH
-    if epoch > 0 and rng.random() < 0.5:
-        epoch -= 1
+    producer = producers[producer_id]
+    last_sequence, _, delta, _ = rng.choice(producer.batches)
+    if producer.epoch > 0 and rng.random() < 0.5:
+        epoch, code = producer.epoch - 1, ErrorCode.INVALID_PRODUCER_EPOCH
+        sequence = (last_sequence - delta) % SEQUENCES
     else:
-        sequence, code = (sequence + 7) % SEQUENCES, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    records = [Record(b"wrong", b"wrong", world.now_ms)]
+        epoch, code = producer.epoch, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        sequence = (producer.last_sequence + 7) % SEQUENCES
+    records = [Record(b"wrong", b"wrong", world.now_ms)] * (delta + 1)
     batch = make_batch(records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
-    with pytest.raises(AppendError) as refused:
-        world.append(partition, batch)
-    assert refused.value.error_code is code, "error of a wrong batch"
+    assert _refusal(world, partition, batch) is code, (
+        f"a wrong batch of producer {producer_id} is not refused"
+    )
+
+
+def _send_old_marker(world: World, partition: Partition, rng: Random) -> None:
+    """Send a marker of a coordinator that was replaced."""
+    producers = partition.log.producer_state.producers
+    known = [number for number, producer in sorted(producers.items()) if producer.coordinator_epoch > 0]
+    if not known:
+        return
+    producer_id = rng.choice(known)
+    marker = make_marker(
+        is_commit=True,
+        producer_id=producer_id,
+        producer_epoch=producers[producer_id].epoch + 1,
+        coordinator_epoch=producers[producer_id].coordinator_epoch - 1,
+        timestamp_ms=world.now_ms,
+    )
+    code = _refusal(world, partition, marker, AppendOrigin.COORDINATOR)
+    assert code is ErrorCode.TRANSACTION_COORDINATOR_FENCED, "the marker of an old coordinator is not refused"
 
 
 def _end_transaction(world: World, partition: Partition, rng: Random) -> None:
@@ -197,6 +231,7 @@ def _truncate(world: World, partition: Partition, rng: Random) -> None:
     world.truncate(partition, rng.randint(near, truth.end))
     # A log departs from its leader's only if there was an election.
     truth.leader_epoch += 1
+    world.check(partition)
 
 
 def _start_anew(world: World, partition: Partition, rng: Random) -> None:
@@ -247,9 +282,14 @@ def _finish_checkpoint(world: World, partition: Partition, rng: Random) -> None:
 
 
 def _compact(world: World, partition: Partition, rng: Random) -> None:
-    if world.config.is_compacted:
-        for _ in range(rng.choice((1, 4, 12))):
-            world.step_compaction(partition)
+    if not world.config.is_compacted:
+        return
+    if rng.random() < 0.5:
+        # Only what is synced and decided is compacted.
+        world.flush(partition)
+        world.set_high_watermark(partition, partition.truth.end)
+    for _ in range(rng.choice((1, 4, 12))):
+        world.step_compaction(partition)
 
 
 def _elect(world: World, partition: Partition, rng: Random) -> None:
@@ -261,11 +301,12 @@ def _wait(world: World, partition: Partition, rng: Random) -> None:
 
 
 def _expire(world: World, partition: Partition, rng: Random) -> None:
+    world.disk.now_ms += rng.choice((0, _EXPIRATION_MS))
     world.expire_producers(partition)
 
 
 def _break_disk(world: World, partition: Partition, rng: Random) -> None:
-    match rng.choice(("sync", "space", "write")):
+    match rng.choice(("sync", "sync", "space", "write")):
         case "sync":
             world.disk.fail("sync", Reason.IO_ERROR, skip=rng.randint(0, 2))
         case "space":
@@ -284,6 +325,7 @@ OPERATIONS = (
     Operation(8, _end_transaction),
     Operation(5, _repeat),
     Operation(4, _send_wrong),
+    Operation(2, _send_old_marker),
     Operation(6, _follow),
     Operation(5, _truncate),
     Operation(1, _start_anew),
@@ -300,7 +342,7 @@ OPERATIONS = (
     Operation(4, _elect),
     Operation(5, _wait),
     Operation(2, _expire),
-    Operation(1, _break_disk),
+    Operation(2, _break_disk),
     Operation(4, _check),
 )
 _DRAWN = tuple(operation for operation in OPERATIONS for _ in range(operation.weight))

@@ -51,6 +51,8 @@ class Truth:
         # A rebuilt state of producers knows less: no more than one batch of each, and no deleted ones.
         self.is_rebuilt = False
         self.is_compacted = False
+        # Below this compaction has taken decisions for final.
+        self.compacted_end = 0
         # Producers that were silent for so long that they may be forgotten, or were once.
         self.expired: set[int] = set()
 
@@ -127,6 +129,7 @@ class Truth:
         assert self.staged is not None
         self._set_aside()
         self.stored = self.staged.stored
+        self.compacted_end = self.high_watermark_ever
         self.staged = None
         self.is_compacted = True
 
@@ -136,10 +139,13 @@ class Truth:
 
     def adopt(self, state: State, found: Sequence[Batch], start: int, end: int, high_watermark: int) -> None:
         """Take what a restart has found, of the state that it was judged to be."""
-        self.is_compacted = self.is_compacted or state.stored != state.history
+        if state.stored != state.history:
+            self.is_compacted = True
+            self.compacted_end = self.high_watermark_ever
         found_end = found[-1].last_offset + 1 if found else start
         self.history = [batch for batch in state.history if batch.last_offset < found_end]
-        self.stored = [batch for batch in state.stored if batch.last_offset < start] + list(found)
+        deleted = [batch for batch in state.stored if batch.last_offset < start]
+        self.stored = deleted + [batch for batch in found if batch.last_offset >= start]
         self.start = self.start_max = start
         self.end = end
         self.high_watermark = high_watermark

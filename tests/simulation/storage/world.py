@@ -179,8 +179,9 @@ class World:
     # Cutting, deleting.
 
     def truncate(self, partition: Partition, offset: int) -> None:
-        """Truncate as a follower does."""
+        """Truncate as a follower does, but not what was compacted: that was decided for good."""
         self._end_compaction(partition)
+        offset = max(offset, partition.truth.compacted_end)
         self.commit.forget(partition.log)
         try:
             self.deletions += self.directory.truncate([(partition.log, Offset(offset))], self.now_ms)
@@ -339,6 +340,10 @@ class World:
             log, truth = partition.log, partition.truth
             found = read_batches(read_log(log))
             state = check_found(log, truth, found, is_whole=is_whole)
+            if log.log_start_offset < truth.start <= log.log_end_offset:
+                # The deletion was not made durable. Whoever asked for it asks again.
+                log.update_high_watermark(Offset(max(truth.start, log.high_watermark)))
+                log.increment_log_start_offset(Offset(truth.start))
             truth.adopt(state, found, log.log_start_offset, log.log_end_offset, log.high_watermark)
             self._note_expired(truth)
             check_all(log, truth, self.rng)
