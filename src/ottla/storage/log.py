@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from ottla.model.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.storage import flush, read, retention, timestamps, truncation
-from ottla.storage.append import append_as_follower, append_as_leader
+from ottla.storage.append import append_as_leader
+from ottla.storage.append_follower import append_as_follower
 from ottla.storage.checkpoints import EpochEntry
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import Deletion

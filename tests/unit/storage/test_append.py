@@ -17,6 +17,7 @@ from tests.unit.storage.logs import (
 )
 
 from ottla.model.ids import LeaderEpoch, Offset, ProducerId
+from ottla.records.control import EndTxnMarker, build_end_txn_batch
 from ottla.storage.append_info import AppendOrigin
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import AppendError, LogDirectoryOffline
@@ -279,3 +280,35 @@ def test_a_leader_that_was_replaced_may_not_append() -> None:
         )
     assert log.leader_epochs.entries == [(5, 0)]
     assert offsets_of(log) == [(0, 0)]
+
+
+def test_a_batch_whose_index_entry_cannot_be_saved_is_not_in_the_log() -> None:
+    log = new_log(LogConfig(index_interval_bytes=0))
+    for _ in range(128):
+        append(log)
+    disk = disk_of(log)
+    # The next batch adds the entry with which enough have come together to be written.
+    disk.fail("write", Reason.NO_SPACE, path=".index")
+    with pytest.raises(LogDirectoryOffline, match=r"\.index"):
+        append(log)
+    disk.heal()
+    assert open_log(disk).log_end_offset == 128
+
+
+def test_several_batches_are_in_the_log_together_or_not_at_all() -> None:
+    log = new_log()
+    append_transactional(log, 9, 0)
+    marker = build_end_txn_batch(EndTxnMarker(False, 0), timestamp=NOW_MS, producer_id=9, producer_epoch=0)
+    records = memoryview(bytearray(bytes(batch(2)) + bytes(marker)))
+    disk = disk_of(log)
+    disk.fail("write", Reason.IO_ERROR, path=".txnindex")
+    with pytest.raises(LogDirectoryOffline):
+        log.append_as_leader(
+            records,
+            leader_epoch=EPOCH,
+            now_ms=NOW_MS,
+            origin=AppendOrigin.COORDINATOR,
+            transaction_version=1,
+        )
+    disk.heal()
+    assert open_log(disk).log_end_offset == 1
