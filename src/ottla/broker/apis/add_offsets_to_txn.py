@@ -44,5 +44,7 @@ def add_offsets_to_txn(
         0,
         client_name(context),
         added,
+        # As in AddPartitionsToTxn.
+        waits=True,
     )
     return answer

@@ -94,6 +94,9 @@ def _one(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
         CLIENT_VERSION if version >= _ADDS_FOR_VERSION_2_FROM else 0,
         client_name(context),
         added,
+        # Deviation: Kafka has clients come back when the transaction before is not complete yet. Older ones
+        # then pause for up to 100 ms, where a wait of a millisecond is enough.
+        waits=version < _SEVERAL_FROM,
     )
     return answer
 

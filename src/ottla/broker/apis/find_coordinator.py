@@ -1,4 +1,4 @@
-"""FindCoordinator: which broker coordinates a group.
+"""FindCoordinator: which broker coordinates a group or a transactional id.
 
 The coordinators' topic is made when somebody first asks for it, and the question is answered when it exists.
 Deviation: Kafka refuses with COORDINATOR_NOT_AVAILABLE meanwhile, and its clients ask again after a while.
