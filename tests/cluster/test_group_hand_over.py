@@ -5,16 +5,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.differential.group_talks import (
-    RETRIABLE,
+from tests.differential.group_talks import RETRIABLE, Talk, join_alone
+from tests.group_requests import (
     TOPIC,
-    Talk,
     commit_request,
     delete_request,
     describe_request,
     fetch_request,
     heartbeat_request,
-    join_alone,
     join_request,
     leave_request,
     list_request,

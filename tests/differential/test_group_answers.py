@@ -7,19 +7,16 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 import pytest
-from tests.differential.group_talks import (
+from tests.differential.group_talks import UNKNOWN_ID, Talk, TalkFunction, join_alone
+from tests.group_requests import (
     OTHER_TOPIC,
     TOPIC,
-    UNKNOWN_ID,
-    Talk,
-    TalkFunction,
     commit_request,
     delete_offsets_request,
     delete_request,
     describe_request,
     fetch_request,
     heartbeat_request,
-    join_alone,
     join_request,
     leave_request,
     list_request,

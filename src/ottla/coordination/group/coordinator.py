@@ -72,8 +72,13 @@ Answer = Callable[[R], None]
 class Surroundings(Protocol):
     """What a coordinator is given by whoever drives it."""
 
-    clock: Clock
-    topics: Topics
+    @property
+    def clock(self) -> Clock:
+        """The time."""
+
+    @property
+    def topics(self) -> Topics:
+        """The topics of the cluster."""
 
     def new_member_suffix(self) -> str:
         """Return a random id, for a new member."""
