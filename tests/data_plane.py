@@ -2,9 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from typing import Any
-
-from tests.plain_client import PlainClient
+from typing import Any, Protocol
 
 from ottla.model.uuid import Uuid
 from ottla.records.batch import iter_batches
@@ -26,6 +24,13 @@ from ottla.wire.messages.produce import (
 )
 
 
+class Asks(Protocol):
+    """Whoever can ask a broker."""
+
+    def ask(self, request: Any, version: int | None = None) -> Any:
+        """Send a request in `version`, or in the newest, and return the answer."""
+
+
 def batch_of(*values: bytes, key: bytes | None = None, **settings: Any) -> bytearray:
     """Build the batch of a producer that sends these values now."""
     now_ms = time.time_ns() // 1_000_000
@@ -35,7 +40,7 @@ def batch_of(*values: bytes, key: bytes | None = None, **settings: Any) -> bytea
 
 
 def create_topic(
-    client: PlainClient, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None
+    client: Asks, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None
 ) -> Uuid:
     """Create a topic and return its id."""
     topic = CreatableTopic(
@@ -71,7 +76,7 @@ def produce_request(
 
 
 def produce(
-    client: PlainClient, topic: str, batch: bytes | bytearray, partition: int = 0, acks: int = -1
+    client: Asks, topic: str, batch: bytes | bytearray, partition: int = 0, acks: int = -1
 ) -> PartitionProduceResponse:
     """Append a batch, and return the answer for its partition."""
     answer = client.ask(produce_request(topic, batch, partition, acks), 12)
@@ -106,7 +111,7 @@ def fetch_request(
     return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=(named,), **settings)
 
 
-def fetch(client: PlainClient, topic: str, offset: int, partition: int = 0, **settings: Any) -> PartitionData:
+def fetch(client: Asks, topic: str, offset: int, partition: int = 0, **settings: Any) -> PartitionData:
     """Read one partition, and return the answer for it."""
     answer = client.ask(fetch_request(topic, offset, partition, **settings), 12)
     assert answer.error_code is ErrorCode.NONE
@@ -122,7 +127,7 @@ def values_in(records: memoryview | bytes | None) -> list[bytes | None]:
     ]
 
 
-def fetch_all(client: PlainClient, topic: str, partition: int = 0) -> list[bytes | None]:
+def fetch_all(client: Asks, topic: str, partition: int = 0) -> list[bytes | None]:
     """Read a partition from its beginning to its high watermark."""
     values: list[bytes | None] = []
     offset = 0

@@ -23,12 +23,12 @@ class _Wait:
     __slots__ = ("_failed", "_logs", "_owner", "_response", "_waiting", "answer", "deadline_ms")
 
     def __init__(
-        self, owner: "Commits", logs: Sequence[Log], response: ProduceResponse, deadline_ms: int
+        self, owner: "Commits", logs: Sequence[Log], waiting: int, response: ProduceResponse, deadline_ms: int
     ) -> None:
         self._owner = owner
         self._logs = logs
         self._response = response
-        self._waiting = len(logs)
+        self._waiting = waiting
         self._failed: set[Log] = set()
         self.answer: Deferred[ProduceResponse] = Deferred()
         self.deadline_ms = deadline_ms
@@ -61,15 +61,16 @@ class Commits:
         self.pending: dict[_Wait, None] = {}
 
     def wait(
-        self, logs: Sequence[Log], response: ProduceResponse, timeout_ms: int
-    ) -> Deferred[ProduceResponse] | ProduceResponse:
-        """Return the answer for when everything that was appended to `logs` is on disk.
+        self, logs: Sequence[Log], unsynced: Sequence[Log], response: ProduceResponse, timeout_ms: int
+    ) -> Deferred[ProduceResponse]:
+        """Return the answer for when everything that was appended to the `unsynced` logs is on disk.
 
-        `logs` are those of the accepted partitions of `response`, in its order.
+        `logs` are those of all accepted partitions of `response`, in its order.
         """
-        wait = _Wait(self, logs, response, self._clock.monotonic_ms() + timeout_ms)
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        wait = _Wait(self, logs, len(unsynced), response, deadline_ms)
         self.pending[wait] = None
-        for log in logs:
+        for log in unsynced:
             self._flusher.request(log, log.log_end_offset, wait)
         return wait.answer
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import NO_REPLY, EncodedResponse, Handler, find_handler
+from ottla.broker.produce_lane import NOT_MINE, ProduceLanes
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decoder_of, encoder_of
 from ottla.wire.error_code import ErrorCode
@@ -28,6 +29,7 @@ from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 _REQUEST_START = Struct(">hhih")
 _SIZE_AND_ID = Struct(">ii")
+_CLIENT_ID_AT: Final = 10
 _BAD_BYTES = (struct.error, IndexError, UnicodeDecodeError)
 _BAD_VALUES = (struct.error, TypeError, AttributeError, UnicodeEncodeError, ValueError)
 
@@ -47,6 +49,7 @@ class Route:
         "encode",
         "handler",
         "has_file_ranges",
+        "has_lanes",
         "head_size",
         "is_flexible",
         "latency_buckets",
@@ -68,6 +71,7 @@ class Route:
         self.response_tail = b"\0" * api.response_header_version(version)
         self.head_size = 4 + len(self.response_tail)
         self.has_file_ranges = api.key is ApiKey.FETCH
+        self.has_lanes = api.key is ApiKey.PRODUCE
         self.requests = 0
         self.received_bytes = 0
         self.sent_bytes = 0
@@ -128,7 +132,7 @@ class Routes:
 class Session:
     """One connection's conversation: requests in, answers out, in order."""
 
-    __slots__ = ("_answer_later", "_by_key", "_client_id_bytes", "_fail", "_routes", "context")
+    __slots__ = ("_answer_later", "_by_key", "_client_id_bytes", "_fail", "_lanes", "_routes", "context")
 
     def __init__(
         self,
@@ -141,6 +145,7 @@ class Session:
         self.context = context
         self._routes = routes
         self._by_key = routes.by_key
+        self._lanes: ProduceLanes | None = None
         self._answer_later = answer_later
         self._fail = fail
         self._client_id_bytes: bytes | None = None
@@ -148,25 +153,20 @@ class Session:
     def receive(self, frame: memoryview) -> Pieces | None:
         """Serve one request. Return its answer, [] if none is due, or `PENDING`."""
         started_ns = perf_counter_ns()
+        if self._lanes is not None:
+            response = self._lanes.serve(frame)
+            if type(response) is list:
+                self._lanes.route.count(started_ns)
+                return response
+            if response is not NOT_MINE:
+                correlation_id = int.from_bytes(frame[4:8], signed=True)
+                return self._finish(self._lanes.route, correlation_id, started_ns, response)
         try:
             api_key, version, correlation_id, client_id_size = _REQUEST_START.unpack_from(frame)
-            route = self._by_key.get(api_key << 16 | version)
+            route = self._by_key.get(api_key << 16 | version) or self._routes.find(api_key, version)
             if route is None:
-                route = self._routes.find(api_key, version)
-                if route is None:
-                    return _answer_unknown_version(api_key, version, correlation_id)
-            context = self.context
-            position = 10
-            if client_id_size >= 0:
-                position += client_id_size
-                if position > len(frame):
-                    raise MalformedBytes(f"a client id of {client_id_size} bytes is cut short")
-                client_id = frame[10:position].tobytes()
-                if client_id != self._client_id_bytes:
-                    context.client_id = str(client_id, "utf-8")
-                    self._client_id_bytes = client_id
-            else:
-                context.client_id = self._client_id_bytes = None
+                return _answer_unknown_version(api_key, version, correlation_id)
+            position = self._read_client_id(frame, client_id_size)
             if route.is_flexible:
                 if frame[position] == 0:
                     position += 1
@@ -175,12 +175,31 @@ class Session:
             ask, _ = route.decode(frame, position, len(frame))
         except _BAD_BYTES as error:
             raise MalformedBytes(f"request: {error}") from error
+        context = self.context
         context.version = version
         context.correlation_id = correlation_id
         route.requests += 1
         context.request_bytes = size = len(frame) + 4
         route.received_bytes += size
-        response = route.handler(ask, context)
+        if route.has_lanes:
+            self._learn(ask, frame, route)
+        return self._finish(route, correlation_id, started_ns, route.handler(ask, context))
+
+    def _read_client_id(self, frame: memoryview, size: int) -> int:
+        """Take note of the client id, and return where it ends. It is nearly always the one known already."""
+        if size < 0:
+            self.context.client_id = self._client_id_bytes = None
+            return _CLIENT_ID_AT
+        stop = _CLIENT_ID_AT + size
+        if stop > len(frame):
+            raise MalformedBytes(f"a client id of {size} bytes is cut short")
+        client_id = frame[_CLIENT_ID_AT:stop].tobytes()
+        if client_id != self._client_id_bytes:
+            self.context.client_id = str(client_id, "utf-8")
+            self._client_id_bytes = client_id
+        return stop
+
+    def _finish(self, route: Route, correlation_id: int, started_ns: int, response: Any) -> Pieces | None:
         if type(response) is Deferred:
             if not response.is_done:
                 self._park(route, correlation_id, started_ns, response)
@@ -188,6 +207,11 @@ class Session:
             response = response.value()
         route.count(started_ns)
         return [] if response is NO_REPLY else route.encode_answer(correlation_id, response)
+
+    def _learn(self, ask: Any, frame: memoryview, route: Route) -> None:
+        if self._lanes is None:
+            self._lanes = ProduceLanes(self.context, route)
+        self._lanes.learn(ask, frame, route)
 
     def close(self) -> None:
         """The connection is closed: nobody waits any more."""

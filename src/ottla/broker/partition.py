@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ottla.model.ids import LeaderEpoch
 from ottla.model.uuid import Uuid
 from ottla.storage.append_info import AppendInfo, AppendOrigin
+from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
 from ottla.storage.verification import Verification
 from ottla.wire.error_code import ErrorCode
@@ -41,6 +42,7 @@ class Partition:
         "leader_id",
         "log",
         "parked",
+        "takes_writes",
         "topic",
         "topic_id",
         "watcher",
@@ -58,6 +60,8 @@ class Partition:
         self.leader_epoch = LeaderEpoch(-1)
         self.in_sync_replicas = 0
         self.in_sync_replicas_min = 1
+        # Whether any producer may write: all that can be said beforehand speaks for it.
+        self.takes_writes = False
         # Whether a write with acks=all is answered only when it is on disk.
         self.acks_all_sync = True
         # Fetches that wait for records of this partition, in the order they came.
@@ -65,6 +69,14 @@ class Partition:
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index}>"
+
+    def append_batch(self, records: memoryview, now_ms: int) -> AppendInfo:
+        """Append a batch of a producer without a transaction: what `append` does, with less to pass on."""
+        log = self.log
+        info = log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        if not info.is_duplicate:
+            self._appended(log, len(records), info)
+        return info
 
     def append(
         self,
@@ -85,19 +97,34 @@ class Partition:
             transaction_version=transaction_version,
         )
         if not info.is_duplicate:
-            if self.in_sync_replicas <= 1:
-                log.update_high_watermark(log.log_end_offset)
-            if self.parked:
-                self.watcher.appended(self, len(records))
-            if info.flush_is_due:
-                self.watcher.flush_is_due(self)
+            self._appended(log, len(records), info)
         return info
+
+    def _appended(self, log: Log, size_bytes: int, info: AppendInfo) -> None:
+        if self.in_sync_replicas <= 1:
+            log.update_high_watermark(log.log_end_offset)
+        if self.parked:
+            self.watcher.appended(self, size_bytes)
+        if info.flush_is_due:
+            self.watcher.flush_is_due(self)
+
+    def configure(self, config: LogConfig, in_sync_replicas_min: int, acks_all_sync: bool) -> None:
+        """Take over the settings of the topic."""
+        self.log.config = config
+        self.in_sync_replicas_min = in_sync_replicas_min
+        self.acks_all_sync = acks_all_sync
+        self.takes_writes = self.is_leader and self.has_enough_replicas and not self.is_internal
+
+    def leave(self) -> None:
+        """Take note that this node has no replica any more. Whoever still knows it must not write to it."""
+        self.is_leader = self.takes_writes = False
 
     def follow(self, record: PartitionRecord, node_id: int) -> None:
         """Take over what the metadata says about leader and in-sync replicas."""
         self.is_leader = record.leader == node_id
         self.leader_id = record.leader
         self.in_sync_replicas = len(record.isr)
+        self.takes_writes = self.is_leader and self.has_enough_replicas and not self.is_internal
         if record.leader_epoch == self.leader_epoch:
             return
         self.leader_epoch = LeaderEpoch(record.leader_epoch)

@@ -171,6 +171,7 @@ class Partitions:
         self.flushed_by_time.discard(partition)
         if self.by_key.get((change.topic, change.partition)) is partition:
             del self.by_key[change.topic, change.partition]
+        partition.leave()
         self._set_aside(partition.log, DirectoryState.DELETE)
         self._events.partition_is_gone(partition)
 
@@ -225,11 +226,10 @@ class Partitions:
     def _configure_partition(
         self, partition: Partition, config: LogConfig, image: MetadataImage, record: PartitionRecord
     ) -> None:
-        partition.log.config = config
         topic = self._configs.topic(image.topic_config(partition.topic))
         # A topic cannot ask for more in-sync replicas than it has.
-        partition.in_sync_replicas_min = min(topic.min_insync_replicas, len(record.replicas))
-        partition.acks_all_sync = topic.ottla_acks_all_sync
+        in_sync_replicas_min = min(topic.min_insync_replicas, len(record.replicas))
+        partition.configure(config, in_sync_replicas_min, topic.ottla_acks_all_sync)
         if config.flush_ms < LONG_MAX:
             self.flushed_by_time.add(partition)
         else:

@@ -1,8 +1,8 @@
 """Produce: append a batch to each partition, and answer when it is as safe as the producer asked for.
 
-    acks 0    no answer at all; after an error the connection is closed, which is how the producer learns of
-    it acks 1    answered when the leader has it acks -1   answered when all in-sync replicas have it, and on
-    disk unless `ottla.acks.all.sync` is false
+    acks 0    no answer at all; after an error the connection is closed, so that the producer learns of it
+    acks 1    answered when the leader has it
+    acks -1   answered when all in-sync replicas have it, and on disk unless `ottla.acks.all.sync` is false
 
 Each partition is answered for itself: one that is refused spoils no other. Batches are patched and written
 where they were received, so nothing of the request may be needed after this handler has returned.
@@ -124,7 +124,8 @@ def _produce(
     if ask.acks == ALL:
         unsynced = [partition.log for partition in appended if partition.acks_all_sync]
         if unsynced:
-            return broker.commits.wait(unsynced, response, ask.timeout_ms)
+            logs = [partition.log for partition in appended]
+            return broker.commits.wait(logs, unsynced, response, ask.timeout_ms)
     return response
 
 
