@@ -10,7 +10,7 @@ import pytest
 from tests.deciding import new_topic
 from tests.differential.kafka_json import as_kafka_json
 from tests.golden.metadata_logs import data_records, in_no_order, read_batches
-from tests.java.apache_kafka import ApacheKafka
+from tests.java.apache_kafka import CLUSTER_ID, ApacheKafka
 from tests.java.jars import java_classpath, java_command
 from tests.plain_client import PlainClient
 from tests.standalone_node import StandaloneNode
@@ -26,6 +26,7 @@ from ottla.quorum.controller.new_topics import decide_create_partitions
 from ottla.quorum.controller.producer_ids import decide_allocate_producer_ids
 from ottla.quorum.controller.quotas import decide_alter_client_quotas
 from ottla.quorum.controller.scram import decide_alter_scram_credentials
+from ottla.quorum.sole_voter import NotTheSoleVoter
 from ottla.runtime.disk import RealDisk
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import alter_client_quotas, incremental_alter_configs
@@ -265,3 +266,30 @@ def test_we_take_back_what_apache_kafka_took_over(tmp_path: Path) -> None:
     after.come_up()
     leaders = {one.leader for topic in after.image.topics for one in topic.partitions.values()}
     assert leaders == {1}
+
+
+def test_a_quorum_whose_voters_the_configuration_names_is_led_on_by_both(tmp_path: Path) -> None:
+    kafka = ApacheKafka(tmp_path)
+    kafka.properties["controller.quorum.voters"] = f"0@127.0.0.1:{kafka.controller_port}"
+    del kafka.properties["controller.quorum.bootstrap.servers"]
+    settings = tmp_path / "format.properties"
+    settings.write_text("".join(f"{name}={value}\n" for name, value in kafka.properties.items()))
+    command = java_command(
+        java_classpath(), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(settings)
+    )
+    subprocess.run(command, check=True, capture_output=True)
+    with kafka, PlainClient(kafka.bootstrap) as client:
+        assert client.ask(CreateTopicsRequest(topics=(new_topic("theirs", 1, 1),))).topics[0].error_code == 0
+
+    data = str(kafka.data_directory)
+    with pytest.raises(NotTheSoleVoter):
+        StandaloneNode(RealDisk(), data)
+    node = StandaloneNode(RealDisk(), data, static_voters=(0,))
+    assert node.standalone.voter.kraft_version == 0
+    node.come_up()
+    assert node.create(new_topic("ours", 1, 1)) == [ErrorCode.NONE]
+    node.stop()
+
+    with kafka, PlainClient(kafka.bootstrap) as client:
+        names = {topic.name for topic in client.ask(MetadataRequest(topics=None)).topics}
+        assert names == {"theirs", "ours"}

@@ -1,13 +1,13 @@
-"""The `quorum-state` file: the epoch, and whom this node voted for or follows in it. Written before it
-counts.
+"""The `quorum-state` file: the epoch, and whom this node voted for or follows in it.
 
-One line of JSON. `data_version` 1 goes with kraft.version 1; version 0 has three more fields, which say
-nothing:
+It is written before an epoch or a vote counts. One line of JSON. `data_version` 1 goes with kraft.version 1;
+version 0 has three more fields, of which the voters alone say something:
 
     {"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.metadata.errors import MetadataError
@@ -25,8 +25,8 @@ class QuorumState(NamedTuple):
     voted_directory_id: Uuid = ZERO_UUID
 
 
-def encode_quorum_state(state: QuorumState, kraft_version: int) -> bytes:
-    """Return the bytes of the file."""
+def encode_quorum_state(state: QuorumState, kraft_version: int, voters: Sequence[int] = ()) -> bytes:
+    """Return the bytes of the file. The voters are told with kraft.version 0 only."""
     if kraft_version == 0:
         fields: dict[str, Any] = {
             "clusterId": "",
@@ -34,7 +34,7 @@ def encode_quorum_state(state: QuorumState, kraft_version: int) -> bytes:
             "leaderEpoch": state.leader_epoch,
             "votedId": state.voted_id,
             "appliedOffset": 0,
-            "currentVoters": [],
+            "currentVoters": [{"voterId": voter} for voter in voters],
             "data_version": 0,
         }
     else:

@@ -82,7 +82,7 @@ class SoleVoter:
         Returns where the last record of the change lies.
         """
         state = QuorumState(leader_id=self.me.node_id, leader_epoch=self.epoch)
-        content = encode_quorum_state(state, self.quorum.kraft_version)
+        content = encode_quorum_state(state, self.quorum.kraft_version, [self.me.node_id])
         self._disk.write_file_atomically(self._state_path, content)
         me = (LeaderChangeVoter(voter_id=self.me.node_id),)
         change = LeaderChangeMessage(version=0, leader_id=self.me.node_id, voters=me, granting_voters=me)

@@ -144,10 +144,10 @@ def test_a_damaged_or_compressed_batch_is_refused() -> None:
 
 
 def test_quorum_state_of_a_static_quorum_has_its_old_form() -> None:
-    text = encode_quorum_state(QuorumState(leader_id=3, leader_epoch=9), kraft_version=0)
+    text = encode_quorum_state(QuorumState(leader_id=3, leader_epoch=9), kraft_version=0, voters=[3])
     assert text == (
         b'{"clusterId":"","leaderId":3,"leaderEpoch":9,"votedId":-1,"appliedOffset":0,'
-        b'"currentVoters":[],"data_version":0}'
+        b'"currentVoters":[{"voterId":3}],"data_version":0}'
     )
     assert decode_quorum_state(text) == QuorumState(leader_id=3, leader_epoch=9)
 

@@ -229,8 +229,7 @@ def decide_create_partitions(
         if times[topic.name] > 1:
             continue
         try:
-            new_records = _create_partitions(view, topic)
-            check_record_count(len(records) + len(new_records))
+            new_records = _create_partitions(view, topic, len(records))
         except Refusal as refusal:
             results.append(_refused_partitions(topic.name, refusal))
         else:
@@ -246,7 +245,9 @@ def _refused_partitions(name: str, refusal: Refusal) -> CreatePartitionsTopicRes
     )
 
 
-def _create_partitions(view: ControllerView, ask: CreatePartitionsTopic) -> list[PartitionRecord]:
+def _create_partitions(
+    view: ControllerView, ask: CreatePartitionsTopic, records_before: int
+) -> list[PartitionRecord]:
     topic = view.image.topics.find(ask.name)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{ask.name}' does not exist.")
@@ -260,10 +261,8 @@ def _create_partitions(view: ControllerView, ask: CreatePartitionsTopic) -> list
             f"The topic {ask.name} currently has {present} partition(s); {ask.partition_count} would not be "
             "an increase.",
         )
-    if added > RECORDS_MAX:
-        raise Refusal(
-            ErrorCode.POLICY_VIOLATION, f"At most {RECORDS_MAX} partitions can be added at once, not {added}."
-        )
+    # Before anything is placed: a request that asks for too much costs nothing.
+    check_record_count(records_before + added)
     replication_factor = len(topic.partitions[0].replicas)
     if ask.assignments is None:
         assignments = place_partitions(view, added, replication_factor)

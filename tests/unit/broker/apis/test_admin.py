@@ -1,0 +1,65 @@
+"""What the handlers of admin APIs add to the controller's decisions."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.deciding import new_topic
+from tests.in_process import InProcessClient, in_process_node
+
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from ottla.wire.messages.metadata import MetadataRequest
+
+TOPIC, BROKER_LOGGER = 2, 8
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[InProcessClient]:
+    with in_process_node(tmp_path, {"delete.topic.enable": "false"}) as node:
+        client = InProcessClient(node)
+        assert client.ask(CreateTopicsRequest(topics=(new_topic("t", 2, 1),))).topics[0].error_code == 0
+        yield client
+
+
+def test_a_topic_is_there_when_its_creation_is_answered(client: InProcessClient) -> None:
+    (topic,) = client.ask(MetadataRequest(topics=None)).topics
+    assert (topic.name, len(topic.partitions)) == ("t", 2)
+    assert {partition.error_code for partition in topic.partitions} == {ErrorCode.NONE}
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [(1, ErrorCode.INVALID_REQUEST), (2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)],
+)
+def test_first_versions_do_not_know_that_deleting_can_be_disabled(
+    client: InProcessClient, version: int, expected: ErrorCode
+) -> None:
+    ask = DeleteTopicsRequest(topic_names=("t",), timeout_ms=0)
+    assert client.ask(ask, version).responses[0].error_code is expected
+
+
+def test_log_levels_are_changed_here_and_configs_by_the_controller(client: InProcessClient) -> None:
+    def resource(kind: int, name: str, key: str, value: str) -> AlterConfigsResource:
+        config = AlterableConfig(name=key, config_operation=0, value=value)
+        return AlterConfigsResource(resource_type=kind, resource_name=name, configs=(config,))
+
+    ask = IncrementalAlterConfigsRequest(
+        resources=(
+            resource(BROKER_LOGGER, "1", "root", "WARN"),
+            resource(TOPIC, "t", "retention.ms", "5"),
+            resource(BROKER_LOGGER, "1", "no.such.logger", "WARN"),
+            resource(BROKER_LOGGER, "77", "root", "WARN"),
+        ),
+        validate_only=True,
+    )
+    answers = {(one.resource_type, one.resource_name, one.error_code) for one in client.ask(ask).responses}
+    assert (TOPIC, "t", ErrorCode.NONE) in answers
+    assert (BROKER_LOGGER, "77", ErrorCode.INVALID_REQUEST) in answers
+    assert len(client.ask(ask).responses) == 4
