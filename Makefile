@@ -44,3 +44,11 @@ reference: $(VENV)/.ready ## write the reference pages of the docs from the sour
 .PHONY: clean
 clean: ## remove what the verbs made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist target
+
+.PHONY: up
+up: $(VENV)/.ready ## run a node on 127.0.0.1:9092, its data in ./ottla-data
+	$(BIN)/ottla up
+
+.PHONY: bench
+bench: $(VENV)/.ready ## compare a node with Apache Kafka 4.3.1 (needs Java and Maven)
+	$(BIN)/python -m benchmarks.node

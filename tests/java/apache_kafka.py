@@ -12,7 +12,7 @@ import random
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,13 +29,19 @@ class ApacheKafka:
     """One node, broker and controller in one. Entering starts it, leaving stops it."""
 
     def __init__(
-        self, root: Path, properties: Mapping[str, str] | None = None, *, data_directory: Path | None = None
+        self,
+        root: Path,
+        properties: Mapping[str, str] | None = None,
+        *,
+        data_directory: Path | None = None,
+        java_options: Sequence[str] = (*QUICK_START, "-Xmx512m"),
     ) -> None:
         """Prepare a node that keeps its files below `root`.
 
         `properties` are put on top of what a single node needs. A `data_directory` that has been formatted,
-        by whomever, is taken as it is.
+        by whomever, is taken as it is. The `java_options` start quickly; a benchmark wants others.
         """
+        self._java_options = java_options
         self.root = root
         self.data_directory = data_directory or root / "data"
         self.port, self.controller_port = free_ports(2)
@@ -68,7 +74,7 @@ class ApacheKafka:
             )
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                ["java", *QUICK_START, "-Xmx512m", "-cp", java_classpath(), "kafka.Kafka", str(settings)],
+                ["java", *self._java_options, "-cp", java_classpath(), "kafka.Kafka", str(settings)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
         self._wait_until_reachable(self._process)
@@ -80,6 +86,11 @@ class ApacheKafka:
     def kill(self) -> None:
         """End the server without a warning."""
         self._end(signal.SIGKILL)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the server runs"
+        return self._process.pid
 
     def read_log(self) -> str:
         """Return what the server has said so far."""
