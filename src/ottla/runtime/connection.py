@@ -1,6 +1,6 @@
 """One client's connection: a non-blocking socket on the event loop, requests in, answers out, in order.
 
-    readable -> receive -> next frame -> session.receive -> answer -> outbox -> socket
+    readable -> receive -> next frame -> session.receive -> answer -> socket, or outbox
 
 Back-pressure goes both ways. While an answer is pending (a parked fetch, a group commit) or not yet sent (a
 peer that does not read), no further request of the connection is parsed, and nothing more is received than
@@ -17,12 +17,18 @@ from socket import MSG_DONTWAIT, MSG_PEEK, socket
 from typing import Final, Protocol
 
 from ottla.runtime.outbox import Flushed, Outbox, Piece
+from ottla.runtime.poller import GONE, READABLE, WRITABLE, Poller
 from ottla.runtime.receive_buffer import ReceiveBuffer, SharedBuffer
 from ottla.runtime.threads import RunInThread
 from ottla.world.disk import DiskError
 
 UNSENT_BYTES_MAX: Final = 64 * 1024
 """Answers to pipelined requests are collected up to here before they are sent."""
+
+# Why no further request is served.
+_PENDING: Final = 1
+_UNSENT: Final = 2
+_MUTED: Final = 4
 
 
 class Session(Protocol):
@@ -51,6 +57,7 @@ _NOBODY: Final = _Nobody()
 class Owner(Protocol):
     """Who accepted the connection and keeps count of it."""
 
+    poller: Poller
     shared_buffer: SharedBuffer
     frame_bytes_max: int
     tick: int
@@ -69,11 +76,10 @@ class Connection:
 
     __slots__ = (
         "_buffer",
-        "_is_flushing",
-        "_is_pending",
-        "_is_reading",
+        "_events",
+        "_holds",
         "_is_resuming",
-        "_is_writing",
+        "_is_warming",
         "_loop",
         "_outbox",
         "_owner",
@@ -106,10 +112,10 @@ class Connection:
         self.peer_host: str = sock.getpeername()[0]
         self._buffer = ReceiveBuffer(owner.shared_buffer, owner.frame_bytes_max)
         self._outbox = Outbox(sock)
-        self._is_pending = False
-        self._is_flushing = False
+        # Bits: whatever is set has to go before the next request is served.
+        self._holds = 0
         self._is_resuming = False
-        self._is_writing = False
+        self._is_warming = False
         self._unmute: TimerHandle | None = None
         self.active_tick = owner.tick
         # When the frame that is not yet complete began to arrive; 0 while there is none.
@@ -117,8 +123,8 @@ class Connection:
         self.is_closed = False
         self._session: Session = make_session(self)
         self._receive = self._session.receive
-        self._is_reading = True
-        loop.add_reader(sock.fileno(), self._on_readable)
+        self._events = READABLE
+        owner.poller.add(sock.fileno(), self._on_event, READABLE)
 
     # What the session calls
 
@@ -126,10 +132,9 @@ class Connection:
         """Send an answer that was pending, then go on with what has arrived meanwhile."""
         if self.is_closed:
             return
-        assert self._is_pending, "only a pending request can be answered later"
-        self._is_pending = False
-        self._outbox.add(pieces)
-        self._flush()
+        assert self._holds & _PENDING, "only a pending request can be answered later"
+        self._holds &= ~_PENDING
+        self._send(list(pieces))
         self._maybe_resume()
 
     def fail(self, error: Exception) -> None:
@@ -142,6 +147,7 @@ class Connection:
             return
         if self._unmute is not None:
             self._unmute.cancel()
+        self._holds |= _MUTED
         self._unmute = self._loop.call_later(milliseconds / 1000, self._on_unmute)
 
     # What the owner calls
@@ -153,10 +159,7 @@ class Connection:
         self.is_closed = True
         if self._unmute is not None:
             self._unmute.cancel()
-        descriptor = self._socket.fileno()
-        self._loop.remove_reader(descriptor)
-        if self._is_writing:
-            self._loop.remove_writer(descriptor)
+        self._owner.poller.remove(self._socket.fileno())
         self._socket.close()
         session, self._session = self._session, _NOBODY
         self._receive = _NOBODY.receive
@@ -170,22 +173,22 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """Say whether nothing is under way: no request, no answer, no part of a frame."""
-        return not self._is_pending and not self._outbox and not self._buffer.pending_bytes
+        return not self._holds and not self._buffer.pending_bytes
 
     @property
     def has_answered(self) -> bool:
         """Say whether all requests that were taken up are answered, and the answers sent."""
-        return not self._is_pending and not self._outbox
+        return not self._holds & (_PENDING | _UNSENT)
 
     @property
     def is_waiting_for_frame(self) -> bool:
         """Say whether a frame has begun, and nothing but the peer keeps it from ending."""
-        return not self._is_pending and not self._outbox and self._unmute is None and self.frame_tick != 0
+        return not self._holds and self.frame_tick != 0
 
     @property
     def is_sending(self) -> bool:
         """Say whether an answer waits for the peer to read."""
-        return bool(self._outbox)
+        return bool(self._holds & _UNSENT)
 
     @property
     def pending_bytes(self) -> int:
@@ -197,27 +200,34 @@ class Connection:
         """How much memory the connection holds for what it received."""
         return self._buffer.own_bytes
 
-    # The loop's events
+    # The poller's events
 
-    def _on_readable(self) -> None:
-        if self._is_pending or self._outbox or self._unmute is not None:
-            self._stop_reading()
+    def _on_event(self, mask: int) -> None:
+        if mask & WRITABLE:
+            self._flush()
+            self._maybe_resume()
+            if self.is_closed or mask == WRITABLE:
+                return
+        if self._holds:
+            self._stop_reading(mask)
             return
         try:
-            if not self._buffer.receive(self._socket):
-                self.close()
-                return
+            count = self._buffer.receive(self._socket)
         except BlockingIOError:
             return
         except OSError as error:
             self.close(error)
             return
+        if not count:
+            self.close()
+            return
         self.active_tick = self._owner.tick
         self._serve()
 
     def _serve(self) -> None:
-        """Serve all requests that are complete, until one has to wait. One flush sends all their answers."""
-        buffer, receive, outbox = self._buffer, self._receive, self._outbox
+        """Serve all requests that are complete, until one has to wait. One call sends all their answers."""
+        buffer, receive = self._buffer, self._receive
+        answers: list[Piece] = []
         is_first_part = False
         unsent_bytes = 0
         try:
@@ -225,45 +235,69 @@ class Connection:
                 is_first_part = True
                 answer = receive(frame)
                 if answer is None:
-                    self._is_pending = True
+                    self._holds |= _PENDING
                     break
-                outbox.add(answer)
-                unsent_bytes += sum(map(len, answer))
-                if unsent_bytes > UNSENT_BYTES_MAX or self._unmute is not None:
+                for piece in answer:
+                    answers.append(piece)
+                    unsent_bytes += len(piece)
+                if unsent_bytes > UNSENT_BYTES_MAX or self._holds:
                     break
         except Exception as error:
             # Bytes that are no request, a refusal, or a bug of ours: in each case the next bytes mean
-            # nothing.
-            self._flush_quietly()
+            # nothing. Answers to the requests before it are still due.
+            self._send(answers)
             self.close(error)
             return
-        buffer.keep_rest()
-        if outbox:
-            self._flush()
-            self._maybe_resume()
-        if not buffer.pending_bytes:
+        if is_first_part and not buffer.pending_bytes:
             self.frame_tick = 0
-        elif is_first_part or not self.frame_tick:
-            self.frame_tick = self._owner.tick
-
-    def _on_writable(self) -> None:
-        self._flush()
-        self._maybe_resume()
+        else:
+            buffer.keep_rest()
+            if is_first_part or not self.frame_tick:
+                self.frame_tick = self._owner.tick
+        if answers:
+            self._send(answers)
+        if self._holds != _PENDING and buffer.pending_bytes:
+            self._maybe_resume()
 
     def _on_unmute(self) -> None:
         self._unmute = None
+        self._holds &= ~_MUTED
         self._maybe_resume()
 
     def _resume(self) -> None:
         self._is_resuming = False
-        if self.is_closed or self._is_pending or self._outbox or self._unmute is not None:
-            return
-        self._serve()
+        if not self.is_closed and not self._holds:
+            self._serve()
 
     # Sending
 
+    def _send(self, answers: list[Piece]) -> None:
+        """Send answers: in one call if they are all bytes and the socket takes them, as it mostly does."""
+        if not answers or self.is_closed:
+            return
+        if not self._holds & _UNSENT:
+            try:
+                # A range of a file cannot be joined: such an answer takes the other way.
+                data = answers[0] if len(answers) == 1 else b"".join(answers)  # type: ignore[arg-type]
+                sent = self._socket.send(data)  # type: ignore[arg-type]
+            except TypeError:
+                pass
+            except BlockingIOError:
+                answers = [data]
+            except OSError as error:
+                self.close(error)
+                return
+            else:
+                if sent == len(data):
+                    return
+                answers = [memoryview(data)[sent:]]  # type: ignore[arg-type]
+        self._outbox.add(answers)
+        self._holds |= _UNSENT
+        self._flush()
+
     def _flush(self) -> None:
-        if self._is_flushing:
+        """Send what waits in the outbox, as far as peer and disk allow."""
+        if self._is_warming:
             return
         try:
             flushed = self._outbox.flush()
@@ -272,19 +306,17 @@ class Connection:
             return
         self.active_tick = self._owner.tick
         if flushed is Flushed.SOCKET_FULL:
-            if not self._is_writing:
-                self._is_writing = True
-                self._loop.add_writer(self._socket.fileno(), self._on_writable)
+            self._watch(self._events | WRITABLE)
             return
-        if self._is_writing:
-            self._is_writing = False
-            self._loop.remove_writer(self._socket.fileno())
+        self._watch(self._events & ~WRITABLE)
         if flushed is Flushed.COLD:
-            self._is_flushing = True
+            self._is_warming = True
             self._owner.run_in_thread(self._outbox.cold_range().warm, self._on_warm)
+        else:
+            self._holds &= ~_UNSENT
 
     def _on_warm(self, error: Exception | None) -> None:
-        self._is_flushing = False
+        self._is_warming = False
         if self.is_closed:
             return
         if error is not None:
@@ -293,17 +325,18 @@ class Connection:
         self._flush()
         self._maybe_resume()
 
-    def _flush_quietly(self) -> None:
-        """Answers to the requests before a bad one are still due."""
-        try:
-            self._outbox.flush()
-        except (OSError, EOFError, DiskError):
-            return
-
     # Flow control
 
-    def _stop_reading(self) -> None:
+    def _watch(self, events: int) -> None:
+        if events != self._events:
+            self._events = events
+            self._owner.poller.change(self._socket.fileno(), events)
+
+    def _stop_reading(self, mask: int) -> None:
         """Bytes came while none are wanted: leave them in the kernel, unless it is the peer's farewell."""
+        if mask & GONE:
+            self.close()
+            return
         try:
             if not self._socket.recv(1, MSG_PEEK | MSG_DONTWAIT):
                 self.close()
@@ -313,19 +346,16 @@ class Connection:
         except OSError as error:
             self.close(error)
             return
-        if self._is_reading:
-            self._is_reading = False
-            self._loop.remove_reader(self._socket.fileno())
+        self._watch(self._events & ~READABLE)
 
     def _maybe_resume(self) -> None:
-        if self.is_closed or self._is_pending or self._outbox or self._unmute is not None:
+        if self.is_closed or self._holds:
             return
-        if not self._is_reading:
-            self._is_reading = True
+        if not self._events & READABLE:
             if self.frame_tick:
                 # The peer could not send the rest while we did not read: its time begins again.
                 self.frame_tick = self._owner.tick
-            self._loop.add_reader(self._socket.fileno(), self._on_readable)
+            self._watch(self._events | READABLE)
         if not self._is_resuming and self._buffer.has_frame():
             # In a turn of its own: a chain of connections that wake each other must not become a deep
             # recursion.

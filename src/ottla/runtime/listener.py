@@ -15,6 +15,7 @@ from typing import Final
 
 from ottla.runtime.connection import Connection, Session
 from ottla.runtime.log_lines import RepeatedLines
+from ottla.runtime.poller import Poller
 from ottla.runtime.receive_buffer import SharedBuffer
 from ottla.runtime.threads import RunInThread
 from ottla.wire.errors import MalformedBytes
@@ -64,6 +65,7 @@ class Listeners:
         self._sweep_timer: TimerHandle | None = None
         # A dict for its order: what is done to all connections is done in the order they came.
         self.connections: dict[Connection, None] = {}
+        self.poller = Poller(loop)
         self.shared_buffer = SharedBuffer()
         self.frame_bytes_max = limits.frame_bytes_max
         self.tick = 1
@@ -109,6 +111,7 @@ class Listeners:
             self._sweep_timer.cancel()
         for connection in list(self.connections):
             connection.close()
+        self.poller.close()
 
     # What connections ask of their owner
 

@@ -13,6 +13,7 @@ from ottla.runtime import file_range
 from ottla.runtime.connection import Connection
 from ottla.runtime.file_range import FileRange
 from ottla.runtime.outbox import Piece
+from ottla.runtime.poller import Poller
 from ottla.runtime.receive_buffer import SharedBuffer
 from ottla.wire.errors import MalformedBytes
 
@@ -49,6 +50,7 @@ class Wire:
             self.peer = socket.create_connection(listening.getsockname())
             ours, _ = listening.accept()
         self.peer.settimeout(10)
+        self.poller = Poller(self.loop)
         self.shared_buffer = SharedBuffer()
         self.frame_bytes_max = 1_000_000
         self.tick = 1
@@ -96,6 +98,7 @@ class Wire:
 
     def end(self) -> None:
         self.connection.close()
+        self.poller.close()
         self.peer.close()
         self.loop.close()
 
