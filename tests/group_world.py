@@ -150,7 +150,7 @@ class GroupWorld:
     ) -> None:
         self.clock = ManualClock()
         self.topics = FixedTopics(orders=3, other=2) if topics is None else topics
-        self.settings = settings or GroupSettings(initial_rebalance_delay_ms=0)
+        self.settings = settings or GroupSettings()
         self.logs = [MemoryLog() for _ in range(partitions)]
         self.syncs_by_itself = True
         self.epoch = 0

@@ -37,7 +37,7 @@ class Joins:
         if not self._has_room_for(group, ask.member_id):
             group.remove(ask.member_id)
             answer(refused_join("", ErrorCode.GROUP_MAX_SIZE_REACHED))
-            return NOTHING
+            return self._rebalances.go_on(group, now_ms)
         if group.state is GroupState.DEAD:
             answer(refused_join(ask.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return NOTHING
@@ -169,9 +169,9 @@ class Joins:
         self._env.timers.cancel(("session", group.group_id, old_id))
         member = group.replace_static_member(instance_id, old_id, new_id)
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
-        self._rebalances.expect_heartbeat(group, member)
         protocols = {item.name: item.metadata for item in ask.protocols}
         group.update(member, protocols, _rebalance_timeout_ms(ask), ask.session_timeout_ms, answer)
+        self._rebalances.expect_heartbeat(group, member)
         if group.state is not GroupState.STABLE:
             if group.state is GroupState.COMPLETING_REBALANCE:
                 # The leader may already be assigning partitions to the old id.
