@@ -1,0 +1,80 @@
+"""What clients are to do, from one seed: sends and polls in transactions, aborts, crashes, other assignments.
+
+A few keys are in use at a time. A key that has had its writes is replaced by a fresh one, so that every log
+is read to its end again and again, and a history of any length can be judged.
+"""
+
+import random
+from threading import Lock
+from typing import Final, NamedTuple
+
+WRITES_PER_KEY: Final = 1024
+ACTIVE_KEYS: Final = 4
+STEPS_MAX: Final = 4
+ABORTS: Final = 0.1
+ASSIGNMENTS: Final = 1 / 64
+CRASHES: Final = 1 / 250
+PARTITIONS_PER_TOPIC: Final = 2
+
+
+class Plan(NamedTuple):
+    """One operation to be done."""
+
+    function: str
+    steps: tuple[tuple[int, int] | None, ...] = ()
+    """A key and a value to send, or None to poll."""
+    keys: tuple[int, ...] = ()
+    aborts: bool = False
+    crashes: bool = False
+
+
+def partition_of(key: int) -> tuple[str, int]:
+    """Return the topic and partition that a key stands for."""
+    return f"t{key // PARTITIONS_PER_TOPIC}", key % PARTITIONS_PER_TOPIC
+
+
+def keys_needed(operations: int) -> int:
+    """Return how many keys so many operations use at most."""
+    return ACTIVE_KEYS + operations * STEPS_MAX // WRITES_PER_KEY + 1
+
+
+class Generator:
+    """Gives operations to many threads, until there are no more."""
+
+    def __init__(self, seed: int, operations: int) -> None:
+        self._rng = random.Random(seed)
+        self._left = operations
+        self._lock = Lock()
+        self._active = list(range(ACTIVE_KEYS))
+        self._written = dict.fromkeys(self._active, 0)
+        self._next_key = ACTIVE_KEYS
+
+    def first_assignment(self) -> Plan:
+        """Return what a new client reads."""
+        with self._lock:
+            return Plan("assign", keys=tuple(self._active))
+
+    def next(self) -> Plan | None:
+        """Return what to do next; None when it is enough."""
+        with self._lock:
+            if self._left <= 0:
+                return None
+            self._left -= 1
+            rng = self._rng
+            if rng.random() < ASSIGNMENTS:
+                return Plan("assign", keys=tuple(self._active))
+            steps = tuple(
+                self._send() if rng.random() < 0.5 else None for _ in range(rng.randint(1, STEPS_MAX))
+            )
+            return Plan("txn", steps, aborts=rng.random() < ABORTS, crashes=rng.random() < CRASHES)
+
+    def _send(self) -> tuple[int, int]:
+        key = self._rng.choice(self._active)
+        value = self._written[key]
+        self._written[key] += 1
+        if self._written[key] == WRITES_PER_KEY:
+            self._active.remove(key)
+            self._active.append(self._next_key)
+            self._written[self._next_key] = 0
+            self._next_key += 1
+        return key, value
