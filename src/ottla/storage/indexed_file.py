@@ -12,7 +12,7 @@ from typing import Final
 
 from ottla.model.ids import NO_TIMESTAMP, FilePosition, Offset
 from ottla.storage.index_cache import Indexes
-from ottla.storage.index_files import cut_index, extend_index, read_index, read_index_part
+from ottla.storage.index_files import cut_index, extend_index, read_index, read_index_part, replace_index
 from ottla.storage.names import FileKind
 from ottla.storage.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.storage.offset_index import OffsetIndex, OffsetPosition
@@ -130,16 +130,20 @@ class IndexedFile:
 
     # Looking things up.
 
-    def find_scan_position(self, offset: Offset) -> FilePosition:
-        """Return where a reader looking for `offset` has to start scanning the file."""
+    def find_entry(self, offset: Offset) -> OffsetPosition:
+        """Return the batch that a reader looking for `offset` has to start at, or the segment's start."""
         unsaved = self.unsaved_offsets
         if unsaved is not None:
             found = unsaved.find_scan_position(offset)
             if found.position:
-                return found.position
+                return found
         if self._offset_bytes_saved == 0:
-            return FilePosition(0)
-        return self.saved_indexes().offsets.find_scan_position(offset).position
+            return OffsetPosition(self.base_offset, FilePosition(0))
+        return self.saved_indexes().offsets.find_scan_position(offset)
+
+    def find_scan_position(self, offset: Offset) -> FilePosition:
+        """Return where a reader looking for `offset` has to start scanning the file."""
+        return self.find_entry(offset).position
 
     def find_time_entry(self, timestamp_ms: int) -> TimestampOffset:
         """Return an entry behind which the first record of at least `timestamp_ms` lies."""
@@ -184,6 +188,19 @@ class IndexedFile:
         position = self._time_bytes_saved - TIME_ENTRY_BYTES
         entry = read_index_part(self.volume.disk, path, position, TIME_ENTRY_BYTES)
         return TimeIndex(self.base_offset, entry).last
+
+    def _replace_indexes(self, indexes: Indexes) -> None:
+        """Write the index files anew, whatever is in them and in memory."""
+        disk = self.volume.disk
+        replace_index(disk, self.path_of(FileKind.OFFSET_INDEX), indexes.offsets.entries)
+        replace_index(disk, self.path_of(FileKind.TIME_INDEX), indexes.times.entries)
+        for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX):
+            # The segment may lie below the recovery point, and then no flush looks at it again.
+            disk.open(self.path_of(kind)).sync()
+        self.offset_bytes = len(indexes.offsets.entries)
+        self.time_bytes = len(indexes.times.entries)
+        self.unsaved_offsets = self.unsaved_times = None
+        self.volume.index_cache.put(self, indexes)
 
     def _truncate_indexes(self, offset: Offset) -> None:
         self.save_indexes()

@@ -32,7 +32,7 @@ from ottla.storage.recovery import Buffer, RecoveredSegment, recover_segment
 from ottla.storage.roll import create_segment, set_jitter
 from ottla.storage.segment import ALLOCATION_BYTES_MIN, Segment
 from ottla.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
-from ottla.storage.transaction_index import encode_transaction_index
+from ottla.storage.transaction_index import AbortedTransaction, encode_transaction_index
 from ottla.storage.volume import Volume
 from ottla.world.disk import Disk, DiskError, Entry, Reason
 
@@ -160,8 +160,9 @@ class _Loader:
             end = None if is_last else segments[index + 1].base_offset
             kept.append(segment)
             if self._needs_recovery(segment, end):
-                is_whole = self._recover(segment, kept, replay)
-                if self.request.is_clean or (end is not None and end <= self.request.recovery_point):
+                is_synced = self.request.is_clean or (end is not None and end <= self.request.recovery_point)
+                is_whole = self._recover(segment, kept, replay, keeps_aborted=is_synced)
+                if is_synced:
                     # Nothing below the recovery point is looked at again, so this has to last.
                     self._sync_derived(segment)
                 if not is_whole or not self._is_followed_by(end):
@@ -221,16 +222,20 @@ class _Loader:
             return True
         if segment.offset_bytes % OFFSET_ENTRY_BYTES or segment.time_bytes % TIME_ENTRY_BYTES:
             return True
-        if segment.has_aborted:
-            try:
-                segment.aborted()
-            except CorruptFile:
-                return True
+        if segment.has_aborted and not self._read_aborted(segment):
+            return True
         # After a clean stop the ends of all other indexes are taken on trust, as looking costs a read each.
         return (end is None or not self.request.is_clean) and not _index_end_is_plausible(segment)
 
-    def _recover(self, segment: Segment, kept: list[Segment], replay: ProducerReplay) -> bool:
-        """Recover a segment. Says whether all of it was good."""
+    def _recover(
+        self, segment: Segment, kept: list[Segment], replay: ProducerReplay, *, keeps_aborted: bool
+    ) -> bool:
+        """Recover a segment. Says whether all of it was good.
+
+        If nothing can be missing of it, what its transaction index says is believed: compaction may have
+        taken the data of a transaction, so that its marker no longer tells that there was one.
+        """
+        known = self._read_aborted(segment) if keeps_aborted else []
         state = replay.advance(segment.base_offset, kept)
         epochs = self.log.leader_epochs
         epochs.recovered_to = self.recovered_end[1] if self.recovered_end[1] >= 0 else segment.base_offset
@@ -243,6 +248,8 @@ class _Loader:
             epochs,
             self.buffer,
         )
+        by_marker = {aborted.last_offset: aborted for aborted in (*recovered.aborted, *known)}
+        recovered.aborted = [by_marker[offset] for offset in sorted(by_marker)]
         self.log.has_unsynced_epochs = True
         replay.offset = recovered.next_offset
         self.recovered_end = (segment.base_offset, recovered.next_offset)
@@ -260,6 +267,13 @@ class _Loader:
         log.unsynced_paths = (*log.unsynced_paths, segment.file.path, *segment.derived_paths())
         log.has_unsynced_names = True
         return is_whole
+
+    def _read_aborted(self, segment: Segment) -> list[AbortedTransaction]:
+        """Return what the transaction index of a segment says: nothing, if it is damaged."""
+        try:
+            return segment.aborted()
+        except CorruptFile:
+            return []
 
     def _remove(self, segment: Segment) -> None:
         for kind in (*SEGMENT_KINDS, FileKind.PRODUCER_SNAPSHOT):
@@ -325,7 +339,7 @@ def _index_end_is_plausible(segment: Segment) -> bool:
     if segment.offset_bytes and not 0 < position < segment.size:
         return False
     found = segment.find_batch_at(position)
-    if segment.offset_bytes and (found is None or found.last_offset != offset):
+    if segment.offset_bytes and (found is None or found.last_offset > offset):
         return False
     timestamp_ms, time_offset = segment.last_time_entry()
     return segment.time_bytes == 0 or (timestamp_ms >= 0 and time_offset >= segment.base_offset)

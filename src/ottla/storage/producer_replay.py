@@ -9,7 +9,6 @@ from ottla.storage.names import FileKind, segment_file_name
 from ottla.storage.producer_snapshot import ProducerSnapshotEntry, decode_producer_snapshot
 from ottla.storage.producer_state import ProducerState
 from ottla.storage.replay import replay_batch
-from ottla.storage.scan import scan_batches
 from ottla.storage.segment import Segment
 from ottla.world.disk import Disk
 
@@ -71,8 +70,7 @@ class ProducerReplay:
         return not has_transaction and self._now_ms - entry.timestamp_ms >= self._expiration_ms
 
     def _replay(self, segment: Segment, offset: Offset) -> None:
-        position = segment.find_scan_position(self.offset)
-        for place in scan_batches(segment.file, position, segment.size):
+        for place in segment.scan_from(self.offset):
             if place.base_offset >= offset:
                 return
             if place.last_offset < self.offset:

@@ -12,13 +12,17 @@ How entries get into the first two indexes is in `indexed_file`.
 An inactive segment keeps next to nothing in memory: what is not known yet is `UNREAD` and read on demand.
 """
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 from ottla.model.ids import NO_TIMESTAMP, Offset
 from ottla.storage.index_files import extend_index
 from ottla.storage.indexed_file import IndexedFile
 from ottla.storage.names import FileKind, FileState, segment_file_name
+from ottla.storage.offset_index import OffsetPosition
 from ottla.storage.recovery import RecoveredSegment
+from ottla.storage.reindex import index_batches
 from ottla.storage.scan import BatchPlace, scan_batches
 from ottla.storage.time_index import TimestampOffset
 from ottla.storage.transaction_index import (
@@ -54,6 +58,13 @@ class SegmentFacts(NamedTuple):
     largest_offset: Offset = Offset(-1)
     last_indexed_timestamp: int = UNREAD
     bytes_since_entry: int = 0
+
+
+class BatchEnd(NamedTuple):
+    """Where the last batch of a segment ends: the offset and the position after it."""
+
+    next_offset: Offset
+    position: int
 
 
 class Segment(IndexedFile):
@@ -247,10 +258,36 @@ class Segment(IndexedFile):
 
     def find_batch(self, offset: Offset) -> BatchPlace | None:
         """Find the batch that holds `offset`, or the first one after it."""
-        for place in scan_batches(self.file, self.find_scan_position(offset), self.size):
+        for place in self.scan_from(offset):
             if place.last_offset >= offset:
                 return place
         return None
+
+    def scan_from(self, offset: Offset) -> Iterator[BatchPlace]:
+        """Give the batches from one that starts at or before `offset`, near to it, to the end."""
+        places = self._find_places(self.find_entry(offset))
+        if places is None:
+            self._reindex()
+            places = scan_batches(self.file, self.find_scan_position(offset), self.size)
+        return places
+
+    def _find_places(self, entry: OffsetPosition) -> Iterator[BatchPlace] | None:
+        """Give the batches from the one of an index entry on. None if the entry cannot be right.
+
+        The entry has the last offset of that batch, or, if an older Kafka made it, of a later one.
+        """
+        places = scan_batches(self.file, entry.position, self.size)
+        if entry.position == 0:
+            return places
+        first = next(places, None)
+        if first is None or first.last_offset > entry.offset:
+            return None
+        return chain((first,), places)
+
+    def _reindex(self) -> None:
+        """Make the indexes anew, since an entry did not say what is there."""
+        self._replace_indexes(index_batches(self.base_offset, scan_batches(self.file, 0, self.size)))
+        self._last_indexed_timestamp = self.last_time_entry().timestamp_ms
 
     def find_batch_at(self, position: int) -> BatchPlace | None:
         """Find the batch that starts at `position`, if one does."""
@@ -277,35 +314,35 @@ class Segment(IndexedFile):
         largest_ms = self.largest.timestamp_ms
         return largest_ms if largest_ms >= 0 else self.modified_ms
 
-    def read_end(self) -> Offset:
-        """Read what the files know of the segment's end. Returns the offset after its last batch.
+    def read_end(self) -> BatchEnd:
+        """Read what the files know of the segment's end. Returns where its last whole batch ends.
 
         Batches before the last offset entry cannot have a larger timestamp than the last time entry, since
         both kinds are added at once. So only the few after it are looked at.
         """
+        places = self._find_places(self.last_entry())
+        if places is None:
+            self._reindex()
+            places = scan_batches(self.file, self.last_entry().position, self.size)
         largest_timestamp, largest_offset = self.last_time_entry()
         self._last_indexed_timestamp = largest_timestamp
-        next_offset = self.base_offset
-        end = 0
-        for place in scan_batches(self.file, self.last_entry().position, self.size):
+        end = BatchEnd(self.base_offset, 0)
+        for place in places:
             if place.max_timestamp > largest_timestamp:
                 largest_timestamp, largest_offset = place.max_timestamp, Offset(place.last_offset)
-            next_offset = Offset(place.last_offset + 1)
-            end = place.end
+            end = BatchEnd(Offset(place.last_offset + 1), place.end)
         self._largest_timestamp, self._largest_offset = largest_timestamp, largest_offset
-        # Whatever follows the last whole batch is not part of the log.
-        self.size = end
-        return next_offset
+        return end
 
     # Becoming another one.
 
     def become_active(self) -> Offset:
         """Read what is needed to append. Returns the offset after the last batch."""
-        size = self.size
-        next_offset = self.read_end()
-        if self.size < size:
-            # Readers are sent a completed segment to the end of its file.
-            self.file.truncate(self.size)
+        next_offset, size = self.read_end()
+        if size < self.size:
+            # Whatever follows the last whole batch is not part of the log, and must not be sent to readers.
+            self.file.truncate(size)
+            self.size = size
         self.keep_aborted()
         return next_offset
 

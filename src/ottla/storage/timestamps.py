@@ -9,7 +9,7 @@ from ottla.records.batch_records import iter_batch_records
 from ottla.records.codec import Record
 from ottla.records.errors import RecordsError
 from ottla.storage.read import ReadLimit, limit_offset
-from ottla.storage.scan import BatchPlace, scan_batches
+from ottla.storage.scan import BatchPlace
 from ottla.storage.segment import Segment
 from ottla.world.disk import DiskError
 
@@ -47,7 +47,7 @@ def find_max_timestamp(log: "Log") -> TimestampAndOffset | None:
         timestamp_ms, offset = segment.largest
         if timestamp_ms < 0:
             return None
-        for place in scan_batches(segment.file, segment.find_scan_position(offset), segment.size):
+        for place in segment.scan_from(offset):
             if place.max_timestamp == timestamp_ms:
                 return _find_in_batch(segment, place, timestamp_ms, Offset(0))
     except DiskError as error:
@@ -57,8 +57,7 @@ def find_max_timestamp(log: "Log") -> TimestampAndOffset | None:
 
 def _find_in_segment(segment: Segment, timestamp_ms: int, start: Offset) -> TimestampAndOffset | None:
     entry = segment.find_time_entry(timestamp_ms)
-    position = segment.find_scan_position(max(entry.offset, start))
-    for place in scan_batches(segment.file, position, segment.size):
+    for place in segment.scan_from(max(entry.offset, start)):
         if place.max_timestamp >= timestamp_ms and place.last_offset >= start:
             found = _find_in_batch(segment, place, timestamp_ms, start)
             if found is not None:

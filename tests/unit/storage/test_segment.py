@@ -101,3 +101,33 @@ def test_the_first_index_entry_comes_after_the_interval() -> None:
     log.active_segment.save_indexes()
     # More than two batches must lie between entries, and the first batch has none.
     assert [entry.offset for entry in log.active_segment.saved_indexes().offsets] == [3, 6]
+
+
+@pytest.mark.parametrize("damage", ["zeros", "shifted", "rotten", "of another segment"])
+def test_an_index_that_turns_out_to_be_damaged_is_made_anew(damage: str) -> None:
+    log = new_log(LogConfig(segment_bytes=200 * SIZE, index_interval_bytes=0))
+    for number in range(250):
+        append(log, batch(timestamps=[NOW_MS + number]))
+    log.close()
+    disk = disk_of(log)
+    old = open_log(disk, log.config, is_clean=True).segments[0]
+    path = old.path_of(FileKind.OFFSET_INDEX)
+    content = bytearray(disk.read_file(path))
+    match damage:
+        case "zeros":
+            content[:-8] = bytes(len(content) - 8)
+        case "shifted":
+            content = content[1:] + content[:1]
+        case "rotten":
+            for position in range(7, len(content), 80):
+                content[position] ^= 0x10
+        case _:
+            content = bytearray(b"".join([(3 * n).to_bytes(4) + (5 * n).to_bytes(4) for n in range(1, 200)]))
+    disk.open(path).write(0, [content])
+    again = open_log(disk, log.config, is_clean=True)
+    assert positions_of(again.segments[0], 200) == [offset * SIZE for offset in range(200)]
+    again.update_high_watermark(again.log_end_offset)
+    for offset in range(250):
+        found = again.offset_for_timestamp(NOW_MS + offset)
+        assert found is not None
+        assert found.offset == offset
