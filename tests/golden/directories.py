@@ -14,11 +14,14 @@ directories, and `manifest.json.gz` lists topics, offsets and checkpoints.
 """
 
 import atexit
+import gzip
+import json
 import shutil
 import tarfile
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 DATA = Path(__file__).parent / "data"
 ARCHIVES = tuple(sorted(path.name.removesuffix(".tar.gz") for path in DATA.glob("*.tar.gz")))
@@ -43,3 +46,10 @@ def log_files(name: str) -> list[Path]:
     """Return all files of an archive that hold record batches: segments and snapshots of the quorum."""
     directory = golden_directory(name)
     return sorted(path for suffix in ("log", "checkpoint") for path in directory.rglob(f"*.{suffix}"))
+
+
+@cache
+def manifest() -> dict[str, Any]:
+    """Return what is known of the archives."""
+    known: dict[str, Any] = json.loads(gzip.decompress((DATA / "manifest.json.gz").read_bytes()))
+    return known

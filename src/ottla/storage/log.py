@@ -285,7 +285,7 @@ class Log:
     def start_close(self) -> FlushTicket | None:
         """Complete all files, so that the next start need not look at a batch. Returns what is to be synced.
 
-        A log that was not appended to since it was loaded costs nothing.
+        A log that was not appended to since it was loaded costs next to nothing.
         """
         self.volume.check()
         active = self.active_segment
@@ -296,6 +296,10 @@ class Log:
                 self.take_producer_snapshot(self.log_end_offset)
                 self.unsynced_paths = (*self.unsynced_paths, *active.derived_paths())
                 self.has_unsynced_names = True
+            elif active.size == 0 and not all(map(self.volume.disk.exists, active.derived_paths())):
+                # Apache Kafka calls it an error if a segment has no index files. They are empty: not worth
+                # a sync.
+                active.save_indexes()
         except DiskError as error:
             raise self.volume.fail(error) from error
         return self.start_flush()
