@@ -28,6 +28,12 @@ check: $(VENV)/.ready ## lint, check types and import contracts
 fuzz: $(VENV)/.ready ## decode a million hostile frames
 	$(BIN)/python -m tests.fuzz.hostile_frames --frames 1000000
 
+KILLS ?= 100
+
+.PHONY: crash-node
+crash-node: $(VENV)/.ready ## kill a node under load, KILLS times, and look for what it lost
+	$(BIN)/python -m tests.cluster.crashes --kills $(KILLS)
+
 .PHONY: bench-codec
 bench-codec: $(VENV)/.ready ## compare the codecs with those of other Python projects
 	$(BIN)/python -m benchmarks.codec
