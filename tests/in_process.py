@@ -66,8 +66,8 @@ def _read(part: FileRange) -> bytearray:
 @contextmanager
 def in_process_node(root: Path, settings: Mapping[str, str] | None = None) -> Iterator[Node]:
     """Start a node on a loop of its own, which runs only while somebody waits for an answer."""
-    loop = asyncio.new_event_loop()
     loaded = load_node_config(b"", {"log.dirs": str(root / "data"), **(settings or {})})
+    loop = asyncio.new_event_loop()
     node = start_node(loaded.configs, NodeOptions(port=0), loop)
     try:
         yield node

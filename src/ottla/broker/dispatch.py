@@ -20,8 +20,10 @@ from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import NO_REPLY, EncodedResponse, Handler, find_handler
 from ottla.broker.produce_lane import NOT_MINE, ProduceLanes
+from ottla.broker.quotas import QuotaKind
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decoder_of, encoder_of
+from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import MalformedBytes, Unencodable
 from ottla.wire.framing import UnsupportedRequest, decode_request_head
@@ -183,7 +185,10 @@ class Session:
         route.received_bytes += size
         if route.has_lanes:
             self._learn(ask, frame, route)
-        return self._finish(route, correlation_id, started_ns, route.handler(ask, context))
+        response = route.handler(ask, context)
+        if context.broker.quotas.limits_requests:
+            response = self._count_time(perf_counter_ns() - started_ns, response)
+        return self._finish(route, correlation_id, started_ns, response)
 
     def _read_client_id(self, frame: memoryview, size: int) -> int:
         """Take note of the client id, and return where it ends. It is nearly always the one known already."""
@@ -207,6 +212,26 @@ class Session:
             response = response.value()
         route.count(started_ns)
         return [] if response is NO_REPLY else route.encode_answer(correlation_id, response)
+
+    def _count_time(self, took_ns: int, response: Any) -> Any:
+        """Count the time of a request against its client's quota, in percent of a second."""
+        context, broker = self.context, self.context.broker
+        throttle_ms = broker.quotas.record(
+            QuotaKind.REQUEST,
+            context.user,
+            context.client_id or "",
+            took_ns / 1e7,
+            broker.clock.monotonic_ms(),
+        )
+        if throttle_ms <= 0:
+            return response
+        context.mute(throttle_ms)
+        # An answer that comes later, or is encoded already, cannot be told of it any more. The client has to
+        # wait all the same.
+        known_ms = getattr(response, "throttle_time_ms", None)
+        if known_ms is None or known_ms >= throttle_ms:
+            return response
+        return replace(response, throttle_time_ms=throttle_ms)
 
     def _learn(self, ask: Any, frame: memoryview, route: Route) -> None:
         if self._lanes is None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ottla.broker.commits import Commits
+from ottla.broker.connection_limits import DescriptorShares, connection_limits
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import Groups
 from ottla.broker.coordinators.transactions import Transactions
@@ -68,6 +69,7 @@ class Surroundings(NamedTuple):
     flusher: Flusher
     directories: LogDirectories
     deletions: Deletions
+    descriptors: DescriptorShares
 
 
 class Broker:
@@ -81,7 +83,7 @@ class Broker:
         metadata: PublishedMetadata,
         surroundings: Surroundings,
     ) -> None:
-        loop, clock, threads, flusher, directories, deletions = surroundings
+        loop, clock, threads, flusher, directories, deletions, descriptors = surroundings
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.configs = configs
@@ -92,6 +94,7 @@ class Broker:
         self.flusher = flusher
         self.directories = directories
         self.deletions = deletions
+        self._descriptors = descriptors
         self.random = random.SystemRandom()
         self.partitions = Partitions(node_id, directories, configs, self, clock)
         self.parked_fetches = ParkedFetches(loop)
@@ -112,7 +115,9 @@ class Broker:
         self.broker_epoch = -1
         # Set while starting, by those who make them.
         self.controller: Controller
-        self.listeners: Listeners
+        self.listeners = Listeners(
+            loop, clock, connection_limits(self.config, descriptors), self.new_session, threads.run
+        )
         self.give_up: Callable[[Exception], None]
 
     def new_session(self, connection: Connection) -> Session:
@@ -163,6 +168,7 @@ class Broker:
         )
         self.config = self.configs.node
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
+        self.listeners.limits = connection_limits(self.config, self._descriptors)
 
     # What the partitions tell
 

@@ -136,7 +136,7 @@ class ProduceLane:
         if (
             key_and_version != self._key_and_version
             or not partition.takes_writes
-            or self._broker.quotas.limits_produce
+            or self._broker.quotas.has_limits
         ):
             return NOT_MINE
         records = self.find_batch(frame, stop)

@@ -53,6 +53,7 @@ class Quotas:
         self.limits_produce = False
         self.limits_fetch = False
         self.limits_requests = False
+        self.has_limits = False
 
     def use(self, limits: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         """Take new limits. What was counted stays counted."""
@@ -62,6 +63,7 @@ class Quotas:
         self.limits_produce = QuotaKind.PRODUCE.value in names
         self.limits_fetch = QuotaKind.FETCH.value in names
         self.limits_requests = QuotaKind.REQUEST.value in names
+        self.has_limits = self.limits_produce or self.limits_fetch or self.limits_requests
 
     def record(self, kind: QuotaKind, user: str, client_id: str, amount: float, now_ms: int) -> int:
         """Count what a client used. Return for how many milliseconds it has to wait."""

@@ -10,10 +10,13 @@ import asyncio
 import logging
 from typing import Final
 
+from ottla.broker.deferred import Deferred
 from ottla.broker.startup import Node, heartbeat
 from ottla.quorum.controller.heartbeat import decide_heartbeat
+from ottla.runtime.closing import close_directory
 from ottla.storage.directory import LogDirectory
 from ottla.storage.errors import StorageError
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from ottla.world.disk import DiskError
 
 ANSWERS_SECONDS_MAX: Final = 5.0
@@ -45,15 +48,26 @@ async def stop_node(node: Node) -> None:
 
 async def _leave_cluster(node: Node) -> None:
     """Tell the controller, which takes the leadership from this broker and says when it may go."""
-    broker, controller = node.broker, node.broker.controller
+    # First what it leads is taken from it, then it is fenced.
     for _ in range(2):
-        # First what it leads is taken from it, then it is fenced.
-        done = node.loop.create_future()
-        ask = heartbeat(broker, wants_shut_down=True)
-        controller.handle(decide_heartbeat, ask, broker.clock.now_ms(), done.set_result)
-        answer = await done
+        try:
+            answer = await asyncio.wait_for(_tell_of_stop(node), ANSWERS_SECONDS_MAX)
+        except TimeoutError:
+            # The metadata cannot be written. There is nobody to tell.
+            return
         if answer.should_shut_down:
             return
+
+
+async def _tell_of_stop(node: Node) -> BrokerHeartbeatResponse:
+    broker = node.broker
+    said: Deferred[BrokerHeartbeatResponse] = Deferred()
+    ask = heartbeat(broker, wants_shut_down=True)
+    broker.controller.handle(decide_heartbeat, ask, broker.clock.now_ms(), said.resolve)
+    answered = asyncio.Event()
+    said.when_done(lambda _: answered.set())
+    await answered.wait()
+    return said.value()
 
 
 async def _send_answers(node: Node) -> None:
@@ -67,7 +81,7 @@ async def _send_answers(node: Node) -> None:
 
 def _close_directory(directory: LogDirectory, broker_epoch: int) -> None:
     try:
-        directory.close(broker_epoch)
+        close_directory(directory, broker_epoch)
     except (StorageError, DiskError) as error:
         _logger.critical("%s did not stop cleanly: %s", directory.path, error)
 

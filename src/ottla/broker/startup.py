@@ -22,6 +22,7 @@ from ottla.broker.bound_listeners import (
     broker_endpoints,
     check_endpoints,
 )
+from ottla.broker.connection_limits import DescriptorShares, share_descriptors
 from ottla.broker.deletions import Deletions
 from ottla.broker.formatting import (
     FormatFailure,
@@ -44,9 +45,8 @@ from ottla.quorum.random_id import random_id
 from ottla.quorum.standalone import Standalone, StandaloneSettings, open_standalone
 from ottla.quorum.voters import VoterIdentity
 from ottla.runtime.clock import SystemClock
-from ottla.runtime.disk import DESCRIPTORS_MAX, RealDisk
+from ottla.runtime.disk import RealDisk
 from ottla.runtime.flusher import Flusher
-from ottla.runtime.listener import ConnectionLimits, Listeners
 from ottla.runtime.recovery import load_logs
 from ottla.runtime.threads import Threads
 from ottla.storage.directories import LogDirectories, open_directories
@@ -58,8 +58,6 @@ from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ottla.wire.messages.controller_registration import ControllerRegistrationRequest
 from ottla.world.disk import DiskError
-
-RESERVED_DESCRIPTORS: Final = 200
 
 _logger: Final = logging.getLogger("ottla.startup")
 
@@ -130,23 +128,6 @@ def _raise_descriptor_limit() -> int:
     return hard
 
 
-class DescriptorShares(NamedTuple):
-    """How many descriptors files and connections may have at most. Some are left for everything else."""
-
-    files_max: int
-    connections_max: int
-
-
-def share_descriptors(limit: int) -> DescriptorShares:
-    """Share the descriptors of the process out.
-
-    Without a share of their own, connections could take all of them. Then no file could be opened, and a log
-    directory would be taken for a broken one: anybody who can connect could stop the node.
-    """
-    files_max = min(DESCRIPTORS_MAX, limit // 2)
-    return DescriptorShares(files_max, limit - files_max - min(RESERVED_DESCRIPTORS, limit // 4))
-
-
 def _open_directories(disk: RealDisk, configs: EffectiveConfigs) -> LogDirectories:
     chance = random.SystemRandom()
     paths = data_directories(configs.node)
@@ -168,29 +149,9 @@ def _make_broker(
     cluster_id = directories.directories[0].meta.cluster_id or ""
     threads = Threads(loop)
     surroundings = Surroundings(
-        loop, clock, threads, Flusher(loop), directories, Deletions(loop, disk, threads.run)
+        loop, clock, threads, Flusher(loop), directories, Deletions(loop, disk, threads.run), descriptors
     )
-    broker = Broker(configs.node.node_id, cluster_id, configs, PublishedMetadata(), surroundings)
-    broker.listeners = Listeners(
-        loop, clock, connection_limits(configs.node, descriptors), broker.new_session, threads.run
-    )
-    return broker
-
-
-def connection_limits(config: NodeConfig, descriptors: DescriptorShares) -> ConnectionLimits:
-    """Return the limits on connections that the configuration sets."""
-    overrides: dict[str, int] = {}
-    for part in filter(None, config.max_connections_per_ip_overrides.split(",")):
-        host, _, count = part.strip().rpartition(":")
-        overrides[host] = int(count)
-    return ConnectionLimits(
-        connections_max=min(config.max_connections, descriptors.connections_max),
-        connections_per_ip_max=config.max_connections_per_ip,
-        connections_per_ip_overrides=overrides,
-        idle_ms_max=config.connections_max_idle_ms,
-        frame_bytes_max=config.socket_request_max_bytes,
-        backlog=config.socket_listen_backlog_size,
-    )
+    return Broker(configs.node.node_id, cluster_id, configs, PublishedMetadata(), surroundings)
 
 
 def _open_quorum(broker: Broker) -> Standalone:

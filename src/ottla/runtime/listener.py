@@ -55,7 +55,8 @@ class Listeners:
     ) -> None:
         self._loop = loop
         self._clock = clock
-        self._limits = limits
+        # They may be replaced at any time, and hold for connections to come.
+        self.limits = limits
         self._make_session = make_session
         self._sockets: dict[str, socket.socket] = {}
         self._per_ip: dict[str, int] = {}
@@ -93,7 +94,7 @@ class Listeners:
     def start(self) -> None:
         """Accept clients."""
         for name, listening in self._sockets.items():
-            listening.listen(self._limits.backlog)
+            listening.listen(self.limits.backlog)
             self._loop.add_reader(listening.fileno(), self._accept, name, listening)
         self._sweep_timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
@@ -160,10 +161,8 @@ class Listeners:
 
     def _admit(self, name: str, client: socket.socket, peer_host: str) -> None:
         from_here = self._per_ip.get(peer_host, 0)
-        allowed = self._limits.connections_per_ip_overrides.get(
-            peer_host, self._limits.connections_per_ip_max
-        )
-        if len(self.connections) >= self._limits.connections_max or from_here >= allowed:
+        allowed = self.limits.connections_per_ip_overrides.get(peer_host, self.limits.connections_per_ip_max)
+        if len(self.connections) >= self.limits.connections_max or from_here >= allowed:
             self.refused += 1
             self._lines.warn(
                 "refused a connection", f"{peer_host} has {from_here}, of {len(self.connections)} in all"
@@ -191,7 +190,7 @@ class Listeners:
                 connection.close(reason)
 
     def _find_overdue(self, connection: Connection) -> "ConnectionEnded | None":
-        limits = self._limits
+        limits = self.limits
         if connection.is_idle:
             silent_ms = (self.tick - connection.active_tick) * 1000
             if silent_ms > limits.idle_ms_max:

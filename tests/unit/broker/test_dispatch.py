@@ -9,6 +9,7 @@ from ottla.broker.deferred import Deferred
 from ottla.broker.dispatch import PENDING, Route, Routes, Session
 from ottla.broker.handlers import NO_REPLY, find_handler, served_apis
 from ottla.broker.node import Broker, Features
+from ottla.broker.quotas import Quotas
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import MalformedBytes
@@ -33,6 +34,8 @@ API_VERSIONS = api_of(ApiKey.API_VERSIONS)
 
 class FakeBroker:
     """As much of a broker as ApiVersions needs."""
+
+    quotas = Quotas()
 
     def features(self) -> Features:
         return FEATURES

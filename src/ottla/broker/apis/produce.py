@@ -237,7 +237,8 @@ def _throttle(context: RequestContext, now_ms: int) -> int:
     throttle_ms = context.broker.quotas.record(
         QuotaKind.PRODUCE, context.user, context.client_id or "", context.request_bytes, now_ms
     )
-    context.mute(throttle_ms)
+    if throttle_ms > 0:
+        context.mute(throttle_ms)
     return throttle_ms
 
 

@@ -1,0 +1,158 @@
+"""What a node does by itself: retention, compaction, moving logs, checkpoints. Time is not waited for."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.data_plane import batch_of, create_topic, fetch, fetch_all, produce
+from tests.in_process import InProcessClient, in_process_node
+
+from ottla.broker.startup import Node
+from ottla.model.uuid import ZERO_UUID
+from ottla.storage.directory_checkpoints import CheckpointKind
+from ottla.storage.log import Log
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+
+def run_until(node: Node, is_done: Callable[[], bool]) -> None:
+    """Let the loop run until something has happened."""
+
+    async def wait() -> None:
+        while not is_done():
+            await asyncio.sleep(0.001)
+
+    node.loop.run_until_complete(asyncio.wait_for(wait(), 60))
+
+
+def test_old_segments_go_and_their_files_follow(tmp_path: Path) -> None:
+    settings = {"internal.segment.bytes": "1000", "retention.bytes": "2000", "file.delete.delay.ms": "0"}
+    with in_process_node(tmp_path) as node:
+        client = InProcessClient(node)
+        create_topic(client, "t", configs=settings)
+        for number in range(20):
+            produce(client, "t", batch_of(b"%d" % number * 100))
+        directory = tmp_path / "data" / "t-0"
+        files = len(list(directory.glob("*.log")))
+
+        node.housekeeping._delete_old()
+        run_until(node, lambda: not list(directory.glob("*.deleted")))
+
+        data = fetch(client, "t", 0)
+        assert data.error_code is ErrorCode.OFFSET_OUT_OF_RANGE
+        assert len(list(directory.glob("*.log"))) < files
+        partition = node.broker.partitions.find("t", 0)
+        assert partition is not None
+        assert 1000 < partition.log.size_bytes <= 3000
+        assert fetch(client, "t", partition.log.log_start_offset).error_code is ErrorCode.NONE
+
+
+def test_a_compacted_topic_keeps_the_last_value_of_each_key(tmp_path: Path) -> None:
+    settings = {
+        "cleanup.policy": "compact",
+        "internal.segment.bytes": "1000",
+        "min.cleanable.dirty.ratio": "0.01",
+    }
+    with in_process_node(tmp_path, {"log.cleaner.dedupe.buffer.size": "2097152"}) as node:
+        client = InProcessClient(node)
+        create_topic(client, "t", configs=settings)
+        for number in range(60):
+            produce(client, "t", batch_of(b"%d" % number, key=b"key %d" % (number % 3)))
+
+        cleaner = node.housekeeping.cleaner
+        cleaner._look()
+        run_until(node, lambda: cleaner.cleaned_rounds > 0 and cleaner._idle.is_set())
+        cleaner.stop()
+
+        values = fetch_all(client, "t")
+        assert values[-3:] == [b"57", b"58", b"59"]
+        assert len(values) < 30
+        produce(client, "t", batch_of(b"60", key=b"key 0"))
+        assert fetch_all(client, "t")[-1] == b"60"
+    with in_process_node(tmp_path) as node:
+        assert fetch_all(InProcessClient(node), "t") == [*values, b"60"]
+
+
+def test_a_log_moves_while_it_is_written_and_read(tmp_path: Path) -> None:
+    directories = [tmp_path / "one", tmp_path / "two"]
+    settings = {"log.dirs": ",".join(map(str, directories))}
+    with in_process_node(tmp_path, settings) as node:
+        client = InProcessClient(node)
+        topic_id = create_topic(client, "t", configs={"internal.segment.bytes": "2000"})
+        for number in range(50):
+            produce(client, "t", batch_of(b"%d" % number * 50))
+        source = next(path for path in directories if (path / "t-0").exists())
+        target = next(path for path in directories if path is not source)
+        move = AlterReplicaLogDir(
+            path=str(target), topics=(AlterReplicaLogDirTopic(name="t", partitions=(0,)),)
+        )
+        answer = client.ask(AlterReplicaLogDirsRequest(dirs=(move,)))
+        assert answer.results[0].partitions[0].error_code is ErrorCode.NONE
+        for number in range(50, 60):
+            produce(client, "t", batch_of(b"%d" % number * 50))
+
+        run_until(node, lambda: len(node.broker.log_moves) == 0)
+
+        assert (target / "t-0").exists()
+        assert not (source / "t-0").exists()
+        expected = [b"%d" % number * 50 for number in range(60)]
+        assert fetch_all(client, "t") == expected
+        assert produce(client, "t", batch_of(b"after")).base_offset == 60
+        run_until(
+            node,
+            lambda: (
+                _directory_in_metadata(node)
+                == node.broker.directories.directory_of(_log(node)).meta.directory_id
+            ),
+        )
+        asked = MetadataRequest(topics=(MetadataRequestTopic(name="t"),))
+        assert client.ask(asked).topics[0].topic_id == topic_id
+    with in_process_node(tmp_path, settings) as node:
+        assert fetch_all(InProcessClient(node), "t") == [*expected, b"after"]
+
+
+def _log(node: Node) -> Log:
+    partition = node.broker.partitions.find("t", 0)
+    assert partition is not None
+    return partition.log
+
+
+def _directory_in_metadata(node: Node) -> object:
+    record = node.broker.image.topics.find_partition("t", 0)
+    assert record is not None
+    return record.directories[0]
+
+
+def test_checkpoints_say_what_holds(tmp_path: Path) -> None:
+    with in_process_node(tmp_path) as node:
+        client = InProcessClient(node)
+        create_topic(client, "t")
+        produce(client, "t", batch_of(b"a", b"b"))
+        checkpoint = tmp_path / "data" / "replication-offset-checkpoint"
+
+        node.housekeeping._checkpoint_all(CheckpointKind.HIGH_WATERMARK)
+        run_until(node, checkpoint.exists)
+
+        assert checkpoint.read_text() == "0\n1\nt 0 2\n"
+
+
+def test_the_directory_of_a_deleted_topic_is_removed(tmp_path: Path) -> None:
+    with in_process_node(tmp_path, {"log.segment.delete.delay.ms": "0"}) as node:
+        client = InProcessClient(node)
+        create_topic(client, "t", partitions=3)
+        state = DeleteTopicState(name="t", topic_id=ZERO_UUID)
+        client.ask(DeleteTopicsRequest(topics=(state,), timeout_ms=1000))
+        run_until(node, lambda: not list((tmp_path / "data").glob("t-*")))
+
+
+def test_the_metadata_log_shows_signs_of_life(tmp_path: Path) -> None:
+    with in_process_node(tmp_path, {"metadata.max.idle.interval.ms": "1"}) as node:
+        offset = node.broker.image.offset
+        node.housekeeping.start()
+        run_until(node, lambda: node.broker.image.offset > offset + 2)

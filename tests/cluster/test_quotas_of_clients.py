@@ -1,0 +1,78 @@
+"""Clients over their quota are told to wait, and are not listened to meanwhile."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.data_plane import batch_of, create_topic, fetch_request, produce_request
+from tests.in_process import InProcessClient, in_process_node
+
+from ottla.broker.startup import Node
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    EntityData,
+    QuotaAlteration,
+    QuotaOperation,
+)
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    with in_process_node(tmp_path) as node:
+        create_topic(InProcessClient(node), "t")
+        yield node
+
+
+def limit(node: Node, key: str, value: float) -> None:
+    change = QuotaAlteration(
+        entity=(EntityData(entity_type="client-id", entity_name="test"),),
+        ops=(QuotaOperation(key=key, value=value, remove=False),),
+    )
+    answer = InProcessClient(node).ask(AlterClientQuotasRequest(entries=(change,), validate_only=False))
+    assert answer.entries[0].error_code is ErrorCode.NONE
+
+
+def test_a_producer_over_its_quota_is_slowed_down(node: Node) -> None:
+    limit(node, "producer_byte_rate", 1000)
+    client = InProcessClient(node)
+    request = produce_request("t", batch_of(b"x" * 8000))
+    assert client.ask(request, 12).throttle_time_ms == 0
+    answer = client.ask(request, 12)
+    assert answer.responses[0].partition_responses[0].error_code is ErrorCode.NONE, "it was appended"
+    assert answer.throttle_time_ms > 0
+    assert client.muted_ms[-1] == answer.throttle_time_ms
+
+
+def test_a_consumer_over_its_quota_gets_nothing_until_it_has_waited(node: Node) -> None:
+    client = InProcessClient(node)
+    for _ in range(3):
+        client.ask(produce_request("t", batch_of(b"x" * 8000)), 12)
+    limit(node, "consumer_byte_rate", 1000)
+    assert len(client.ask(fetch_request("t", 0), 12).responses[0].partitions[0].records) <= 10_000
+
+    answer = client.ask(fetch_request("t", 1), 12)
+
+    assert answer.responses == ()
+    assert answer.throttle_time_ms > 0
+    assert client.muted_ms == [answer.throttle_time_ms]
+
+
+def test_a_client_that_takes_too_much_time_is_slowed_down(node: Node) -> None:
+    limit(node, "request_percentage", 0.000001)
+    client = InProcessClient(node)
+    asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    answer = client.ask(
+        ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(asked,)),))
+    )
+    assert answer.throttle_time_ms == 1000
+    assert client.muted_ms == [1000]
+
+
+def test_others_are_not_concerned(node: Node) -> None:
+    limit(node, "producer_byte_rate", 1)
+    client = InProcessClient(node)
+    answer = client.ask(produce_request("t", batch_of(b"x" * 8000)), 12, client_id="somebody else")
+    assert answer.throttle_time_ms == 0
+    assert client.muted_ms == []
