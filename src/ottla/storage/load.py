@@ -18,6 +18,7 @@ from ottla.storage import partition_metadata
 from ottla.storage.checkpoints import LEADER_EPOCH_FILE, EpochEntry, decode_epoch_checkpoint
 from ottla.storage.compaction.split import split_on_disk
 from ottla.storage.config import LogConfig
+from ottla.storage.deletion import not_found_is_fine
 from ottla.storage.errors import OffsetOverflow
 from ottla.storage.file_errors import CorruptFile
 from ottla.storage.index_files import replace_index
@@ -278,7 +279,9 @@ class _Loader:
     def _remove(self, segment: Segment) -> None:
         for kind in (*SEGMENT_KINDS, FileKind.PRODUCER_SNAPSHOT):
             if segment.base_offset in self.files[kind]:
-                self.disk.remove(self._path_of(segment.base_offset, kind))
+                with not_found_is_fine():
+                    # A torn producer snapshot was removed when it was to be read.
+                    self.disk.remove(self._path_of(segment.base_offset, kind))
                 del self.files[kind][segment.base_offset]
         self.log.has_unsynced_names = True
 
