@@ -290,6 +290,10 @@ class SimulatedDisk:
         assert changes > 0
         self._changes_left = changes
 
+    def halt(self) -> None:
+        """Let no operation change anything any more, until `cut_power` or `kill`."""
+        self._changes_left = 0
+
     def cut_power(self, rng: Random | None = None) -> None:
         """Lose what a power cut loses, and start again."""
         dice = Dice(rng or self.rng)

@@ -254,6 +254,19 @@ def test_after_the_power_cut_nothing_can_be_changed() -> None:
         handle.size()
 
 
+def test_a_halted_machine_changes_nothing() -> None:
+    disk = disk_with(b"old")
+    disk.halt()
+
+    with pytest.raises(PowerCut):
+        disk.open("data/file").write(0, (b"new",))
+    with pytest.raises(PowerCut):
+        disk.open("data/other", create=True)
+
+    disk.kill()
+    assert content_of(disk) == b"old"
+
+
 def test_a_sync_that_power_interrupts_promises_nothing() -> None:
     disk = disk_with()
     handle = disk.open("data/file")
