@@ -165,6 +165,20 @@ class RealFile:
             self.unpin()
 
     def read(self, position: int, length: int) -> bytes:
+        descriptor = self._descriptor
+        if descriptor < 0 or get_ident() != self._descriptors.owner:
+            return self._read_pinned(position, length)
+        # As in `write`: this thread alone closes it. Look-ups are so short that a pin would be a tenth.
+        self._was_used = True
+        try:
+            content = os.pread(descriptor, length, position)
+            if len(content) == length or not content:
+                return content
+            return self._read_on(descriptor, position, length, content)
+        except OSError as error:
+            raise disk_error(error, self.path, "read") from error
+
+    def _read_pinned(self, position: int, length: int) -> bytes:
         descriptor = self.pin()
         try:
             content = os.pread(descriptor, length, position)

@@ -133,10 +133,8 @@ class IndexedFile:
     def find_entry(self, offset: Offset) -> OffsetPosition:
         """Return the batch that a reader looking for `offset` has to start at, or the segment's start."""
         unsaved = self.unsaved_offsets
-        if unsaved is not None:
-            found = unsaved.find_scan_position(offset)
-            if found.position:
-                return found
+        if unsaved is not None and offset - self.base_offset >= _OFFSET_ENTRY.unpack_from(unsaved.entries)[0]:
+            return unsaved.find_scan_position(offset)
         if self._offset_bytes_saved == 0:
             return OffsetPosition(self.base_offset, FilePosition(0))
         return self.saved_indexes().offsets.find_scan_position(offset)
