@@ -75,6 +75,8 @@ class Goal:
     """Whether the member wants a topic now; the target may be older than its subscription."""
     is_held: Callable[[Uuid, int], bool]
     """Whether any member has a partition, or has yet to give it up."""
+    wants_nothing: bool = False
+    """Whether the member subscribes to no topic at all."""
 
 
 def reconcile(
@@ -135,14 +137,14 @@ def _take_free(current: Assignment, goal: Goal, kept: dict[Uuid, Mapping[int, in
 def _drop_unsubscribed(current: Assignment, goal: Goal, owned: Partitions | None) -> Assignment:
     """Give up the topics that are no longer wanted, without waiting for a new target."""
     kept = {topic: have for topic, have in current.assigned.items() if goal.is_subscribed(topic)}
-    if len(kept) == len(current.assigned):
+    if len(kept) == len(current.assigned) and (current.pending_revocation or not goal.wants_nothing):
         return current
     pending = dict(current.pending_revocation)
     for topic, have in current.assigned.items():
         if topic not in kept:
             pending[topic] = {**pending.get(topic, {}), **have}
     epoch = current.member_epoch
-    if _may_own(owned, pending):
+    if pending and _may_own(owned, pending):
         return Assignment(epoch, epoch, MemberState.UNREVOKED_PARTITIONS, kept, pending)
     return Assignment(epoch, epoch, current.state, kept, current.pending_revocation)
 

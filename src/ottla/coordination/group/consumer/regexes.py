@@ -66,18 +66,26 @@ def is_refresh_due(
 class Resolution:
     """Matching the names of all topics, slice by slice."""
 
-    def __init__(self, regexes: Iterable[str], env: Environment, now_ms: int, done: Resolved) -> None:
+    def __init__(self, regexes: Iterable[str], env: Environment, done: Resolved) -> None:
         self._env = env
-        self._names = env.topics.names()
-        self._version = env.topics.version()
-        self._started_ms = now_ms
+        self._names: tuple[str, ...] = ()
+        self._version = 0
+        self._started_ms = 0
         self._position = 0
         self._matches: dict[str, list[str]] = {regex: [] for regex in sorted(regexes)}
         self._done = done
 
-    def start(self, group_id: str) -> None:
+    def begin_soon(self, group_id: str) -> None:
         """Begin as soon as the node has nothing else to do."""
-        self._env.timers.schedule(timer_name(group_id), 0, lambda now_ms: self._go_on(group_id, now_ms))
+        self._soon(group_id, self._begin)
+
+    def _soon(self, group_id: str, act: Callable[[str, int], None]) -> None:
+        self._env.timers.schedule(timer_name(group_id), 0, lambda now_ms: act(group_id, now_ms))
+
+    def _begin(self, group_id: str, now_ms: int) -> None:
+        self._names, self._version = self._env.topics.names(), self._env.topics.version()
+        self._started_ms = now_ms
+        self._go_on(group_id, now_ms)
 
     def _go_on(self, group_id: str, now_ms: int) -> None:
         names = self._names[self._position : self._position + NAMES_AT_ONCE]
@@ -85,7 +93,7 @@ class Resolution:
         for regex, matches in self._matches.items():
             matches += find_matches(regex, names)
         if self._position < len(self._names):
-            self.start(group_id)
+            self._soon(group_id, self._go_on)
             return
         resolved = {
             regex: ResolvedRegex(frozenset(matches), self._version, self._started_ms)

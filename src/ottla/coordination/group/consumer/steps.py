@@ -102,14 +102,14 @@ class Steps:
         if subscribed and timer_name(group.group_id) not in self._env.timers:
             interval_ms = self._env.settings.regex_refresh_interval_ms
             if is_refresh_due(group, subscribed, interval_ms, self.newest_topic_version, draft.now_ms):
-                self._resolve(group.group_id, subscribed, draft.now_ms)
+                self._resolve(group.group_id, subscribed)
         return change
 
-    def _resolve(self, group_id: str, regexes: set[str], now_ms: int) -> None:
+    def _resolve(self, group_id: str, regexes: set[str]) -> None:
         def done(resolved: dict[str, ResolvedRegex], done_ms: int) -> None:
             self._env.submit(lambda: self._decide_resolved(group_id, resolved, done_ms))
 
-        Resolution(regexes, self._env, now_ms, done).start(group_id)
+        Resolution(regexes, self._env, done).begin_soon(group_id)
 
     def _decide_resolved(
         self, group_id: str, resolved: dict[str, ResolvedRegex], now_ms: int
@@ -196,7 +196,7 @@ class Steps:
             facts = topics.find_by_id(topic_id)
             return facts is not None and facts.name in names
 
-        goal = Goal(target.epoch, target.partitions, is_subscribed, group.is_held)
+        goal = Goal(target.epoch, target.partitions, is_subscribed, group.is_held, wants_nothing=not names)
         assignment = reconcile(member.assignment, goal, owned, subscription_changed)
         if assignment == member.assignment:
             return
