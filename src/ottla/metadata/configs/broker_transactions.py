@@ -14,7 +14,6 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc=(
             "Longest time a broker retries on a producer's behalf while its last transaction is still "
             "being completed."
@@ -55,7 +54,6 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How often transactions are looked for that have run out of time.",
     )
     transaction_max_timeout_ms = integer(
@@ -64,7 +62,6 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="Longest transaction timeout that a producer may ask for.",
     )
     transaction_partition_verification_enable = boolean(
@@ -83,7 +80,6 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How often transactional ids are looked for that nobody has used for long.",
     )
     transaction_state_log_load_buffer_size = integer(
@@ -132,7 +128,6 @@ class BrokerTransactionConfigs(ConfigValues):
         False,
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="Let producers take part in two-phase commits, which never time out.",
     )
     transactional_id_expiration_ms = integer(
@@ -141,6 +136,5 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How long a transactional id is remembered after its last use.",
     )
