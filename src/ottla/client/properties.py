@@ -81,8 +81,7 @@ class CommonSettings:
         fields = {property_name(item): item for item in dataclasses.fields(cls)}
         hints = get_type_hints(cls)
         values: dict[str, Any] = {}
-        named = dict(properties or {})
-        named.update({_name_of(cls, key): value for key, value in settings.items()})
+        named = {_name_of(cls, key): value for key, value in {**(properties or {}), **settings}.items()}
         for name, value in named.items():
             item = fields.get(name)
             if item is None:

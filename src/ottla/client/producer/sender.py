@@ -8,6 +8,7 @@ out again in their order, and the broker drops what it has already.
 
 import asyncio
 import contextlib
+import logging
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -33,6 +34,7 @@ from ottla.wire.messages.produce import (
 _SEQUENCE_ERRORS = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 _FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 _LAST_VERSION_OF_TRANSACTIONS_V1 = 11
+_logger = logging.getLogger(__name__)
 
 
 class Acknowledged(NamedTuple):
@@ -381,9 +383,12 @@ class Sender:
     def _fail(self, batch: Batch, error: ClientError) -> None:
         self.accumulator.release(batch)
         self._tell(Stage.FAILED, batch, error=str(error))
+        _logger.warning("%d records for %s were not sent: %s", len(batch.records), batch.where, error)
         for future in batch.futures:
             if not future.done():
                 future.set_exception(error)
+                # Who does not wait for a record has been told by the log: the loop need not complain as well.
+                future.exception()
 
     def _home(self, batch: Batch) -> None:
         """A batch is not on the way any more; its partition is free again once all of it is home."""
