@@ -38,6 +38,10 @@ crash-node: $(VENV)/.ready ## kill a node under load, KILLS times, and look for 
 bench-codec: $(VENV)/.ready ## compare the codecs with those of other Python projects
 	$(BIN)/python -m benchmarks.codec
 
+.PHONY: simulate-groups
+simulate-groups: $(VENV)/.ready ## simulate hundreds of group members through crashes, for 300 seeds
+	$(BIN)/python -m tests.simulation.groups.campaign --seeds 0-299
+
 .PHONY: format
 format: $(VENV)/.ready ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
@@ -46,6 +50,21 @@ format: $(VENV)/.ready ## format the code and mend what the linter can
 .PHONY: reference
 reference: $(VENV)/.ready ## write the reference pages of the docs from the source
 	$(BIN)/python -m ottla.metadata.configs.reference > docs/reference/configs.md
+
+SEEDS ?= 10000
+FIRST ?= 0
+
+.PHONY: sim-storage
+sim-storage: $(VENV)/.ready ## crash the storage engine, SEEDS=10000 times from seed FIRST=0 on
+	$(BIN)/python -m tests.simulation.storage.campaign --seeds $(SEEDS) --first $(FIRST)
+
+.PHONY: sim-storage-bugs
+sim-storage-bugs: $(VENV)/.ready ## plant bugs in the storage engine and see that the simulation finds each
+	$(BIN)/python -m tests.simulation.storage.campaign --all-bugs
+
+.PHONY: bench-log
+bench-log: $(VENV)/.ready ## measure the log: append, look-up, group commit, recovery, compaction (needs Java)
+	$(BIN)/python -m benchmarks.log
 
 .PHONY: clean
 clean: ## remove what the verbs made
