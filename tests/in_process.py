@@ -12,6 +12,7 @@ from ottla.broker.shutdown import stop_node
 from ottla.broker.startup import Node, NodeOptions, start_node
 from ottla.metadata.configs.load import load_node_config
 from ottla.runtime.file_range import FileRange
+from ottla.runtime.poller import ServingLoop
 from ottla.wire.apis import api_of
 from ottla.wire.declare import spec_of
 from ottla.wire.framing import decode_response, encode_request
@@ -67,7 +68,7 @@ def _read(part: FileRange) -> bytearray:
 def in_process_node(root: Path, settings: Mapping[str, str] | None = None) -> Iterator[Node]:
     """Start a node on a loop of its own, which runs only while somebody waits for an answer."""
     loaded = load_node_config(b"", {"log.dirs": str(root / "data"), **(settings or {})})
-    loop = asyncio.new_event_loop()
+    loop = ServingLoop()
     node = start_node(loaded.configs, NodeOptions(port=0), loop)
     try:
         yield node

@@ -6,7 +6,6 @@ worker threads, which hand their results back to the loop.
 
 import logging
 import random
-from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -39,6 +38,7 @@ from ottla.quorum.random_id import random_id
 from ottla.runtime.connection import Connection
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.listener import Listeners
+from ottla.runtime.poller import ServingLoop
 from ottla.runtime.threads import Threads
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory import DirectoryDeletion, LogDirectory
@@ -63,7 +63,7 @@ class Features(NamedTuple):
 class Surroundings(NamedTuple):
     """What a broker is given when it is made."""
 
-    loop: AbstractEventLoop
+    loop: ServingLoop
     clock: Clock
     threads: Threads
     flusher: Flusher

@@ -8,6 +8,7 @@ from typing import Final
 from ottla.broker.shutdown import stop_node
 from ottla.broker.startup import Node, NodeFailure, NodeOptions, start_node
 from ottla.metadata.configs.load import LoadedConfig
+from ottla.runtime.poller import ServingLoop
 from ottla.runtime.signals import StopSignals
 
 __all__ = ["NodeFailure", "NodeOptions", "run_node"]
@@ -19,7 +20,7 @@ def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], 
     """Run a node until it is told to stop. `ready` is called with its address once it serves."""
     for warning in loaded.warnings:
         _logger.warning("%s", warning)
-    loop = asyncio.new_event_loop()
+    loop = ServingLoop()
     try:
         node = start_node(loaded.configs, options, loop)
         _serve(node, loop, ready)

@@ -10,7 +10,6 @@ sentence for the user when it cannot be done.
 import logging
 import random
 import resource
-from asyncio import AbstractEventLoop
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -47,6 +46,7 @@ from ottla.quorum.voters import VoterIdentity
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.disk import RealDisk
 from ottla.runtime.flusher import Flusher
+from ottla.runtime.poller import ServingLoop
 from ottla.runtime.recovery import load_logs
 from ottla.runtime.threads import Threads
 from ottla.storage.directories import LogDirectories, open_directories
@@ -78,7 +78,7 @@ class Node:
     """A node that was started: what there is to keep going, and to stop."""
 
     def __init__(
-        self, broker: Broker, standalone: Standalone, loop: AbstractEventLoop, bound: list[BoundListener]
+        self, broker: Broker, standalone: Standalone, loop: ServingLoop, bound: list[BoundListener]
     ) -> None:
         self.broker = broker
         self.standalone = standalone
@@ -87,7 +87,7 @@ class Node:
         self.housekeeping = Housekeeping(broker, standalone, loop)
 
 
-def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: AbstractEventLoop) -> Node:
+def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -> Node:
     """Start a node. When this returns it serves, as soon as its event loop runs."""
     try:
         return _start(configs, options, loop)
@@ -95,7 +95,7 @@ def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: AbstractEv
         raise NodeFailure(str(error)) from error
 
 
-def _start(configs: EffectiveConfigs, options: NodeOptions, loop: AbstractEventLoop) -> Node:
+def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -> Node:
     endpoints = broker_endpoints(configs.node, options.host, options.port)
     check_endpoints(endpoints, options.is_insecure)
     descriptors = share_descriptors(_raise_descriptor_limit())
@@ -142,7 +142,7 @@ def _make_broker(
     configs: EffectiveConfigs,
     directories: LogDirectories,
     disk: RealDisk,
-    loop: AbstractEventLoop,
+    loop: ServingLoop,
     descriptors: DescriptorShares,
 ) -> Broker:
     clock = SystemClock()

@@ -8,14 +8,14 @@ them, so that no connection needs a timer of its own.
 import errno
 import logging
 import socket
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import TimerHandle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.runtime.connection import Connection, Session
 from ottla.runtime.log_lines import RepeatedLines
-from ottla.runtime.poller import Poller
+from ottla.runtime.poller import ServingLoop
 from ottla.runtime.receive_buffer import SharedBuffer
 from ottla.runtime.threads import RunInThread
 from ottla.wire.errors import MalformedBytes
@@ -47,7 +47,7 @@ class Listeners:
 
     def __init__(
         self,
-        loop: AbstractEventLoop,
+        loop: ServingLoop,
         clock: Clock,
         limits: ConnectionLimits,
         make_session: Callable[[Connection], Session],
@@ -66,7 +66,7 @@ class Listeners:
         self._sweep_timer: TimerHandle | None = None
         # A dict for its order: what is done to all connections is done in the order they came.
         self.connections: dict[Connection, None] = {}
-        self.poller = Poller(loop)
+        self.poller = loop.poller
         self.shared_buffer = SharedBuffer()
         self.frame_bytes_max = limits.frame_bytes_max
         self.tick = 1
@@ -112,7 +112,6 @@ class Listeners:
             self._sweep_timer.cancel()
         for connection in list(self.connections):
             connection.close()
-        self.poller.close()
 
     # What connections ask of their owner
 

@@ -1,6 +1,5 @@
 """A connection keeps order, applies back-pressure both ways and survives what peers do."""
 
-import asyncio
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ from ottla.runtime import file_range
 from ottla.runtime.connection import Connection
 from ottla.runtime.file_range import FileRange
 from ottla.runtime.outbox import Piece
-from ottla.runtime.poller import Poller
+from ottla.runtime.poller import ServingLoop
 from ottla.runtime.receive_buffer import SharedBuffer
 from ottla.wire.errors import MalformedBytes
 
@@ -45,12 +44,12 @@ class Wire:
     """A connection on a loop of its own, its peer's end of the wire, and its owner's diary."""
 
     def __init__(self, serve: Callable[[bytes], Sequence[Piece] | None]) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = ServingLoop()
         with socket.create_server(("127.0.0.1", 0)) as listening:
             self.peer = socket.create_connection(listening.getsockname())
             ours, _ = listening.accept()
         self.peer.settimeout(10)
-        self.poller = Poller(self.loop)
+        self.poller = self.loop.poller
         self.shared_buffer = SharedBuffer()
         self.frame_bytes_max = 1_000_000
         self.tick = 1
@@ -98,7 +97,6 @@ class Wire:
 
     def end(self) -> None:
         self.connection.close()
-        self.poller.close()
         self.peer.close()
         self.loop.close()
 

@@ -1,6 +1,5 @@
 """Who may connect and who must go."""
 
-import asyncio
 import logging
 import socket
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ import pytest
 from ottla.runtime.connection import Connection
 from ottla.runtime.listener import ConnectionLimits, Listeners
 from ottla.runtime.outbox import Piece
+from ottla.runtime.poller import ServingLoop
 from ottla.runtime.threads import Threads
 
 
@@ -41,7 +41,7 @@ class World:
     """Listeners on a loop that is turned by hand."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = ServingLoop()
         self.clock = Clock()
         self.listeners = Listeners(self.loop, self.clock, limits, lambda _: Echo(), Threads(self.loop).run)
         self.address = self.listeners.listen("PLAINTEXT", "127.0.0.1", 0)
