@@ -77,3 +77,11 @@ up: $(VENV)/.ready ## run a node on 127.0.0.1:9092, its data in ./ottla-data
 .PHONY: bench
 bench: $(VENV)/.ready ## compare a node with Apache Kafka 4.3.1 (needs Java and Maven)
 	$(BIN)/python -m benchmarks.node
+
+.PHONY: guarantees
+guarantees: $(VENV)/.ready ## check delivery guarantees while a node is killed and paused: OPERATIONS=100000
+	OPERATIONS=$${OPERATIONS:-100000} CLIENTS=$${CLIENTS:-15} $(BIN)/pytest -s tests/cluster/test_guarantees.py
+
+.PHONY: exactly-once
+exactly-once: $(VENV)/.ready ## copy a topic exactly once with three clients while a node is killed: RECORDS=50000
+	RECORDS=$${RECORDS:-50000} $(BIN)/pytest tests/cluster/test_exactly_once.py

@@ -84,7 +84,9 @@ def test_zombie_after_a_pause_longer_than_its_timeout_is_fenced(node: OttlaNode,
         wait_for_stable_offset(zombie, "a", 2)
         assert zombie.write("a", b"after the pause") in FENCED
         assert zombie.write("b", b"after the pause") in FENCED
-        assert zombie.end(True).error_code in FENCED
+        # With version 2 its epoch could be that of a retry, but what it asks for is not what happened.
+        refusals = (ErrorCode.INVALID_TXN_STATE,) if version == 2 else FENCED
+        assert zombie.end(True).error_code in refusals
         assert zombie.committed_values("a") == []
         successor = TransactionTalk(client, "zombie", zombie.topics, version)
         assert successor.init().error_code is ErrorCode.NONE
