@@ -218,3 +218,32 @@ def test_an_old_segment_is_read_to_its_end_whatever_the_high_watermark_above_it(
     assert read_offsets(log, 2) == [2, 4]
     assert read_offsets(log, 6) == [6, 8, 10]
     assert read_offsets(log, 12) == [12]
+
+
+def test_a_reader_at_the_end_goes_on_where_it_was() -> None:
+    log = log_of(3)
+    for end in range(6, 60, 2):
+        assert read_offsets(log, end) == []
+        append(log, batch(2))
+        append(log, batch(2))
+        assert read_offsets(log, end) == [end, end + 2]
+        assert read_offsets(log, end + 1) == [end, end + 2]
+        log.truncate_to(Offset(end + 2), 0)
+        log.update_high_watermark(log.log_end_offset)
+
+
+def test_what_is_known_of_the_end_survives_no_other_batch_there() -> None:
+    log = log_of(3)
+    assert read_offsets(log, 6) == []
+    log.truncate_to(Offset(4), 0)
+    append(log, batch(5))
+    log.update_high_watermark(log.log_end_offset)
+    assert read_offsets(log, 6) == [4]
+
+
+def test_what_is_known_of_the_end_does_not_outlive_the_segment() -> None:
+    log = log_of(3, per_segment=3)
+    assert read_offsets(log, 6) == []
+    append(log, batch(2))
+    assert len(log.segments) == 2
+    assert read_offsets(log, 6) == [6]
