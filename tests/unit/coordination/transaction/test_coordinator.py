@@ -1,0 +1,178 @@
+"""The coordinator over a simulated log: fencing, waiting, expiry, worn-out epochs, the journal."""
+
+from typing import Any
+
+import pytest
+from tests.simulation.transactions.world import PARTITIONS, SETTINGS, World
+
+from ottla.coordination.transaction.coordinator import Given, TransactionCoordinator
+from ottla.coordination.transaction.decide import Identity
+from ottla.coordination.transaction.journal import Event, TransactionJournal
+from ottla.coordination.transaction.listing import Filters
+from ottla.coordination.transaction.status import TransactionStatus
+from ottla.coordination.transaction.transaction import EPOCH_MAX, transaction_record
+from ottla.wire.error_code import ErrorCode
+
+A, B = PARTITIONS[:2]
+
+
+class Node(World):
+    """A world in which one thing happens after the other."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=0)
+        self.start()
+
+    @property
+    def serving(self) -> TransactionCoordinator:
+        assert self.coordinator is not None
+        return self.coordinator
+
+    def ask(self, method: Any, *arguments: Any, **settings: Any) -> Any:
+        """Call a method of the coordinator, and wait for the answer."""
+        answers: list[Any] = []
+        method(*arguments, answers.append, **settings)
+        self.run(self.now_ms() + 200)
+        (answer,) = answers
+        return answer
+
+    def init(self, timeout_ms: int = 60_000, expected: Identity | None = None) -> Given:
+        given: Given = self.ask(self.serving.init_producer_id, "t", timeout_ms, expected, "someone")
+        return given
+
+    def add(self, who: Identity, *partitions: Any) -> ErrorCode:
+        code: ErrorCode = self.ask(
+            self.serving.add_partitions, "t", who, frozenset(partitions), 2, "someone", waits=True
+        )
+        return code
+
+    def end(self, who: Identity, committed: bool = True) -> Given:
+        given: Given = self.ask(self.serving.end, "t", who, committed, 2, "someone")
+        return given
+
+    def events(self) -> list[Event]:
+        return [entry.event for entry in self.serving.journal.of("t")]
+
+    def put(self, **fields: Any) -> None:
+        """Change the state by a record."""
+        shard = self.serving.shards.get(0)
+        assert shard is not None
+        before = shard.state.transactions["t"]
+        shard.state.replay(transaction_record(before._replace(**fields), 2), None)
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+def identity(given: Given) -> Identity:
+    return Identity(given.producer_id, given.producer_epoch)
+
+
+def test_new_instance_aborts_what_the_old_one_left_open(node: Node) -> None:
+    old = identity(node.init())
+    assert node.add(old, A) is ErrorCode.NONE
+    assert node.init().error_code is ErrorCode.CONCURRENT_TRANSACTIONS
+    given = node.init()
+    assert (given.error_code, given.producer_epoch) == (ErrorCode.NONE, 2)
+    assert [entry.is_commit for entry in node.partitions[A].entries] == [False]
+    assert node.add(old, A) is ErrorCode.PRODUCER_FENCED
+    assert node.events() == [
+        Event.INITIALIZED, Event.PARTITIONS_ADDED, Event.FENCED_BY_INIT, Event.COMPLETED, Event.INITIALIZED,
+        Event.REFUSED,
+    ]  # fmt: skip
+
+
+def test_journal_tells_who_was_refused_and_why(node: Node) -> None:
+    stranger = Identity(node.init().producer_id, 7)
+    node.add(stranger, A)
+    (entry,) = [one for one in node.serving.journal.of("t") if one.event is Event.REFUSED]
+    assert (entry.client, entry.producer_epoch) == ("someone", 7)
+    assert entry.detail == ("AddPartitionsToTxn", ErrorCode.PRODUCER_FENCED)
+
+
+def test_journal_forgets_the_oldest_entries_and_the_quietest_ids() -> None:
+    journal = TransactionJournal(entries_max=3, items_max=5)
+    for at_ms in range(5):
+        journal.add("busy", at_ms, Event.COMPLETED, 1, 0)
+    assert [entry.at_ms for entry in journal.of("busy")] == [2, 3, 4]
+    journal.add("other", 9, Event.PARTITIONS_ADDED, 2, 0, detail=frozenset((A, B)))
+    assert journal.of("busy") == []
+    assert len(journal.of("other")) == 1
+
+
+def test_write_waits_until_the_transaction_before_is_complete(node: Node) -> None:
+    who = identity(node.init())
+    node.add(who, A)
+    answers: list[ErrorCode] = []
+
+    def go_on(given: Given) -> None:
+        # The markers are not written yet.
+        node.serving.add_partitions("t", identity(given), frozenset((B,)), 2, "", answers.append, waits=True)
+        assert answers == []
+
+    node.serving.end("t", who, True, 2, "", go_on)
+    node.run(node.now_ms() + 300)
+    assert answers == [ErrorCode.NONE]
+
+
+def test_write_is_told_to_come_again_if_that_takes_too_long(node: Node) -> None:
+    who = identity(node.init())
+    node.add(who, A)
+    node.write_markers = lambda *_: None  # type: ignore[method-assign]
+    given = node.end(who)
+    assert node.add(identity(given), B) is ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+def test_transaction_that_lasts_too_long_is_aborted(node: Node) -> None:
+    who = identity(node.init(timeout_ms=1000))
+    node.add(who, A)
+    node.run(node.now_ms() + 2000)
+    assert [entry.is_commit for entry in node.partitions[A].entries] == [False]
+    assert Event.TIMED_OUT in node.events()
+    assert node.end(who).error_code is ErrorCode.INVALID_TXN_STATE
+
+
+def test_worn_out_epochs_lead_to_another_id_and_the_retry_learns_of_it(node: Node) -> None:
+    who = identity(node.init())
+    node.put(producer_epoch=EPOCH_MAX - 1)
+    last = Identity(who.producer_id, EPOCH_MAX - 1)
+    assert node.add(last, A) is ErrorCode.NONE
+    given = node.end(last)
+    assert given.error_code is ErrorCode.NONE
+    assert given.producer_id != who.producer_id
+    assert given.producer_epoch == 0
+    assert node.end(last) == given
+    assert node.add(identity(given), B) is ErrorCode.NONE
+    assert node.partitions[A].entries[0].producer_epoch == EPOCH_MAX
+
+
+def test_id_that_nobody_uses_is_forgotten(node: Node) -> None:
+    node.init()
+    assert [one.transactional_id for one in node.serving.list(Filters())] == ["t"]  # type: ignore[union-attr]
+    shard = node.serving.shards.get(0)
+    assert shard is not None
+    node.put(updated_ms=node.now_ms() - SETTINGS.id_expiration_ms)
+    decision = shard.state._decide_expiry(node.now_ms())
+    shard.write(lambda _: decision, lambda _: None, lambda _: None)
+    node.run(node.now_ms() + 100)
+    assert node.serving.list(Filters()) == []
+    node.crash()
+    node.run(node.now_ms() + 300)
+    assert node.serving.list(Filters()) == []
+
+
+def test_decided_outcome_is_carried_out_by_the_next_coordinator(node: Node) -> None:
+    who = identity(node.init())
+    node.add(who, A, B)
+    write_markers, node.write_markers = node.write_markers, lambda *_: None  # type: ignore[method-assign]
+    assert node.end(who).error_code is ErrorCode.NONE
+    node.write_markers = write_markers  # type: ignore[method-assign]
+    node.crash()
+    node.run(node.now_ms() + 1000)
+    for where in (A, B):
+        assert [entry.is_commit for entry in node.partitions[where].entries] == [True]
+    shard = node.serving.shards.get(0)
+    assert shard is not None
+    assert shard.state.transactions["t"].status is TransactionStatus.COMPLETE_COMMIT
