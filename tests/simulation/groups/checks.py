@@ -20,6 +20,7 @@ from ottla.coordination.group.coordinator import ShardEnvironment
 from ottla.coordination.group.state import GroupShard
 from ottla.coordination.runtime.shard import Shard
 from ottla.model.ids import TopicPartition
+from ottla.wire.messages.offset_fetch import OffsetFetchResponseGroup
 
 if TYPE_CHECKING:
     from tests.simulation.groups.world import Simulation
@@ -51,14 +52,14 @@ class Checks:
             if owner != consumer.owner:
                 raise Broken(f"SingleOwner: {key} belongs to {owner} and to {consumer.owner}")
 
-    def resumed(self, consumer: Consumer) -> None:
-        """A member was told where to go on."""
-        for partition, offset in consumer.positions.items():
-            acknowledged = self._acknowledged[consumer.group, partition]
-            if offset < acknowledged and consumer.owned is not None:
+    def fetched(self, answer: OffsetFetchResponseGroup) -> None:
+        """The coordinator tells a member where to go on."""
+        for part in answer.topics[0].partitions if answer.topics else ():
+            acknowledged = self._acknowledged[answer.group_id, part.partition_index]
+            if max(part.committed_offset, 0) < acknowledged:
                 raise Broken(
-                    f"AcknowledgedCommit: {consumer} resumes partition {partition} at {offset}, "
-                    f"but {acknowledged} was acknowledged"
+                    f"AcknowledgedCommit: {answer.group_id} is to resume partition {part.partition_index} at "
+                    f"{part.committed_offset}, but {acknowledged} was acknowledged"
                 )
 
     def processed(self, consumer: Consumer, partition: int, count: int) -> None:

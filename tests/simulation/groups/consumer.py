@@ -144,7 +144,6 @@ class Consumer:
         self.positions = {
             part.partition_index: max(part.committed_offset, 0) for part in answer.topics[0].partitions
         }
-        self.simulation.checks.resumed(self)
         self._later(self.simulation.rng.randrange(BEAT_MS), self._work)
 
     def _work(self) -> None:

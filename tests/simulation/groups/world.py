@@ -103,6 +103,8 @@ class Simulation:
                 )
 
         def answer(response: Any) -> None:
+            if method == "fetch_offsets":
+                self.checks.fetched(response)
             if epoch == self.world.epoch and not self._is_lost():
                 self.after(self._latency_ms(), lambda: deliver(response))
 
