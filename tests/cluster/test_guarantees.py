@@ -16,7 +16,7 @@ CLIENTS = int(os.environ.get("CLIENTS", "5"))
 def test_transactions_keep_their_guarantees_through_kills_and_pauses(tmp_path: Path) -> None:
     seed = int(os.environ.get("SEED", str(random.randrange(1_000_000))))
     with OttlaNode(tmp_path / "node") as node:
-        faults = NodeFaults(node, seed, interval_s=4 if OPERATIONS < 10_000 else 10)
+        faults = NodeFaults(node, seed, interval_s=4)
         result = run_campaign(node.bootstrap, seed, OPERATIONS, tmp_path / "history.jsonl", faults, CLIENTS)
     print(
         f"seed {seed}: {result.counts}, {faults.kills} kills, {faults.pauses} pauses, {result.seconds:.0f} s"

@@ -107,7 +107,7 @@ def _work_as_one_process(bootstrap: str, number: int, generator: Generator, reco
         while (plan := generator.next()) is not None:
             if plan.function == "assign":
                 _assign(process, name, plan, recorder)
-            elif not _transact(process, name, plan, recorder) or plan.crashes:
+            elif not _transact(process, name, plan, recorder):
                 return True
         return False
     finally:

@@ -12,7 +12,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from ottla.testing.guarantees.errors import Stage, Verdict, judge_transaction
+from ottla.testing.guarantees.errors import FAILED_FOR_GOOD, Stage, Verdict, judge_transaction
 from ottla.testing.guarantees.generator import PARTITIONS_PER_TOPIC, Plan, partition_of
 
 POLL_S: Final = 0.1
@@ -96,6 +96,9 @@ class ConfluentProcess:
             self._do_steps(plan, done)
         except KafkaException as error:
             raise self._failed(Stage.BEFORE_COMMIT, error) from error
+        if plan.crashes:
+            # Nobody ends it: its successor has to.
+            raise TransactionFailed(FAILED_FOR_GOOD, "crashed on purpose")
         if plan.aborts:
             abort_error = self._abort()
             raise TransactionFailed(
