@@ -10,8 +10,8 @@ import os
 from typing import Final, Protocol
 
 SMALL_BYTES_MAX: Final = 32 * 1024
-PROBE_BYTES: Final = 128 * 1024
-"""How far apart the probes of a large range lie: the kernel's default read-ahead window."""
+CHUNK_BYTES: Final = 256 * 1024
+"""How much of a large range is sent at once. Its first and last byte are probed before."""
 
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 
@@ -51,30 +51,26 @@ class FileRange:
             return None
         return content if count == self.length else None
 
-    def is_warm(self) -> bool:
-        """Say whether the first bytes to be sent are in memory, as far as probes can tell."""
-        probe = bytearray(1)
-        descriptor = self.file.descriptor()
-        try:
-            for position in (self.position, self.position + min(self.length, PROBE_BYTES) - 1):
-                if os.preadv(descriptor, [probe], position, _NOWAIT) == 0:
-                    raise EOFError(f"the file ends before position {position}")
-        except BlockingIOError:
-            return False
-        return True
+    def send_while_warm(self, socket_descriptor: int) -> bool:
+        """Send by `sendfile` as long as the pages are in memory. Say whether everything was sent.
 
-    def send(self, socket_descriptor: int) -> int:
-        """Send what the socket takes of the warm part. Raises BlockingIOError when it takes nothing."""
-        count = os.sendfile(
-            socket_descriptor, self.file.descriptor(), self.position, min(self.length, PROBE_BYTES)
-        )
-        self.position += count
-        self.length -= count
-        return count
+        False: the next bytes are cold. Raises BlockingIOError when the socket takes no more.
+        """
+        descriptor = self.file.descriptor()
+        while self.length > 0:
+            chunk = min(self.length, CHUNK_BYTES)
+            if not _is_warm(descriptor, self.position, chunk):
+                return False
+            count = os.sendfile(socket_descriptor, descriptor, self.position, chunk)
+            if count == 0:
+                raise EOFError(f"the file ends before position {self.position}")
+            self.position += count
+            self.length -= count
+        return True
 
     def warm(self) -> None:
         """Read the first bytes from the disk, blocking: for a worker thread."""
-        remaining, position = min(self.length, 2 * PROBE_BYTES), self.position
+        remaining, position = min(self.length, CHUNK_BYTES), self.position
         scratch = memoryview(bytearray(remaining))
         descriptor = self.file.pin()
         try:
@@ -86,3 +82,17 @@ class FileRange:
                 position += count
         finally:
             self.file.unpin()
+
+
+_probed: Final = [bytearray(1)]
+
+
+def _is_warm(descriptor: int, position: int, length: int) -> bool:
+    """Say whether bytes are in memory, as far as the first and the last of them tell."""
+    try:
+        for probe in (position, position + length - 1):
+            if os.preadv(descriptor, _probed, probe, _NOWAIT) == 0:
+                raise EOFError(f"the file ends before position {probe}")
+    except BlockingIOError:
+        return False
+    return True

@@ -53,11 +53,9 @@ class Outbox:
             try:
                 head = pieces[0]
                 if type(head) is FileRange and head.length > SMALL_BYTES_MAX:
-                    if not head.is_warm():
+                    if not head.send_while_warm(self._socket.fileno()):
                         return Flushed.COLD
-                    head.send(self._socket.fileno())
-                    if not head.length:
-                        pieces.popleft()
+                    pieces.popleft()
                 elif (is_complete := self._send_run()) is not True:
                     return Flushed.SOCKET_FULL if is_complete is False else Flushed.COLD
             except BlockingIOError:

@@ -218,27 +218,24 @@ def test_cold_ranges_are_read_by_a_thread(
     (tmp_path / "log").write_bytes(content)
     file = OpenFile(tmp_path / "log")
     warm: set[int] = set()
-
-    def is_warm(self: FileRange) -> bool:
-        return self.position in warm
-
-    def read_if_warm(self: FileRange) -> bytearray | None:
-        return bytearray(os.pread(file.descriptor(), self.length, self.position)) if is_warm(self) else None
-
-    real_warm = FileRange.warm
+    real_warm, real_preadv = FileRange.warm, os.preadv
 
     def warm_up(self: FileRange) -> None:
+        warm.update(range(self.position, self.position + file_range.CHUNK_BYTES))
         real_warm(self)
-        warm.add(self.position)
 
-    monkeypatch.setattr(file_range.FileRange, "is_warm", is_warm)
-    monkeypatch.setattr(file_range.FileRange, "read_if_warm", read_if_warm)
-    monkeypatch.setattr(file_range.FileRange, "warm", warm_up)
+    def preadv(descriptor: int, buffers: list[bytearray], position: int, flags: int = 0) -> int:
+        if flags and position not in warm:
+            raise BlockingIOError
+        return real_preadv(descriptor, buffers, position, 0)
+
+    monkeypatch.setattr(FileRange, "warm", warm_up)
+    monkeypatch.setattr(os, "preadv", preadv)
     wire = make_wire(lambda _: [b"head", FileRange(file, 0, size)])
     wire.peer.sendall(frame(b"read") + frame(b"again"))
 
     assert wire.read(2 * (4 + size)) == 2 * (b"head" + content)
-    assert wire.cold_reads >= max(1, size // file_range.PROBE_BYTES)
+    assert wire.cold_reads >= max(1, size // file_range.CHUNK_BYTES)
 
 
 def test_a_file_that_shrank_closes_the_connection(make_wire: MakeWire, tmp_path: Path) -> None:
