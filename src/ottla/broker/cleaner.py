@@ -169,6 +169,13 @@ class Cleaner:
             self._look_later(config.log_cleaner_backoff_ms)
             return
         directory = self.broker.directories.directory_of(candidate.log)
+        # A recovery that started below what is cleaned now would miss markers that go, and take their
+        # transactions for open. So the recovery point goes to the disk first.
+        try:
+            directory.checkpoint_now(CheckpointKind.RECOVERY_POINT)
+        except LogDirectoryOffline:
+            self._look_later(config.log_cleaner_backoff_ms)
+            return
         task = plan_cleaning(candidate, self.broker.clock.now_ms())
         self._begin(Round(self, directory, candidate.log, task))
         self._look_later(0)

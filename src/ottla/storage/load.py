@@ -163,9 +163,6 @@ class _Loader:
             if self._needs_recovery(segment, end):
                 is_synced = self.request.is_clean or (end is not None and end <= self.request.recovery_point)
                 is_whole = self._recover(segment, kept, replay, keeps_aborted=is_synced)
-                if is_synced:
-                    # Nothing below the recovery point is looked at again, so this has to last.
-                    self._sync_derived(segment)
                 if not is_whole or not self._is_followed_by(end):
                     self._remove_for_good(segments[index + 1 :])
                     break
@@ -182,11 +179,6 @@ class _Loader:
             self._remove(segment)
             if self.has_gaps or segment is segments[0]:
                 self.disk.sync_directory(self.request.path)
-
-    def _sync_derived(self, segment: Segment) -> None:
-        for path in segment.derived_paths():
-            self.disk.open(path).sync()
-        self.disk.sync_directory(self.request.path)
 
     def _take_snapshot(self, offset: Offset, replay: ProducerReplay) -> None:
         """Write the producers down between two segments, so that the next recovery can start there.
@@ -263,7 +255,7 @@ class _Loader:
         elif segment.size > ALLOCATION_BYTES_MIN:
             # Gives back blocks that may be reserved behind the end.
             segment.file.truncate(segment.size)
-        replace_derived_files(self.disk, segment, recovered)
+        self._replace_derived_files(segment, recovered, lasts=keeps_aborted)
         log = self.log
         log.unsynced_paths = (*log.unsynced_paths, segment.file.path, *segment.derived_paths())
         log.has_unsynced_names = True
@@ -275,6 +267,33 @@ class _Loader:
             return segment.aborted()
         except CorruptFile:
             return []
+
+    def _replace_derived_files(self, segment: Segment, recovered: RecoveredSegment, *, lasts: bool) -> None:
+        """Write the indexes that recovery has made, and let the segment know what it found out.
+
+        Nothing below the recovery point is looked at again, so there they have to last. A segment without an
+        offset index is always recovered. So that one goes first, and comes back when the others are safe.
+        """
+        disk = self.disk
+        offset_path, time_path = segment.path_of(FileKind.OFFSET_INDEX), segment.path_of(FileKind.TIME_INDEX)
+        if lasts:
+            with not_found_is_fine():
+                disk.remove(offset_path)
+            disk.sync_directory(self.request.path)
+        replace_index(disk, time_path, recovered.time_entries)
+        transaction_path = segment.path_of(FileKind.TRANSACTION_INDEX)
+        if recovered.aborted:
+            disk.write_file_atomically(transaction_path, encode_transaction_index(recovered.aborted))
+        elif segment.has_aborted:
+            disk.remove(transaction_path)
+        if lasts:
+            disk.open(time_path).sync()
+            disk.sync_directory(self.request.path)
+        replace_index(disk, offset_path, recovered.offset_entries)
+        if lasts:
+            disk.open(offset_path).sync()
+            disk.sync_directory(self.request.path)
+        segment.take_recovered(recovered)
 
     def _remove(self, segment: Segment) -> None:
         for kind in (*SEGMENT_KINDS, FileKind.PRODUCER_SNAPSHOT):
@@ -346,18 +365,6 @@ def _index_end_is_plausible(segment: Segment) -> bool:
         return False
     timestamp_ms, time_offset = segment.last_time_entry()
     return segment.time_bytes == 0 or (timestamp_ms >= 0 and time_offset >= segment.base_offset)
-
-
-def replace_derived_files(disk: Disk, segment: Segment, recovered: RecoveredSegment) -> None:
-    """Write the indexes that recovery has made, and let the segment know what it found out."""
-    replace_index(disk, segment.path_of(FileKind.OFFSET_INDEX), recovered.offset_entries)
-    replace_index(disk, segment.path_of(FileKind.TIME_INDEX), recovered.time_entries)
-    path = segment.path_of(FileKind.TRANSACTION_INDEX)
-    if recovered.aborted:
-        disk.write_file_atomically(path, encode_transaction_index(recovered.aborted))
-    elif segment.has_aborted:
-        disk.remove(path)
-    segment.take_recovered(recovered)
 
 
 def read_topic_id(disk: Disk, path: str) -> Uuid | None:
