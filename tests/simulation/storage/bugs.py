@@ -21,6 +21,7 @@ from ottla.storage.log import Log
 from ottla.storage.producer_replay import ProducerReplay
 from ottla.storage.producer_state import Producer, ProducerState
 from ottla.storage.segment import Segment
+from ottla.storage.time_index import TimeIndex
 from ottla.storage.volume import Volume
 
 
@@ -111,7 +112,7 @@ _ALL: Final = {
     "recovery-of-last-segment-only": Bug(
         "recovery looks at the last segment only and believes the indexes of the others",
         load._Loader._needs_recovery,
-        "if not self.request.is_clean and (end is None or end > self.request.recovery_point):",
+        "if not self.request.is_clean and (end is None or end >= self.request.recovery_point):",
         "if not self.request.is_clean and end is None:",
     ),
     "recovery-leaves-torn-bytes": Bug(
@@ -151,11 +152,11 @@ _ALL: Final = {
         "saved.times.truncate_to(offset)",
         "pass",
     ),
-    "truncation-keeps-offset-index": Bug(
-        "truncation forgets the offset index",
-        Segment._truncate_indexes,
-        "saved.offsets.truncate_to(offset)",
-        "pass",
+    "time-look-up-too-far": Bug(
+        "the time index is searched for an entry at or after a timestamp, not before",
+        TimeIndex.find,
+        "return self._entry_at(slot - 1)",
+        "return self._entry_at(min(slot, len(self) - 1))",
     ),
     "truncation-keeps-aborted": Bug(
         "truncation forgets the transaction index",

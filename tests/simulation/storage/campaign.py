@@ -3,7 +3,8 @@
     python -m tests.simulation.storage.campaign --seeds 10000
 
 A failure prints its seed and the command that replays it. With `--bug` a planted bug is in the code, and the
-campaign says which seed finds it.
+campaign says which seeds find it. With `--all-bugs` each is planted in turn until a seed finds it that fails
+for no other reason.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from tests.simulation.storage.bugs import BUGS, planted
 from tests.simulation.storage.crashes import run_seed
 
 _CHUNK_SEEDS = 25
+BUG_SEEDS_MAX = 2_000
 MODULE = "tests.simulation.storage.campaign"
 
 
@@ -62,6 +64,32 @@ def find_failures(first: int, seeds: int, stop_at_first: bool = False) -> list[F
     return failures
 
 
+def find_bug(name: str, seeds_max: int) -> int | None:
+    """Return the first seed that finds a planted bug, and that is fine without it."""
+    for seed in range(seeds_max):
+        with planted(BUGS[name]):
+            failure = find_failure(seed)
+        if failure is not None and find_failure(seed) is None:
+            return seed
+    return None
+
+
+def _find_bug(name: str) -> tuple[str, int | None]:
+    return name, find_bug(name, BUG_SEEDS_MAX)
+
+
+def find_all_bugs(processes: int) -> int:
+    """Plant every bug and print which seed finds it. Returns how many are not found."""
+    missed = 0
+    with Pool(processes) as pool:
+        for name, seed in pool.imap(_find_bug, BUGS):
+            missed += seed is None
+            result = f"not within {BUG_SEEDS_MAX} seeds" if seed is None else f"seed {seed}"
+            print(f"{name:34} {result:26} {BUGS[name].what}", flush=True)
+    print(f"{len(BUGS) - missed} of {len(BUGS)} planted bugs were found")
+    return missed
+
+
 def _run_chunk(task: tuple[int, int, str]) -> tuple[int, list[Failure]]:
     first, seeds, bug = task
     with planted(BUGS[bug]) if bug else nullcontext():
@@ -86,7 +114,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--bug", choices=sorted(BUGS), default="", help="plant a bug that is to be found")
+    parser.add_argument("--all-bugs", action="store_true", help="plant every bug, one after the other")
     options = parser.parse_args(arguments)
+    if options.all_bugs:
+        return int(find_all_bugs(options.processes) > 0)
     if options.seeds == 1:
         with planted(BUGS[options.bug]) if options.bug else nullcontext():
             failure = find_failure(options.first)

@@ -1,4 +1,4 @@
-"""Producers, as the simulation has them: each knows what it may send next from the truth about the log.
+"""Producers, as the simulation has them. What one may send next depends on what the log knows of it.
 
 They send batches of many shapes. Sizes that are a multiple of a sector or a page come often, because there
 old and new bytes may meet at a batch's border, where no checksum tells.
@@ -7,14 +7,13 @@ old and new bytes may meet at a batch's border, where no checksum tells.
 from random import Random
 
 from tests.simulation.storage.batches import SEQUENCES, TRANSACTIONAL, Record, make_batch, make_marker
-from tests.simulation.storage.model import Producer
 from tests.simulation.storage.truth import Truth
 
+from ottla.storage.producer_state import Producer
 from ottla.testing.power_cut import PAGE_BYTES, SECTOR_BYTES
 
 PRODUCERS = 4
 KEYS = tuple(b"key-%d" % number for number in range(6))
-_NOTHING = Producer()
 
 
 def make_records(rng: Random, now_ms: int) -> list[Record]:
@@ -53,19 +52,18 @@ def make_plain_batch(rng: Random, now_ms: int) -> bytearray:
 
 
 def make_next_batch(
-    rng: Random, truth: Truth, producer_id: int, now_ms: int, transactional: bool, is_known: bool
+    rng: Random, producer_id: int, known: Producer | None, now_ms: int, transactional: bool
 ) -> bytearray:
     """Return the batch that a producer may send next. One that the log does not know may start anywhere."""
-    producer = truth.replay.producers.get(producer_id, _NOTHING)
-    epoch, sequence = producer.epoch, producer.next_sequence
-    if epoch < 0:
-        epoch = 0
-    if producer.transaction_first_offset is not None:
-        transactional = True
-    elif rng.random() < 0.1:
-        epoch, sequence = epoch + 1, 0
-    if not is_known:
-        sequence = rng.choice((0, 0, SEQUENCES - 1, SEQUENCES - 3))
+    if known is None:
+        epoch, sequence = 0, rng.choice((0, 0, SEQUENCES - 1, SEQUENCES - 3))
+    else:
+        epoch = known.epoch
+        sequence = (known.last_sequence + 1) % SEQUENCES if known.batches else 0
+        if known.has_open_transaction:
+            transactional = True
+        elif rng.random() < 0.1:
+            epoch, sequence = epoch + 1, 0
     return make_batch(
         make_records(rng, now_ms),
         producer_id=producer_id,

@@ -21,6 +21,7 @@ from tests.simulation.storage.clients import (
 )
 from tests.simulation.storage.world import Partition, World
 
+from ottla.model.ids import ProducerId
 from ottla.storage.append_info import AppendOrigin
 from ottla.storage.config import LogConfig
 from ottla.storage.directory_checkpoints import CheckpointKind
@@ -47,8 +48,8 @@ def _make_config(rng: Random) -> LogConfig:
         is_compacted=is_compacted,
         is_deleted=not is_compacted or rng.random() < 0.5,
         delete_retention_ms=rng.choice((0, 0, 500)),
-        segment_bytes=rng.choice((5_000, 5_000, 12_000, 100_000)),
-        segment_ms=rng.choice((500, 10_000, 10_000)),
+        segment_bytes=5_000 if is_compacted else rng.choice((5_000, 12_000, 100_000)),
+        segment_ms=rng.choice((500, 10_000)) if is_compacted else rng.choice((500, 10_000, 10_000)),
         segment_index_bytes=rng.choice((48, 10 << 20, 10 << 20)),
         index_interval_bytes=rng.choice((0, 150, 600, 4096)),
         retention_bytes=rng.choice((-1, 10_000)),
@@ -60,16 +61,16 @@ def _make_config(rng: Random) -> LogConfig:
 
 def _run_process(world: World, rng: Random) -> None:
     """Do some operations, end in some way, and start again."""
-    end = rng.choice(("clean", "kill", "power cut", "power cut", "in an operation", "in an operation"))
+    end = rng.choice(("clean", "kill", "power cut", "in an operation", "in an operation"))
     if end == "in an operation":
         world.disk.cut_power_after(rng.randint(1, 150))
     try:
-        for _ in range(rng.randint(5, 40)):
+        for _ in range(rng.randint(5, 60 if world.config.is_compacted else 40)):
             _operate(world, rng)
         if end == "clean":
             world.close()
     except PowerCut:
-        pass
+        end = "power cut"
     except LogDirectoryOffline:
         pass
     if world.directory.is_offline:
@@ -118,10 +119,9 @@ def _append_plain(world: World, partition: Partition, rng: Random) -> None:
 
 
 def _append_next(world: World, partition: Partition, rng: Random) -> None:
-    producer_id = rng.randint(1, PRODUCERS)
-    is_known = producer_id in partition.log.producer_state.producers
-    batch = make_next_batch(rng, partition.truth, producer_id, world.now_ms, rng.random() < 0.5, is_known)
-    world.append(partition, batch)
+    producer_id = ProducerId(rng.randint(1, PRODUCERS))
+    known = partition.log.producer_state.producers.get(producer_id)
+    world.append(partition, make_next_batch(rng, producer_id, known, world.now_ms, rng.random() < 0.5))
 
 
 def _repeat(world: World, partition: Partition, rng: Random) -> None:
@@ -134,9 +134,10 @@ def _repeat(world: World, partition: Partition, rng: Random) -> None:
     if not known:
         return
     producer_id, producer = rng.choice(known)
-    _, last_offset, delta, _ = rng.choice(producer.batches)
+    last_sequence, last_offset, delta, _ = rng.choice(producer.batches)
     original = next((b for b in partition.truth.history if b.last_offset == last_offset), None)
-    if original is None or original.base_sequence == (producer.last_sequence + 1) % SEQUENCES:
+    sequences = [batch[0] for batch in producer.batches] + [(producer.last_sequence + 1) % SEQUENCES]
+    if original is None or sequences.count(last_sequence) > 1:
         # A producer that was forgotten meanwhile may have come to the same sequence again.
         return
     again = bytearray(original.data)
@@ -220,6 +221,9 @@ def _follow(world: World, partition: Partition, rng: Random) -> None:
         if world.config.is_compacted and rng.random() < 0.2:
             offset += rng.randint(1, 3)
         records = make_records(rng, world.now_ms)
+        if world.config.is_compacted and rng.random() < 0.2:
+            # From before the topic was compacted.
+            records = [record._replace(key=None) for record in records]
         batches += make_batch(records, base_offset=offset, leader_epoch=truth.leader_epoch)
         offset += len(records)
     world.append_as_follower(partition, bytes(batches))
@@ -232,6 +236,8 @@ def _truncate(world: World, partition: Partition, rng: Random) -> None:
     # A log departs from its leader's only if there was an election.
     truth.leader_epoch += 1
     world.check(partition)
+    if rng.random() < 0.1:
+        world.disk.cut_power_after(rng.randint(1, 25))
 
 
 def _start_anew(world: World, partition: Partition, rng: Random) -> None:
@@ -285,9 +291,13 @@ def _compact(world: World, partition: Partition, rng: Random) -> None:
     if not world.config.is_compacted:
         return
     if rng.random() < 0.5:
-        # Only what is synced and decided is compacted.
+        # Only what is decided and synced is compacted.
+        while partition.truth.replay.first_open_offset() is not None:
+            _end_transaction(world, partition, rng)
         world.flush(partition)
         world.set_high_watermark(partition, partition.truth.end)
+    if rng.random() < 0.1:
+        world.disk.cut_power_after(rng.randint(1, 25))
     for _ in range(rng.choice((1, 4, 12))):
         world.step_compaction(partition)
 
@@ -338,7 +348,7 @@ OPERATIONS = (
     Operation(3, _remove_files),
     Operation(6, _start_checkpoint),
     Operation(3, _finish_checkpoint),
-    Operation(10, _compact),
+    Operation(14, _compact),
     Operation(4, _elect),
     Operation(5, _wait),
     Operation(2, _expire),

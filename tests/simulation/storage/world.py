@@ -5,7 +5,8 @@ the truth knows what may or may not have happened. Syncs go through the group co
 once its waiter was told. Between the start of a sync and its end anything may happen, as with threads.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
+from contextlib import closing, suppress
 from random import Random
 
 from tests.simulation.storage.batches import read_batches
@@ -79,7 +80,7 @@ class World:
         self.deletions: list[Deletion] = []
         self.writes: list[CheckpointWrite] = []
         # Rounds of compaction, each as its steps that are left.
-        self.rounds: dict[TopicPartition, Iterator[None]] = {}
+        self.rounds: dict[TopicPartition, Generator[None, None, None]] = {}
 
     @property
     def now_ms(self) -> int:
@@ -240,19 +241,24 @@ class World:
         while partition.name in self.rounds:
             self.step_compaction(partition)
 
-    def _compact(self, partition: Partition) -> Iterator[None]:
+    def _compact(self, partition: Partition) -> Generator[None, None, None]:
         log, offsets = partition.log, self.directory.cleaner_offsets
         candidate = find_candidate(log, offsets.get(partition.name), self.now_ms)
         if candidate.cleanable_bytes == 0:
             return
-        for step in clean(plan_cleaning(candidate, self.now_ms), self.disk, _MAP_BYTES, chunk_bytes=2_000):
-            if isinstance(step, CleanedGroup):
-                is_swapped = yield from self._swap(partition, step)
-                if not is_swapped:
-                    return
-            elif isinstance(step, Cleaned):
-                offsets[partition.name] = step.first_dirty_offset
-            yield
+        # A recovery must not start below what is compacted.
+        self.directory.checkpoint_now(CheckpointKind.RECOVERY_POINT)
+        task = plan_cleaning(candidate, self.now_ms)
+        steps = clean(task, self.disk, _MAP_BYTES, chunk_bytes=2_000)
+        with closing(steps):
+            for step in steps:
+                if isinstance(step, CleanedGroup):
+                    is_swapped = yield from self._swap(partition, step)
+                    if not is_swapped:
+                        return
+                elif isinstance(step, Cleaned):
+                    offsets[partition.name] = step.first_dirty_offset
+                yield
 
     def _swap(self, partition: Partition, group: CleanedGroup) -> Generator[None, None, bool]:
         log, truth, cleaned = partition.log, partition.truth, (group.cleaned,)
@@ -315,11 +321,21 @@ class World:
 
     def kill(self) -> None:
         """End the process by force."""
+        self._drop_rounds()
         self.disk.kill()
 
     def cut_power(self) -> None:
         """Lose power."""
+        self._drop_rounds()
         self.disk.cut_power(self.rng)
+
+    def _drop_rounds(self) -> None:
+        """Let go of compactions as a process does that ends: without tidying up."""
+        self.disk.halt()
+        for steps in self.rounds.values():
+            with suppress(PowerCut):
+                steps.close()
+        self.rounds.clear()
 
     def open(self) -> None:
         """Start again on what is there."""
