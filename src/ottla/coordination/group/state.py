@@ -10,6 +10,7 @@ from ottla.coordination.group.classic.membership import Memberships
 from ottla.coordination.group.classic.rebalance import Rebalances
 from ottla.coordination.group.consumer.groups import ConsumerGroups
 from ottla.coordination.group.environment import Environment
+from ottla.coordination.group.foreign import replay_foreign
 from ottla.coordination.group.kinds import Group
 from ottla.coordination.group.offsets.expiry import decide_expiry
 from ottla.coordination.group.offsets.ledger import OffsetLedger
@@ -43,7 +44,7 @@ class GroupShard:
     # Replaying
 
     def replay(self, record: CoordinatorRecord, producer: ProducerIdentity | None) -> None:
-        """Apply a record. Records of kinds of groups that are not known here are skipped."""
+        """Apply a record. Those of a type that is not known here are skipped."""
         key, value = record.key, record.value
         if isinstance(key, OffsetCommitKey):
             self._replay_offset(key, value, producer)
@@ -51,8 +52,8 @@ class GroupShard:
             self._replay_classic_group(key, value)
         elif isinstance(key, LegacyOffsetCommitKey):
             self._replay_legacy_offset(key, value, producer)
-        else:
-            self.consumers.replay(key, value)
+        elif not self.consumers.replay(key, value):
+            replay_foreign(self.groups, key, value)
 
     def replay_marker(self, producer: ProducerIdentity, committed: bool) -> None:
         """End a transaction that committed offsets here."""
