@@ -7,14 +7,18 @@ can keep a broker busy for hours; the two agree but for look-around, back refere
 import re2
 
 from ottla.broker.context import RequestContext
+from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
+from ottla.coordination.transaction.coordinator import Listing
 from ottla.coordination.transaction.listing import Filters, unknown_states
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 
 @handles(ListTransactionsRequest)
-def list_transactions(ask: ListTransactionsRequest, context: RequestContext) -> ListTransactionsResponse:
+def list_transactions(
+    ask: ListTransactionsRequest, context: RequestContext
+) -> ListTransactionsResponse | Deferred[ListTransactionsResponse]:
     """List what passes all filters."""
     matches = None
     if ask.transactional_id_pattern:
@@ -29,12 +33,20 @@ def list_transactions(ask: ListTransactionsRequest, context: RequestContext) -> 
     filters = Filters(
         frozenset(ask.state_filters), frozenset(ask.producer_id_filters), ask.duration_filter, matches
     )
-    listed = context.broker.transactions.coordinator.list(filters)
-    if isinstance(listed, ErrorCode):
-        return _answer(listed)
-    return ListTransactionsResponse(
-        unknown_state_filters=unknown_states(ask.state_filters), transaction_states=tuple(listed)
-    )
+    answer: Deferred[ListTransactionsResponse] = Deferred()
+    unknown = unknown_states(ask.state_filters)
+
+    def listed(listing: Listing) -> None:
+        answer.resolve(
+            ListTransactionsResponse(
+                error_code=listing.error_code,
+                unknown_state_filters=unknown if listing.error_code is ErrorCode.NONE else (),
+                transaction_states=listing.transactions,
+            )
+        )
+
+    context.broker.transactions.coordinator.list(filters, listed)
+    return answer
 
 
 def _answer(error_code: ErrorCode) -> ListTransactionsResponse:

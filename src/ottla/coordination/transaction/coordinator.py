@@ -69,6 +69,13 @@ class Given(NamedTuple):
     producer_epoch: int = NO_EPOCH
 
 
+class Listing(NamedTuple):
+    """The transactions of a node, or why they are not listed."""
+
+    error_code: ErrorCode
+    transactions: tuple[ListedTransaction, ...]
+
+
 class Markers(NamedTuple):
     """The outcome of a transaction, to be written to its partitions."""
 
@@ -525,16 +532,31 @@ class TransactionCoordinator:
         else:
             refuse(shard)
 
-    def list(self, filters: Filters) -> "list[ListedTransaction] | ErrorCode":
+    def list(self, filters: Filters, answer: Answer[Listing]) -> None:
         """List the transactions of this node; an error if some of them are being loaded."""
         now_ms = self.surroundings.clock.now_ms()
+        shards = [shard for shard in self.shards if shard.refusal is not ErrorCode.NOT_COORDINATOR]
+        if any(shard.refusal is not ErrorCode.NONE for shard in shards):
+            answer(Listing(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ()))
+            return
         listed: list[ListedTransaction] = []
-        for shard in self.shards:
-            if shard.refusal is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                return shard.refusal
-            if shard.refusal is ErrorCode.NONE:
-                listed += list_transactions(shard.state.transactions.values(), filters, now_ms)
-        return listed
+        missing = len(shards) + 1
+
+        def add(some: "list[ListedTransaction]") -> None:
+            nonlocal missing
+            listed.extend(some)
+            missing -= 1
+            if missing == 0:
+                answer(Listing(ErrorCode.NONE, tuple(listed)))
+
+        for shard in shards:
+            shard.read(
+                lambda state: list_transactions(state.transactions.values(), filters, now_ms),
+                add,
+                # One that resigns meanwhile has none any more: another node lists them.
+                lambda _code: add([]),
+            )
+        add([])
 
     # Waiting
 
