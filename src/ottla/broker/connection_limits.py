@@ -7,6 +7,8 @@ from ottla.runtime.disk import DESCRIPTORS_MAX
 from ottla.runtime.listener import ConnectionLimits
 
 RESERVED_DESCRIPTORS: Final = 200
+HELD_BYTES_MAX: Final = 1 << 30
+"""What connections may hold of unfinished frames when `queued.max.request.bytes` says nothing."""
 
 
 class DescriptorShares(NamedTuple):
@@ -32,6 +34,7 @@ def connection_limits(config: NodeConfig, descriptors: DescriptorShares) -> Conn
     for part in filter(None, config.max_connections_per_ip_overrides.split(",")):
         host, _, count = part.strip().rpartition(":")
         overrides[host] = int(count)
+    held_bytes_max = config.queued_max_request_bytes
     return ConnectionLimits(
         connections_max=min(config.max_connections, descriptors.connections_max),
         connections_per_ip_max=config.max_connections_per_ip,
@@ -39,4 +42,5 @@ def connection_limits(config: NodeConfig, descriptors: DescriptorShares) -> Conn
         idle_ms_max=config.connections_max_idle_ms,
         frame_bytes_max=config.socket_request_max_bytes,
         backlog=config.socket_listen_backlog_size,
+        held_bytes_max=HELD_BYTES_MAX if held_bytes_max <= 0 else held_bytes_max,
     )

@@ -22,6 +22,8 @@ from ottla.runtime.receive_buffer import ReceiveBuffer, SharedBuffer
 from ottla.runtime.threads import RunInThread
 from ottla.world.disk import DiskError
 
+OWN_BYTES_ALWAYS: Final = 1 << 20
+"""What a connection may hold for the frame it receives, however much all of them hold."""
 UNSENT_BYTES_MAX: Final = 64 * 1024
 """Answers to pipelined requests are collected up to here before they are sent."""
 
@@ -29,6 +31,7 @@ UNSENT_BYTES_MAX: Final = 64 * 1024
 _PENDING: Final = 1
 _UNSENT: Final = 2
 _MUTED: Final = 4
+_SHORT_OF_MEMORY: Final = 8
 
 
 class Session(Protocol):
@@ -62,6 +65,10 @@ class Owner(Protocol):
     frame_bytes_max: int
     tick: int
     """Coarse time in seconds: reading a clock for each request would cost more than it tells."""
+
+    @property
+    def is_short_of_memory(self) -> bool:
+        """Say whether connections hold as much memory for received bytes as they may."""
 
     @property
     def run_in_thread(self) -> RunInThread:
@@ -182,8 +189,14 @@ class Connection:
 
     @property
     def is_waiting_for_frame(self) -> bool:
-        """Say whether a frame has begun, and nothing but the peer keeps it from ending."""
-        return not self._holds and self.frame_tick != 0
+        """Say whether a frame has begun, and only the peer or a lack of memory keeps it from ending."""
+        return not self._holds & ~_SHORT_OF_MEMORY and self.frame_tick != 0
+
+    def memory_is_back(self) -> None:
+        """Go on receiving, if a lack of memory was what kept the connection from it."""
+        if self._holds & _SHORT_OF_MEMORY:
+            self._holds &= ~_SHORT_OF_MEMORY
+            self._maybe_resume()
 
     @property
     def is_sending(self) -> bool:
@@ -223,6 +236,9 @@ class Connection:
             return
         self.active_tick = self._owner.tick
         self._serve()
+        if self._buffer.own_bytes > OWN_BYTES_ALWAYS and self._owner.is_short_of_memory:
+            self._holds |= _SHORT_OF_MEMORY
+            self._watch(self._events & ~READABLE)
 
     def _serve(self) -> None:
         """Serve all requests that are complete, until one has to wait. One call sends all their answers."""
@@ -352,8 +368,9 @@ class Connection:
         if self.is_closed or self._holds:
             return
         if not self._events & READABLE:
-            if self.frame_tick:
-                # The peer could not send the rest while we did not read: its time begins again.
+            if self.frame_tick and self._buffer.own_bytes <= OWN_BYTES_ALWAYS:
+                # The peer could not send the rest while we did not read: its time begins again. But who holds
+                # much memory has to be done with it.
                 self.frame_tick = self._owner.tick
             self._watch(self._events | READABLE)
         if not self._is_resuming and self._buffer.has_frame():

@@ -23,7 +23,7 @@ from ottla.world.clock import Clock
 
 ACCEPTS_AT_ONCE: Final = 64
 SWEEP_SECONDS: Final = 1.0
-FRAME_BYTES_PER_SECOND_MIN: Final = 64 * 1024
+FRAME_BYTES_PER_SECOND_MIN: Final = 1 << 20
 _OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -40,6 +40,9 @@ class ConnectionLimits:
     # only while it sends at a decent rate.
     frame_ms_max: int = 30_000
     backlog: int = 50
+    # Deviation: Kafka has no such bound by default. A thousand connections could fill 100 GiB with frames
+    # that they never end.
+    held_bytes_max: int = 1 << 30
 
 
 class Listeners:
@@ -115,6 +118,11 @@ class Listeners:
 
     # What connections ask of their owner
 
+    @property
+    def is_short_of_memory(self) -> bool:
+        """Say whether connections hold as much memory for received bytes as they may."""
+        return self.shared_buffer.held_bytes > self.limits.held_bytes_max
+
     def connection_closed(self, connection: Connection, reason: Exception | None) -> None:
         """Forget a connection, and tell why it ended if that is our business."""
         self.connections.pop(connection, None)
@@ -187,6 +195,9 @@ class Listeners:
         for connection in list(self.connections):
             if (reason := self._find_overdue(connection)) is not None:
                 connection.close(reason)
+        if not self.is_short_of_memory:
+            for connection in list(self.connections):
+                connection.memory_is_back()
 
     def _find_overdue(self, connection: Connection) -> "ConnectionEnded | None":
         limits = self.limits

@@ -25,10 +25,12 @@ _SIZE = Struct(">i")
 class SharedBuffer:
     """The memory into which all connections of a loop receive."""
 
-    __slots__ = ("view",)
+    __slots__ = ("held_bytes", "view")
 
     def __init__(self, size: int = SHARED_BYTES) -> None:
         self.view = memoryview(bytearray(size))
+        # How much memory all connections hold for themselves.
+        self.held_bytes = 0
 
 
 class ReceiveBuffer:
@@ -48,7 +50,9 @@ class ReceiveBuffer:
         """Take what the socket has. Return how many bytes came; 0 when the peer has closed."""
         if self._stop == self._start:
             # Nothing is left over, so the shared buffer can be filled from its beginning.
-            self._view, self._start, self._is_shared = self._shared.view, 0, True
+            if not self._is_shared:
+                self.clear()
+            self._start = 0
             self._stop = count = sock.recv_into(self._view)
             return count
         assert not self._is_shared, "what was left over must have been kept before the loop went on"
@@ -83,6 +87,7 @@ class ReceiveBuffer:
 
     def clear(self) -> None:
         """Let go of everything."""
+        self._shared.held_bytes -= self.own_bytes
         self._view, self._start, self._stop, self._is_shared = self._shared.view, 0, 0, True
 
     @property
@@ -108,6 +113,7 @@ class ReceiveBuffer:
     def _own(self, capacity: int) -> None:
         # Always new memory: views of the old one may still be held by the request that is being answered.
         arrived = self._stop - self._start
+        self._shared.held_bytes += capacity - self.own_bytes
         own = memoryview(bytearray(capacity))
         own[:arrived] = self._view[self._start : self._stop]
         self._view, self._start, self._stop, self._is_shared = own, 0, arrived, False

@@ -9,7 +9,7 @@ from struct import pack
 import pytest
 
 from ottla.runtime import file_range
-from ottla.runtime.connection import Connection
+from ottla.runtime.connection import OWN_BYTES_ALWAYS, Connection
 from ottla.runtime.file_range import FileRange
 from ottla.runtime.outbox import Piece
 from ottla.runtime.poller import ServingLoop
@@ -57,6 +57,7 @@ class Wire:
         self.cold_reads = 0
         self.served: list[bytes] = []
         self.session_is_closed = False
+        self.is_short_of_memory = False
         self._serve = serve
         self.connection = Connection(self.loop, ours, self, "PLAINTEXT", lambda _: self)
 
@@ -245,6 +246,32 @@ def test_a_file_that_shrank_closes_the_connection(make_wire: MakeWire, tmp_path:
     wire.peer.sendall(frame(b"read"))
     wire.turn(20)
     assert isinstance(wire.closed[0], EOFError)
+
+
+def test_a_large_frame_waits_while_memory_is_short_and_a_small_one_does_not(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda request: [b"%d" % len(request)])
+    wire.is_short_of_memory = True
+    wire.peer.sendall(frame(b"small"))
+    assert wire.read(1) == b"5"
+    size = 3_000_000
+    wire.connection._buffer._frame_bytes_max = size
+    wire.peer.setblocking(False)
+    sent = wire.peer.send(frame(b"x" * size))
+    wire.turn(50)
+    assert OWN_BYTES_ALWAYS < wire.connection.own_bytes < 2 * OWN_BYTES_ALWAYS + 400_000
+    assert wire.connection.is_waiting_for_frame
+
+    wire.is_short_of_memory = False
+    wire.connection.memory_is_back()
+    rest = memoryview(frame(b"x" * size))[sent:]
+    while rest:
+        wire.turn(1)
+        try:
+            rest = rest[wire.peer.send(rest) :]
+        except BlockingIOError:
+            continue
+    assert wire.read(7) == b"%d" % size
+    assert wire.shared_buffer.held_bytes == wire.connection.own_bytes
 
 
 def test_a_frame_in_parts_has_one_beginning(make_wire: MakeWire) -> None:
