@@ -84,7 +84,7 @@ class LogMachine(RuleBasedStateMachine):
         self.world.append(self.partition, make_batch(self._records(drawn)))
 
     @rule(
-        drawn=records,
+        sent=st.lists(records, min_size=1, max_size=4),
         number=producer_ids,
         transactional=st.booleans(),
         bumps=st.booleans(),
@@ -92,7 +92,7 @@ class LogMachine(RuleBasedStateMachine):
     )
     def append_idempotent(
         self,
-        drawn: list[tuple[bytes, bytes | None, int]],
+        sent: list[list[tuple[bytes, bytes | None, int]]],
         number: int,
         transactional: bool,
         bumps: bool,
@@ -107,14 +107,16 @@ class LogMachine(RuleBasedStateMachine):
                 transactional = True
             elif bumps:
                 epoch, sequence = epoch + 1, 0
-        batch = make_batch(
-            self._records(drawn),
-            producer_id=number,
-            producer_epoch=epoch,
-            base_sequence=sequence,
-            attributes=TRANSACTIONAL if transactional else 0,
-        )
-        self.world.append(self.partition, batch)
+        for drawn in sent:
+            batch = make_batch(
+                self._records(drawn),
+                producer_id=number,
+                producer_epoch=epoch,
+                base_sequence=sequence,
+                attributes=TRANSACTIONAL if transactional else 0,
+            )
+            self.world.append(self.partition, batch)
+            sequence = (sequence + len(drawn)) % SEQUENCES
 
     def _open_transactions(self) -> list[int]:
         producers = self.truth.replay.producers
