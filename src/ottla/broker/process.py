@@ -1,6 +1,7 @@
 """A node as a process: an event loop, from start to stop."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -23,6 +24,9 @@ def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], 
     loop = ServingLoop()
     try:
         node = start_node(loaded.configs, options, loop)
+        # What was made up to here stays. With many partitions the garbage collector would stop the loop for
+        # as long as it takes to look at all of it, again and again, and find nothing.
+        gc.freeze()
         _serve(node, loop, ready)
     finally:
         loop.close()

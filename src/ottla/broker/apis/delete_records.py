@@ -53,6 +53,8 @@ def _delete(topic: str, ask: DeleteRecordsPartition, context: RequestContext) ->
         return _refused(ask, ErrorCode.OFFSET_OUT_OF_RANGE)
     except LogDirectoryOffline:
         return _refused(ask, ErrorCode.KAFKA_STORAGE_ERROR)
+    # Whoever waits for records may wait at an offset that is gone now.
+    context.broker.changed(partition)
     return DeleteRecordsPartitionResult(
         partition_index=ask.partition_index, low_watermark=log.log_start_offset
     )
