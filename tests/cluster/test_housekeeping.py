@@ -19,6 +19,7 @@ from ottla.wire.messages.alter_replica_log_dirs import (
 )
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.world.disk import DiskError, Reason
 
 
 def run_until(node: Node, is_done: Callable[[], bool]) -> None:
@@ -156,3 +157,35 @@ def test_the_metadata_log_shows_signs_of_life(tmp_path: Path) -> None:
         offset = node.broker.image.offset
         node.housekeeping.start()
         run_until(node, lambda: node.broker.image.offset > offset + 2)
+
+
+def test_what_lies_in_a_failed_directory_has_no_leader(tmp_path: Path) -> None:
+    directories = [tmp_path / "one", tmp_path / "two"]
+    settings = {"log.dirs": ",".join(map(str, directories))}
+    with in_process_node(tmp_path, settings) as node:
+        client = InProcessClient(node)
+        create_topic(client, "t", partitions=2)
+        run_until(node, lambda: len(set(_directories(node))) == 2)
+        failed = node.broker.directories.directories[1]
+        failed.volume.fail(DiskError(failed.path, "write", Reason.IO_ERROR))
+
+        lost = [number for number in range(2) if produce(client, "t", batch_of(b"v"), number).error_code]
+        assert len(lost) == 1
+        node.housekeeping._look_for_failures()
+        run_until(node, lambda: _leaders(node)[lost[0]] == -1)
+
+        assert sorted(_leaders(node)) == [-1, 0]
+        kept = 1 - lost[0]
+        assert produce(client, "t", batch_of(b"v"), kept).error_code is ErrorCode.NONE
+
+
+def _leaders(node: Node) -> list[int]:
+    topic = node.broker.image.topics.find("t")
+    assert topic is not None
+    return [topic.partitions[number].leader for number in range(2)]
+
+
+def _directories(node: Node) -> list[object]:
+    topic = node.broker.image.topics.find("t")
+    assert topic is not None
+    return [topic.partitions[number].directories[0] for number in range(2)]

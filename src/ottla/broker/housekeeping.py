@@ -5,7 +5,7 @@
     recovery points           every `log.flush.offset.checkpoint.interval.ms`
     log starts                every `log.flush.start.offset.checkpoint.interval.ms`
     producers' expiration     every `producer.id.expiration.check.interval.ms`
-    syncs that `flush.ms` asks for, and timeouts: every second
+    syncs that `flush.ms` asks for, timeouts, failed directories: every second
     the metadata log          as often as it asks for itself
 
 A round over all partitions is cut into slices, so that a node with many of them goes on serving in between.
@@ -18,7 +18,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.cleaner import Cleaner
+from ottla.broker.membership import heartbeat
 from ottla.broker.partition import Partition
+from ottla.quorum.controller.heartbeat import decide_heartbeat
 from ottla.storage.directory_checkpoints import CheckpointKind
 from ottla.storage.errors import LogDirectoryOffline
 
@@ -41,6 +43,7 @@ class Housekeeping:
         self._loop = loop
         self._timers: dict[str, TimerHandle] = {}
         self._unsynced_since_ms: dict[Partition, int] = {}
+        self._failed: set[str] = set()
         self.cleaner = Cleaner(broker, loop)
 
     def start(self) -> None:
@@ -106,6 +109,23 @@ class Housekeeping:
     def _each_second(self) -> None:
         self._broker.commits.sweep()
         self._flush_by_time()
+        self._look_for_failures()
+
+    def _look_for_failures(self) -> None:
+        """Tell the controller of directories that have failed: nobody is to be sent to what lies in them."""
+        broker = self._broker
+        failed = {directory.path for directory in broker.directories.directories if directory.is_offline}
+        if failed == self._failed:
+            return
+        for directory in broker.directories.directories:
+            if directory.path in failed - self._failed:
+                _logger.critical("%s", directory.volume.offline_error())
+        self._failed = failed
+        if broker.directories.directories[0].is_offline:
+            # It holds the metadata, and without metadata there is no way on.
+            broker.give_up(broker.directories.directories[0].volume.offline_error())
+            return
+        broker.controller.handle(decide_heartbeat, heartbeat(broker), broker.clock.now_ms(), lambda _: None)
 
     def _tick_metadata(self) -> None:
         delay_ms = self._standalone.tick(self._broker.clock.now_ms())

@@ -11,7 +11,8 @@ import logging
 from typing import Final
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.startup import Node, heartbeat
+from ottla.broker.membership import heartbeat
+from ottla.broker.startup import Node
 from ottla.quorum.controller.heartbeat import decide_heartbeat
 from ottla.runtime.closing import close_directory
 from ottla.storage.directory import LogDirectory

@@ -10,7 +10,6 @@ sentence for the user when it cannot be done.
 import logging
 import random
 import resource
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ottla.broker.bound_listeners import (
@@ -30,17 +29,14 @@ from ottla.broker.formatting import (
     format_missing,
 )
 from ottla.broker.housekeeping import Housekeeping
+from ottla.broker.membership import NotRegistered, join_cluster
 from ottla.broker.node import Broker, Surroundings
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.errors import MetadataError
-from ottla.metadata.features import SUPPORTED
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NodeId
-from ottla.quorum.controller.heartbeat import decide_heartbeat
-from ottla.quorum.controller.registration import decide_register_broker, decide_register_controller
 from ottla.quorum.controller.settings import ControllerSettings
-from ottla.quorum.random_id import random_id
 from ottla.quorum.standalone import Standalone, StandaloneSettings, open_standalone
 from ottla.quorum.voters import VoterIdentity
 from ottla.runtime.clock import SystemClock
@@ -52,11 +48,6 @@ from ottla.runtime.threads import Threads
 from ottla.storage.directories import LogDirectories, open_directories
 from ottla.storage.errors import LogDirectoryOffline, StorageError
 from ottla.storage.volume import Volume
-from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages import broker_registration, controller_registration
-from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from ottla.wire.messages.controller_registration import ControllerRegistrationRequest
 from ottla.world.disk import DiskError
 
 _logger: Final = logging.getLogger("ottla.startup")
@@ -91,7 +82,7 @@ def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoo
     """Start a node. When this returns it serves, as soon as its event loop runs."""
     try:
         return _start(configs, options, loop)
-    except (FormatFailure, ListenerRefused, StorageError, MetadataError, DiskError) as error:
+    except (FormatFailure, ListenerRefused, NotRegistered, StorageError, MetadataError, DiskError) as error:
         raise NodeFailure(str(error)) from error
 
 
@@ -107,7 +98,7 @@ def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -
         standalone = _open_quorum(broker)
         _load_logs(broker)
         broker.metadata.listen(broker)
-        _register(broker, standalone, advertised(configs.node, bound))
+        join_cluster(broker, standalone, advertised(configs.node, bound))
     except BaseException:
         broker.flusher.close()
         broker.listeners.close()
@@ -203,91 +194,6 @@ def _load_logs(broker: Broker) -> None:
             "after a clean stop" if directory.was_clean else "after no clean stop",
         )
     partitions.load(image)
-
-
-def _register(broker: Broker, standalone: Standalone, listeners: Sequence[BoundListener]) -> None:
-    """Make the broker and the controller part of the cluster, and let the broker lead."""
-    now_ms = broker.clock.now_ms()
-    controller, flush = standalone.controller, standalone.voter.flush
-    incarnation_id = random_id(broker.random)
-    directory_ids = [directory.meta.directory_id for directory in broker.directories.online]
-    endpoint = controller_endpoint(broker.config)
-
-    def registered(answer: BrokerRegistrationResponse) -> None:
-        if answer.error_code is not ErrorCode.NONE:
-            raise NodeFailure(f"the broker could not be registered: {answer.error_code.name}")
-        broker.broker_epoch = answer.broker_epoch
-
-    controller.handle(
-        decide_register_controller,
-        ControllerRegistrationRequest(
-            controller_id=broker.node_id,
-            incarnation_id=incarnation_id,
-            zk_migration_ready=False,
-            listeners=(
-                controller_registration.Listener(
-                    name=endpoint.listener, host=endpoint.host, port=endpoint.port, security_protocol=0
-                ),
-            ),
-            features=tuple(
-                controller_registration.Feature(
-                    name=name, min_supported_version=levels.min, max_supported_version=levels.max
-                )
-                for name, levels in SUPPORTED.items()
-            ),
-        ),
-        now_ms,
-        lambda _: None,
-    )
-    controller.handle(
-        decide_register_broker,
-        BrokerRegistrationRequest(
-            broker_id=broker.node_id,
-            cluster_id=broker.cluster_id,
-            incarnation_id=incarnation_id,
-            listeners=tuple(
-                broker_registration.Listener(
-                    name=listener.name,
-                    host=listener.host,
-                    port=listener.port,
-                    security_protocol=listener.security_protocol,
-                )
-                for listener in listeners
-            ),
-            features=tuple(
-                broker_registration.Feature(
-                    name=name, min_supported_version=levels.min, max_supported_version=levels.max
-                )
-                for name, levels in SUPPORTED.items()
-            ),
-            rack=broker.config.broker_rack,
-            log_dirs=tuple(sorted(one for one in directory_ids if one is not None)),
-            previous_broker_epoch=_previous_broker_epoch(broker.directories),
-        ),
-        now_ms,
-        registered,
-    )
-    flush()
-    controller.handle(decide_heartbeat, heartbeat(broker), now_ms, lambda _: None)
-    flush()
-
-
-def heartbeat(broker: Broker, wants_shut_down: bool = False) -> BrokerHeartbeatRequest:
-    """Return what the broker tells the controller of itself."""
-    return BrokerHeartbeatRequest(
-        broker_id=broker.node_id,
-        broker_epoch=broker.broker_epoch,
-        current_metadata_offset=broker.image.offset,
-        want_fence=False,
-        want_shut_down=wants_shut_down,
-        cordoned_log_dirs=(),
-    )
-
-
-def _previous_broker_epoch(directories: LogDirectories) -> int:
-    """Return the epoch of the last clean stop, if all directories agree on one."""
-    epochs = {directory.clean_stop_epoch for directory in directories.directories}
-    return epochs.pop() if len(epochs) == 1 and directories.was_clean else -1
 
 
 def _sync(broker: Broker, standalone: Standalone) -> None:
