@@ -9,7 +9,7 @@ from typing import Final
 
 from confluent_kafka import Producer
 from tests.census import LATEST, ask_once_ready, list_offset
-from tests.data_plane import create_topic, produce
+from tests.data_plane import create_topic, produce, produce_request
 from tests.plain_client import PlainClient
 
 from ottla.model.uuid import ZERO_UUID
@@ -121,7 +121,17 @@ def fill(client: PlainClient, topic: str, partition: int) -> None:
                 base_sequence=sequence,
             )
             sequence += len(records)
-        assert produce(client, topic, batch, partition).error_code is ErrorCode.NONE
+        produce_once_ready(client, topic, batch, partition)
+
+
+def produce_once_ready(client: PlainClient, topic: str, batch: bytearray, partition: int = 0) -> None:
+    """Append a batch. Apache Kafka says that a topic is there a moment before it can be written to."""
+    ask_once_ready(
+        client,
+        produce_request(topic, batch, partition),
+        lambda answer: [answer.responses[0].partition_responses[0].error_code],
+        12,
+    )
 
 
 class Resender:

@@ -9,6 +9,7 @@ from typing import Final
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handlers import handles
+from ottla.broker.partition import INTERNAL_TOPICS
 from ottla.broker.transaction_checks import CLIENT_VERSION, client_name
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
@@ -63,14 +64,12 @@ def _one(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
     partitions = frozenset(
         TopicPartition(topic.name, number) for topic in transaction.topics for number in topic.partitions
     )
-    missing = {where for where in partitions if not _exists(where, context)}
-    if missing:
+    refusals = {where: _find_refusal(where, context) for where in partitions}
+    if any(code is not ErrorCode.NONE for code in refusals.values()):
         return Deferred.of(
             {
-                where: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                if where in missing
-                else ErrorCode.OPERATION_NOT_ATTEMPTED
-                for where in partitions
+                where: ErrorCode.OPERATION_NOT_ATTEMPTED if code is ErrorCode.NONE else code
+                for where, code in refusals.items()
             }
         )
     answer: Deferred[Codes] = Deferred()
@@ -101,9 +100,13 @@ def _one(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
     return answer
 
 
-def _exists(where: TopicPartition, context: RequestContext) -> bool:
+def _find_refusal(where: TopicPartition, context: RequestContext) -> ErrorCode:
+    if context.version < _SEVERAL_FROM and where.topic in INTERNAL_TOPICS:
+        # Coordinators write there, and no client.
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = context.broker.image.topics.find(where.topic)
-    return topic is not None and where.partition in topic.partitions
+    is_there = topic is not None and where.partition in topic.partitions
+    return ErrorCode.NONE if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _by_topic(

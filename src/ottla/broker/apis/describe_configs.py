@@ -49,9 +49,8 @@ def _describe(
     resource: DescribeConfigsResource, ask: DescribeConfigsRequest, broker: Broker
 ) -> DescribeConfigsResult:
     names = resource.configuration_keys
-    wanted = Wanted(
-        None if names is None else frozenset(names), ask.include_synonyms, ask.include_documentation
-    )
+    # No names at all are as good as null: all configs are wanted.
+    wanted = Wanted(frozenset(names) if names else None, ask.include_synonyms, ask.include_documentation)
     try:
         configs = _find_describer(resource.resource_type)(resource.resource_name, broker, wanted)
     except _Refused as refusal:

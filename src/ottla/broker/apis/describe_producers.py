@@ -2,6 +2,7 @@
 
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import handles
+from ottla.model.topic_names import find_topic_name_fault
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_producers import (
     DescribeProducersPartitionResult,
@@ -31,7 +32,12 @@ def describe_producers(ask: DescribeProducersRequest, context: RequestContext) -
 def _describe(topic: str, number: int, context: RequestContext) -> DescribeProducersPartitionResult:
     partitions = context.broker.partitions
     partition = partitions.by_key.get((topic, number))
-    error_code = partitions.why_missing(topic, number) if partition is None else partition.check_leader(-1)
+    if partition is not None:
+        error_code = partition.check_leader(-1)
+    elif find_topic_name_fault(topic) is not None:
+        error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    else:
+        error_code = partitions.why_missing(topic, number)
     if partition is None or error_code is not ErrorCode.NONE:
         return DescribeProducersPartitionResult(
             partition_index=number, error_code=error_code, active_producers=()

@@ -99,8 +99,8 @@ def _describe_topics(
         return [describe_topic(topic, living, operations) for topic in image.topics]
     found: dict[str | bytes, MetadataResponseTopic] = {}
     for asked in ask.topics:
-        answer = _describe_asked(asked, image, living, operations)
-        found[asked.name or asked.topic_id] = answer
+        key = asked.name or "" if asked.topic_id == ZERO_UUID else asked.topic_id
+        found[key] = _describe_asked(asked, image, living, operations)
     return list(found.values())
 
 
@@ -120,7 +120,7 @@ def _describe_asked(
     topic = image.topics.find(asked.name or "")
     if topic is not None:
         return describe_topic(topic, living, operations)
-    return _unknown(asked, why_unknown(asked.name or ""), asked.name)
+    return _unknown(asked, why_unknown(asked.name or ""), asked.name, operations)
 
 
 def describe_topic(topic: Topic, living: frozenset[int], operations: int) -> MetadataResponseTopic:
@@ -147,5 +147,13 @@ def _describe_partition(record: PartitionRecord, living: frozenset[int]) -> Meta
     )
 
 
-def _unknown(asked: MetadataRequestTopic, error_code: ErrorCode, name: str | None) -> MetadataResponseTopic:
-    return MetadataResponseTopic(error_code=error_code, name=name, topic_id=asked.topic_id, partitions=())
+def _unknown(
+    asked: MetadataRequestTopic, error_code: ErrorCode, name: str | None, operations: int = NOT_ASKED
+) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=error_code,
+        name=name,
+        topic_id=asked.topic_id,
+        partitions=(),
+        topic_authorized_operations=operations,
+    )

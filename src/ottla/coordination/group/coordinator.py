@@ -337,6 +337,9 @@ class GroupCoordinator:
 
     def describe_consumer_group(self, group_id: str, answer: Answer[DescribedConsumerGroup]) -> None:
         """Describe a consumer group."""
+        if not group_id:
+            answer(refused_consumer_description(group_id, ErrorCode.INVALID_GROUP_ID))
+            return
         self._read(
             group_id,
             lambda shard: describe_consumer_group(group_id, shard.groups.get(group_id), shard.env),
