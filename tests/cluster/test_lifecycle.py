@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from tests.data_plane import batch_of, create_topic, fetch_all, produce
@@ -163,3 +164,20 @@ def test_several_listeners_serve(tmp_path: Path) -> None:
         answer = client.ask(MetadataRequest(topics=()))
         assert [broker.port for broker in answer.brokers] == [second]
         assert node.port != second
+
+
+def test_metrics_are_served_where_the_node_is_told_to(tmp_path: Path) -> None:
+    port = free_port()
+    with OttlaNode(tmp_path, {"ottla.metrics.port": str(port)}) as node:
+        with PlainClient(node.bootstrap) as client:
+            create_topic(client, "counted", partitions=3)
+            produce(client, "counted", batch_of(b"v" * 1000))
+            with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+                lines = answer.read().decode().splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert float(values['ottla_requests_total{api="produce",version="12"}']) == 1
+    assert float(values['ottla_request_bytes_total{api="produce",version="12"}']) > 1000
+    assert float(values['ottla_request_seconds_count{api="produce"}']) == 1
+    assert float(values["ottla_connections"]) == 1
+    assert float(values["ottla_partitions"]) == 3
+    assert float(values['ottla_log_bytes{topic="counted"}']) > 1000

@@ -5,8 +5,8 @@ answers: correlation id and three numbers. Once a connection has sent such a req
 the bytes around the batch, the partition, and the bytes around the numbers. The next request that has the
 same bytes is appended without being decoded, and answered without being encoded.
 
-Measured on a tiny batch: decoding, handling and encoding take 12 us, the lane takes 2, and the append itself
-7.
+Measured on a tiny batch: 20 us by way of codec and handler, 8 us by way of the lane. 5 of them are the
+append.
 
 Whatever is not plain (several partitions, a refused batch, a transaction, a quota) goes the long way. A lane
 changes no answer: it is a cache of what the codec and `apis/produce.py` do, made by them.
