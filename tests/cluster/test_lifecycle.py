@@ -168,12 +168,12 @@ def test_several_listeners_serve(tmp_path: Path) -> None:
 
 def test_metrics_are_served_where_the_node_is_told_to(tmp_path: Path) -> None:
     port = free_port()
-    with OttlaNode(tmp_path, {"ottla.metrics.port": str(port)}) as node:
-        with PlainClient(node.bootstrap) as client:
-            create_topic(client, "counted", partitions=3)
-            produce(client, "counted", batch_of(b"v" * 1000))
-            with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-                lines = answer.read().decode().splitlines()
+    settings = {"ottla.metrics.port": str(port)}
+    with OttlaNode(tmp_path, settings) as node, PlainClient(node.bootstrap) as client:
+        create_topic(client, "counted", partitions=3)
+        produce(client, "counted", batch_of(b"v" * 1000))
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
     values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     assert float(values['ottla_requests_total{api="produce",version="12"}']) == 1
     assert float(values['ottla_request_bytes_total{api="produce",version="12"}']) > 1000
