@@ -14,6 +14,7 @@ UNUSUAL_PROPERTIES = {
     "min.insync.replicas": "1",
     "message.max.bytes": "2000000",
     "group.consumer.session.timeout.ms": "50000",
+    "group.consumer.assignment.interval.ms": "0",
     "internal.metadata.log.segment.bytes": "10485760",
     "unclean.leader.election.interval.ms": "200000",
     "ssl.keystore.password": "secret",

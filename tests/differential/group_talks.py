@@ -93,9 +93,11 @@ class Talk:
         """Note what the coordinator has written down of the groups that were talked about, group by group."""
         records: dict[str, list[str]] = {}
         for record in read_group_records(self.client()):
-            if record.key.group in self._groups:
+            key = record.key
+            group = key.group if hasattr(key, "group") else key.group_id
+            if group in self._groups:
                 text = f"{self._essence(record.key)} -> {self._essence(record.value)} v{record.value_version}"
-                records.setdefault(record.key.group, []).append(text)
+                records.setdefault(group, []).append(text)
         for group in sorted(records):
             self.notes += records[group]
 
@@ -106,7 +108,8 @@ class Talk:
             return "no id" if value == ZERO_UUID else "the id" if value == self.topic_id else "another id"
         if hasattr(type(value), "__wire_fields__"):
             fields = {name: getattr(value, name) for name in fields_of(type(value))}
-            for name in ("host", "port", "error_message"):
+            # A hash of topics has their ids in it, and a version is an offset of the metadata log.
+            for name in ("host", "port", "error_message", "version", "metadata_hash"):
                 fields.pop(name, None)
             return {
                 name: "some time" if "timestamp" in name and field > 0 else self._essence(field)
