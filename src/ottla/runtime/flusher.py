@@ -1,7 +1,8 @@
 """The threads that sync: they run the tickets of the group commit, so that the event loop never waits.
 
 A sync takes about a millisecond on a good disk. Several threads, because syncs of different files overlap:
-the file system commits them together.
+the file system commits them together. When many logs wait, one thread syncs the whole file system for all of
+them. `docs/decisions/group-commit.md` has the figures.
 """
 
 from asyncio import AbstractEventLoop, Event
@@ -20,6 +21,9 @@ from ottla.storage.log import Log
 from ottla.world.disk import DiskError, Reason
 
 THREADS: Final = 4
+TOGETHER_MIN: Final = 32
+
+_Starts = list[tuple[Log, FlushTicket]]
 
 # Called with None when what was waited for is safe, or with why it will never be.
 Waiter = Callable[[LogDirectoryOffline | None], None]
@@ -28,12 +32,16 @@ Waiter = Callable[[LogDirectoryOffline | None], None]
 class Flusher:
     """Runs syncs for one event loop. All methods are called in the loop's thread."""
 
-    def __init__(self, loop: AbstractEventLoop, threads: int = THREADS) -> None:
+    def __init__(
+        self, loop: AbstractEventLoop, threads: int = THREADS, together_min: int = TOGETHER_MIN
+    ) -> None:
         self._loop = loop
-        self._commit: GroupCommit[Waiter] = GroupCommit(threads)
-        self._tickets: SimpleQueue[tuple[Log, FlushTicket] | None] = SimpleQueue()
+        self._together_min = together_min
+        self._commit: GroupCommit[Waiter] = GroupCommit(threads, together_min)
+        # One log each, or many of one directory.
+        self._tickets: SimpleQueue[_Starts | None] = SimpleQueue()
         # Filled by the threads, emptied by the loop. It is woken once for all that has come together.
-        self._results: deque[tuple[Log, DiskError | None]] = deque()
+        self._results: deque[tuple[_Starts, DiskError | None]] = deque()
         self._idle = Event()
         self._idle.set()
         self._threads = [
@@ -62,8 +70,8 @@ class Flusher:
             thread.join()
 
     def _apply(self, outcome: Outcome[Waiter]) -> None:
-        for start in outcome.starts:
-            self._tickets.put(start)
+        for starts in self._deal(outcome.starts):
+            self._tickets.put(starts)
         if self._commit.is_idle:
             self._idle.set()
         else:
@@ -73,25 +81,43 @@ class Flusher:
         for waiter, error in outcome.failed:
             waiter(error)
 
+    def _deal(self, starts: _Starts) -> list[_Starts]:
+        """Put those together that one sync of their file system can do."""
+        if len(starts) < self._together_min:
+            return [[start] for start in starts]
+        by_directory: dict[str, _Starts] = {}
+        for start in starts:
+            by_directory.setdefault(start[0].volume.path, []).append(start)
+        return list(by_directory.values())
+
     def _take_results(self) -> None:
         while self._results:
-            log, error = self._results.popleft()
+            starts, error = self._results.popleft()
             if error is None:
-                self._apply(self._commit.finished(log))
+                self._apply(self._commit.finished(*[log for log, _ in starts]))
             else:
-                self._apply(self._commit.failed(log, error))
+                for log, _ in starts:
+                    self._apply(self._commit.failed(log, error))
 
     def _run(self) -> None:
         """Sync until told to stop. Runs in a thread of its own."""
-        while (start := self._tickets.get()) is not None:
-            log, ticket = start
+        while (starts := self._tickets.get()) is not None:
+            log = starts[0][0]
             error: DiskError | None = None
             try:
-                flush.run(ticket, log.volume.disk)
+                self._sync(starts)
             except DiskError as caught:
                 error = caught
             except Exception as caught:  # a bug of ours: those who wait must hear of it, not hang
                 error = DiskError(log.path, "sync", Reason.OTHER, repr(caught))
-            self._results.append((log, error))
+            self._results.append((starts, error))
             # One wake-up per result: the loop may have emptied the deque just before this one came.
             self._loop.call_soon_threadsafe(self._take_results)
+
+    def _sync(self, starts: _Starts) -> None:
+        volume = starts[0][0].volume
+        if len(starts) < self._together_min:
+            for _, ticket in starts:
+                flush.run(ticket, volume.disk)
+        else:
+            flush.run_together([ticket for _, ticket in starts], volume.disk, volume.path)

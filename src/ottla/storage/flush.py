@@ -9,6 +9,7 @@ producer snapshots, since nothing below the recovery point is looked at after a 
 and the leader epochs.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.model.ids import Offset
@@ -82,6 +83,19 @@ def run(ticket: FlushTicket, disk: Disk) -> None:
         disk.write_file_atomically(path, content)
     if ticket.directory:
         disk.sync_directory(ticket.directory)
+
+
+def run_together(tickets: Sequence[FlushTicket], disk: Disk, path: str) -> None:
+    """Do what many tickets of the logs below `path` say by one sync of the file system, if that is to be had.
+
+    With a hundred files or more it is quicker: every file's own sync waits for the file system's journal.
+    """
+    for ticket in tickets:
+        for content_path, content in ticket.contents:
+            disk.write_file_atomically(content_path, content)
+    if not disk.sync_all(path):
+        for ticket in tickets:
+            run(ticket._replace(contents=()), disk)
 
 
 def finish_flush(log: "Log", ticket: FlushTicket) -> None:

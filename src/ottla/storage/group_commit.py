@@ -1,7 +1,8 @@
 """Syncing for many who wait: appends that arrive while a sync is under way share the next one.
 
 A sync takes about as long for a thousand batches as for one, so the busier a log is, the less each of its
-appends costs. Each log has at most one sync under way; all logs together at most so many.
+appends costs. Each log has at most one sync under way; all logs together at most so many. When many logs wait
+they are started all at once, for then one sync of the whole file system is cheaper than one of each file.
 
 This is the state machine alone. It says which tickets to run; the caller runs them where it likes and tells
 how each ended. A failed sync is never tried again: whoever waits for it is told that it failed.
@@ -32,13 +33,17 @@ class Outcome(Generic[T]):
 class GroupCommit(Generic[T]):
     """The syncs of a node. `T` is what the caller knows a waiting append by."""
 
-    __slots__ = ("_queue", "_running", "_running_max", "_waiters")
+    __slots__ = ("_again", "_queue", "_running", "_running_max", "_together_min", "_waiters")
 
-    def __init__(self, running_max: int) -> None:
+    def __init__(self, running_max: int, together_min: int = 1 << 30) -> None:
+        """At most `running_max` syncs run at once, but `together_min` logs or more are started together."""
         self._running_max = running_max
+        self._together_min = together_min
         self._running: dict[Log, FlushTicket] = {}
-        # Logs that want a sync, in the order they asked.
+        # Logs that want a sync and have none under way, in the order they asked.
         self._queue: dict[Log, None] = {}
+        # Logs that want another one when theirs is over.
+        self._again: set[Log] = set()
         # By log, ascending by the offset below which all has to be safe.
         self._waiters: dict[Log, deque[tuple[Offset, T]]] = {}
 
@@ -54,22 +59,28 @@ class GroupCommit(Generic[T]):
                 outcome.done.append(waiter)
                 return outcome
             self._waiters.setdefault(log, deque()).append((offset, waiter))
+        if log in self._running:
+            self._again.add(log)
+            return outcome
         self._queue[log] = None
         self._start(outcome)
         return outcome
 
-    def finished(self, log: Log) -> Outcome[T]:
-        """Take notice that the running sync of `log` succeeded."""
+    def finished(self, *logs: Log) -> Outcome[T]:
+        """Take notice that the running syncs of `logs` succeeded."""
         outcome: Outcome[T] = Outcome()
-        log.finish_flush(self._running.pop(log))
-        if self._settle(log, outcome):
-            self._queue[log] = None
+        for log in logs:
+            log.finish_flush(self._running.pop(log))
+            if self._settle(log, outcome) or log in self._again:
+                self._queue[log] = None
+            self._again.discard(log)
         self._start(outcome)
         return outcome
 
     def failed(self, log: Log, error: DiskError) -> Outcome[T]:
         """Take notice that the running sync of `log` failed."""
         outcome: Outcome[T] = Outcome()
+        self._again.discard(log)
         if log.fail_flush(self._running.pop(log), error):
             self._tell_failed(log, outcome)
         else:
@@ -80,6 +91,7 @@ class GroupCommit(Generic[T]):
     def forget(self, log: Log) -> list[T]:
         """Let go of a log that was deleted or moved. Returns who waited for it."""
         self._queue.pop(log, None)
+        self._again.discard(log)
         return [waiter for _, waiter in self._waiters.pop(log, ())]
 
     def _settle(self, log: Log, outcome: Outcome[T]) -> bool:
@@ -96,10 +108,11 @@ class GroupCommit(Generic[T]):
 
     def _start(self, outcome: Outcome[T]) -> None:
         """Start what is wanted, as far as there may be more at once."""
-        while len(self._running) < self._running_max:
-            log = next((log for log in self._queue if log not in self._running), None)
-            if log is None:
-                return
+        running_max = self._running_max
+        if len(self._running) < running_max and len(self._queue) >= self._together_min:
+            running_max = len(self._running) + len(self._queue)
+        while self._queue and len(self._running) < running_max:
+            log = next(iter(self._queue))
             del self._queue[log]
             try:
                 ticket = log.start_flush()

@@ -253,6 +253,18 @@ class SimulatedDisk:
                     pending.append(change)
             self._names = pending
 
+    def sync_all(self, path: str) -> bool:
+        self._directory(path, "sync_all")
+        with self.changing("sync_all", path):
+            if not self.sync_lies:
+                for change in self._names:
+                    change.apply_to_durable()
+                self._names = []
+                for node in _walk(self._root):
+                    if isinstance(node, FileNode):
+                        node.sync()
+        return True
+
     def read_file(self, path: str) -> bytes:
         handle = self.open(path)
         return handle.read(0, handle.size())
@@ -394,14 +406,15 @@ class SimulatedDisk:
         """Surround one change: it may fail before it begins, and power may go when it has begun."""
         if self._changes_left == 0:
             raise PowerCut(path)
-        if self.read_only and operation not in ("sync", "sync_directory"):
+        is_sync = operation in ("sync", "sync_directory", "sync_all")
+        if self.read_only and not is_sync:
             raise DiskError(path, operation, Reason.READ_ONLY)
         self._maybe_fail(operation, path)
         self._trace.update(f"{operation} {path} {position} {len(data)} {crc32(data)}\n".encode())
         self._count(operation, len(data))
         if self._changes_left is not None:
             self._changes_left -= 1
-            if self._changes_left == 0 and operation in ("sync", "sync_directory"):
+            if self._changes_left == 0 and is_sync:
                 # Power goes before the sync is through: nothing is promised of what it was to write.
                 raise PowerCut(path)
         yield
@@ -421,7 +434,7 @@ class SimulatedDisk:
                 counters.writes += 1
                 counters.written_bytes += length
                 counters.busy_us += speed.write_us
-            case "sync":
+            case "sync" | "sync_all":
                 counters.syncs += 1
                 counters.busy_us += speed.sync_us
             case "sync_directory":

@@ -139,6 +139,12 @@ class Disk(Protocol):
     def sync_directory(self, path: str) -> None:
         """Make the names in a directory survive a power cut."""
 
+    def sync_all(self, path: str) -> bool:
+        """Make everything written to the file system of `path` survive a power cut, bytes and names.
+
+        False if that is not to be had for certain here: then files have to be synced one by one.
+        """
+
     def read_file(self, path: str) -> bytes:
         """Return the whole content of a file."""
 

@@ -75,7 +75,7 @@ class World:
 
     def _start_work(self) -> None:
         """Forget everything that a process has under way."""
-        self.commit: GroupCommit[tuple[Truth, int]] = GroupCommit(_RUNNING_MAX)
+        self.commit: GroupCommit[tuple[Truth, int]] = GroupCommit(_RUNNING_MAX, together_min=2)
         self.tickets: list[tuple[Log, FlushTicket]] = []
         self.deletions: list[Deletion] = []
         self.writes: list[CheckpointWrite] = []
@@ -136,19 +136,25 @@ class World:
         self._apply(self.commit.request(log, log.log_end_offset, (truth, truth.end)))
 
     def run_ticket(self) -> None:
-        """Run a sync that was started, and finish it."""
+        """Run a sync that was started, or all of them together, and finish it."""
         if not self.tickets:
             return
-        log, ticket = self.tickets.pop(self.rng.randrange(len(self.tickets)))
+        starts, self.tickets = self.tickets, []
         try:
-            flush.run(ticket, self.disk)
+            if len(starts) > 1 and self.rng.random() < 0.5:
+                flush.run_together([ticket for _, ticket in starts], self.disk, DIRECTORY)
+            else:
+                start = starts.pop(self.rng.randrange(len(starts)))
+                starts, self.tickets = [start], starts
+                flush.run(start[1], self.disk)
         except DiskError as error:
-            self._apply(self.commit.failed(log, error))
-        else:
-            partition = self.partition_of(log)
+            for log, _ in starts:
+                self._apply(self.commit.failed(log, error))
+            return
+        for log, ticket in starts:
             if ticket.truncations == log.truncations:
-                partition.truth.others.clear()
-            self._apply(self.commit.finished(log))
+                self.partition_of(log).truth.others.clear()
+        self._apply(self.commit.finished(*[log for log, _ in starts]))
 
     def _apply(self, outcome: Outcome[tuple[Truth, int]]) -> None:
         self.tickets += outcome.starts

@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from ottla.runtime.disk import RealDisk, RealFile, disk_error
+from ottla.runtime.disk import RealDisk, RealFile, _syncs_whole_file_systems, disk_error
 from ottla.world.disk import Disk, DiskError, Entry, File, Reason
 
 
@@ -259,3 +259,30 @@ def test_a_file_in_the_way_of_a_directory_is_an_error(tmp_path: Path) -> None:
     disk.open(f"{tmp_path}/a", create=True)
     with pytest.raises(DiskError):
         disk.make_directory(f"{tmp_path}/a/b")
+
+
+def test_a_whole_file_system_is_synced_where_errors_are_told(tmp_path: Path) -> None:
+    disk = RealDisk()
+    file = disk.open(f"{tmp_path}/file", create=True)
+    file.write(0, (b"x",))
+    is_certain = _syncs_whole_file_systems(os.uname().sysname, os.uname().release)
+    assert disk.sync_all(str(tmp_path)) is is_certain
+    assert disk.sync_all(str(tmp_path)) is is_certain, "the descriptor is kept"
+    if is_certain:
+        with pytest.raises(DiskError):
+            disk.sync_all(f"{tmp_path}/missing")
+
+
+@pytest.mark.parametrize(
+    ("system", "release", "expected"),
+    [
+        ("Linux", "6.18.44-fc", True),
+        ("Linux", "5.8.0", True),
+        ("Linux", "5.7.19", False),
+        ("Linux", "4.19", False),
+        ("Linux", "strange", False),
+        ("Darwin", "23.1.0", False),
+    ],
+)
+def test_old_kernels_do_not_tell_of_errors(system: str, release: str, expected: bool) -> None:
+    assert _syncs_whole_file_systems(system, release) is expected

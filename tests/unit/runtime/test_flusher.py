@@ -121,3 +121,31 @@ def test_a_bug_in_a_sync_is_told_and_not_hung_on() -> None:
     (error,) = told
     assert isinstance(error, LogDirectoryOffline)
     assert "ZeroDivisionError" in str(error)
+
+
+def test_many_logs_share_one_sync_of_the_file_system(tmp_path: Path) -> None:
+    logs = [real_log(tmp_path, number) for number in range(8)]
+    disk = logs[0].volume.disk
+    for log in logs[1:]:
+        log.volume = logs[0].volume
+    assert isinstance(disk, RealDisk)
+    told: list[int] = []
+
+    async def use() -> None:
+        flusher = Flusher(asyncio.get_running_loop(), threads=1, together_min=3)
+        try:
+            for number, log in enumerate(logs):
+                append(log)
+
+                def safe(error: LogDirectoryOffline | None, number: int = number) -> None:
+                    assert error is None
+                    assert logs[number].recovery_point == 1
+                    told.append(number)
+
+                flusher.request(log, log.log_end_offset, safe)
+            await flusher.drain()
+        finally:
+            flusher.close()
+
+    asyncio.run(use())
+    assert sorted(told) == list(range(8))

@@ -85,8 +85,39 @@ def test_a_busy_log_does_not_keep_others_from_their_turn() -> None:
         order += outcome.done
         if outcome.starts:
             running = outcome.starts[0][0]
-    assert order == ["a", "b", "d", "c"]
+    assert order == ["a", "c", "b", "d"]
     assert commit.is_idle
+
+
+def test_many_logs_are_started_together() -> None:
+    commit: GroupCommit[str] = GroupCommit(1, together_min=3)
+    logs = [new_log() for _ in range(5)]
+    for number, log in enumerate(logs):
+        wait(commit, log, str(number))
+    outcome = commit.finished(logs[0])
+    assert [log for log, _ in outcome.starts] == logs[1:]
+    wait(commit, logs[0], "again")
+    outcome = commit.finished(*logs[1:])
+    assert outcome.done == ["1", "2", "3", "4"]
+    assert [log for log, _ in outcome.starts] == [logs[0]]
+
+
+def test_few_logs_are_started_one_by_one() -> None:
+    commit: GroupCommit[str] = GroupCommit(1, together_min=3)
+    logs = [new_log() for _ in range(3)]
+    for number, log in enumerate(logs):
+        wait(commit, log, str(number))
+    assert [log for log, _ in commit.finished(logs[0]).starts] == [logs[1]]
+
+
+def test_a_flush_that_is_asked_for_during_a_sync_comes_after_it() -> None:
+    commit: GroupCommit[str] = GroupCommit(4)
+    log = new_log()
+    wait(commit, log, "a")
+    append(log)
+    assert not commit.request(log).starts
+    ((started, ticket),) = commit.finished(log).starts
+    assert (started, ticket.offset) == (log, 2)
 
 
 def test_a_failed_sync_is_told_to_all_who_wait_and_never_tried_again() -> None:

@@ -180,6 +180,19 @@ def test_what_is_written_after_a_lost_truncation_may_mix_with_what_was_there() -
     assert mixed in after_power_cuts(disk, content_of)
 
 
+def test_a_sync_of_everything_leaves_nothing_to_lose() -> None:
+    disk = disk_with(b"old")
+    disk.open("data/file").write(0, (b"new",))
+    disk.open("data/other", create=True).write(0, (b"more",))
+
+    assert disk.sync_all("data")
+
+    def look(twin: SimulatedDisk) -> object:
+        return content_of(twin), twin.read_file("data/other")
+
+    assert set(after_power_cuts(disk, look)) == {(b"new", b"more")}
+
+
 def test_a_new_name_is_lost_until_its_directory_is_synced() -> None:
     disk = disk_with()
     handle = disk.open("data/new", create=True)
