@@ -85,11 +85,11 @@ class Groups:
         name = group_id if own else ""
         known = self._intervals.get(name)
         if known is None:
-            config = self._broker.configs.group(own)
+            group_config = self._broker.configs.group(own)
             known = self._intervals[name] = ConsumerIntervals(
-                config.consumer_session_timeout_ms,
-                config.consumer_heartbeat_interval_ms,
-                config.consumer_assignment_interval_ms,
+                group_config.consumer_session_timeout_ms,
+                group_config.consumer_heartbeat_interval_ms,
+                group_config.consumer_assignment_interval_ms,
             )
         return known
 

@@ -67,6 +67,5 @@ class BrokerMetricsConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="Largest push of metrics that a client may send.",
     )

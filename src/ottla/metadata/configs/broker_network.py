@@ -107,7 +107,6 @@ class BrokerNetworkConfigs(ConfigValues):
         "queued.max.request.bytes",
         -1,
         update=READ_ONLY,
-        inert=True,
         doc="How many bytes of requests may wait before no more are read; -1 for no limit.",
     )
     queued_max_requests = integer(

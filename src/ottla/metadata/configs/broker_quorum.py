@@ -151,7 +151,6 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        inert=True,
         doc="Segment size of the metadata log, as small as a test wants it.",
     )
     internal_metadata_max_batch_size_in_bytes = integer(

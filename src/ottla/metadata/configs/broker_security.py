@@ -22,6 +22,7 @@ class BrokerSecurityConfigs(ConfigValues):
         NonNull(),
         importance=LOW,
         update=READ_ONLY,
+        inert=True,
         doc=(
             "What decides who may do what; empty allows everything, Kafka's StandardAuthorizer goes by "
             "the ACLs of the cluster."

@@ -1,7 +1,7 @@
 """What a declaration says about being acted on is true: the rest of the source reads the value, or does not.
 
 A config is acted on if code outside its package reads it: its own attribute, a property of NodeConfig that
-it feeds, or the config of a topic or a group that takes it from the broker.
+it feeds, or the config of a topic or a group that takes it from the broker or is bounded by it.
 """
 
 import ast
@@ -17,6 +17,7 @@ from ottla.metadata.configs.client_metrics import ClientMetricsConfig
 from ottla.metadata.configs.declare import ConfigKey, ConfigValues
 from ottla.metadata.configs.group import GroupConfig
 from ottla.metadata.configs.node import NodeConfig
+from ottla.metadata.configs.requirements import GROUP_BOUNDS
 from ottla.metadata.configs.synonyms import time_synonyms
 from ottla.metadata.configs.topic import TopicConfig
 
@@ -76,7 +77,14 @@ def is_acted_on(declarations: type[ConfigValues], key: ConfigKey[Any]) -> bool:
         (other, heir) for other in (TopicConfig, GroupConfig) for heir in other.keys.values()
         if key.name in broker_names(heir)
     ]  # fmt: skip
-    return feeds_what_is_read(key.attribute) or any(is_acted_on(other, heir) for other, heir in heirs)
+    bounded = [
+        GroupConfig.keys[bound.name] for bound in GROUP_BOUNDS if key.name in (bound.lowest, bound.highest)
+    ]
+    return (
+        feeds_what_is_read(key.attribute)
+        or any(is_acted_on(other, heir) for other, heir in heirs)
+        or any(is_acted_on(GroupConfig, config) for config in bounded)
+    )
 
 
 def feeds_what_is_read(attribute: str) -> bool:
