@@ -61,7 +61,8 @@ def both_brokers() -> Iterator[tuple[Broker, Broker]]:
     """Run Ottla and Apache Kafka; yield them in this order."""
     root = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     ottla = OttlaNode(root / "ottla", {"num.partitions": "1"})
-    apache = ApacheKafka(root / "apache", {"num.partitions": "1"}, java_options=_JAVA_OPTIONS)
+    settings = {"num.partitions": "1", "offsets.topic.num.partitions": "50"}
+    apache = ApacheKafka(root / "apache", settings, java_options=_JAVA_OPTIONS)
     # Formatting is not part of a start, and Kafka's own needs a JVM: both do it before the clock runs.
     apache.start()
     apache.stop()

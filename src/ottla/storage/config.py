@@ -64,15 +64,18 @@ class LogConfig:
 
     # Whether a producer's batch may be let in by its header alone. Every append asks.
     takes_batches_as_they_are: bool = field(init=False, repr=False, compare=False, default=False)
+    # Whether a coordinator's may: of its records it is known that they have keys.
+    takes_own_batches_as_they_are: bool = field(init=False, repr=False, compare=False, default=False)
 
     def __post_init__(self) -> None:
-        takes_batches_as_they_are = (
+        takes_own_batches_as_they_are = (
             self.message_timestamp_type is TimestampType.CREATE_TIME
-            and not self.is_compacted
             and self.compression_type is None
             and self.message_timestamp_before_max_ms == LONG_MAX
             and not self.validate_every_record
         )
+        object.__setattr__(self, "takes_own_batches_as_they_are", takes_own_batches_as_they_are)
+        takes_batches_as_they_are = takes_own_batches_as_they_are and not self.is_compacted
         object.__setattr__(self, "takes_batches_as_they_are", takes_batches_as_they_are)
 
     def compression_level_of(self, codec: Codec) -> int | None:

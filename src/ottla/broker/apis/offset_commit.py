@@ -46,7 +46,17 @@ def offset_commit(
         return OffsetCommitResponse(topics=tuple(refused))
     answer: Deferred[OffsetCommitResponse] = Deferred()
     broker.groups.coordinator.commit_offsets(
-        replace(ask, topics=tuple(known)), client_of(context), broker.clock.now_ms(), answer.resolve
+        OffsetCommitRequest(
+            group_id=ask.group_id,
+            generation_id_or_member_epoch=ask.generation_id_or_member_epoch,
+            member_id=ask.member_id,
+            group_instance_id=ask.group_instance_id,
+            retention_time_ms=ask.retention_time_ms,
+            topics=tuple(known),
+        ),
+        client_of(context),
+        broker.clock.now_ms(),
+        answer.resolve,
     )
     return answer.then(lambda response: _merge(response, refused)) if refused else answer
 

@@ -6,6 +6,8 @@ topic has a table of its own. Which version of a value to write is the caller's 
 """
 
 import struct
+from collections.abc import Callable
+from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -24,6 +26,7 @@ from ottla.wire.errors import MalformedBytes
 
 _TYPE_OR_VERSION = Struct(">h")
 _KEY_VERSION = 0
+_KEYS_MAX = 32_768
 
 
 class CoordinatorRecord(NamedTuple):
@@ -51,7 +54,11 @@ class CoordinatorRecords:
         self.kinds = {_type_of(key): (key, value) for key, value in kinds}
         assert all(_type_of(value) == _type_of(key) for key, value in kinds), "a value has its key's type"
 
-    def encode_key(self, key: Any) -> bytes:
+        # The same few keys are written again and again: those of offsets, with each commit. Keys of different
+        # kinds are equal if their fields are, so the type has to count.
+        self.encode_key: Callable[[Any], bytes] = lru_cache(_KEYS_MAX, typed=True)(self._encode_key)
+
+    def _encode_key(self, key: Any) -> bytes:
         """Write a key: its type, then version 0 of its message."""
         record_type = _type_of(type(key))
         assert self.kinds[record_type][0] is type(key), f"{type(key).__name__} is no key of {self.topic}"
@@ -61,7 +68,9 @@ class CoordinatorRecords:
         """Write a value: its version, then its message. (A tombstone has no bytes at all.)"""
         cls = type(value)
         assert self.kinds[_type_of(cls)][1] is cls, f"{cls.__name__} is no value of {self.topic}"
-        return b"".join((_TYPE_OR_VERSION.pack(version), *encode_pieces(value, version)))
+        pieces = encode_pieces(value, version)
+        pieces.insert(0, _TYPE_OR_VERSION.pack(version))
+        return b"".join(pieces)
 
     def decode(self, key: Readable, value: Readable | None) -> CoordinatorRecord | UnknownCoordinatorRecord:
         """Read a record. As in Kafka, bytes after a key's or a value's last field are ignored."""

@@ -1,15 +1,14 @@
 """OffsetCommit and TxnOffsetCommit: one error for all if the sender may not, else one per partition."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.journal import Event
 from ottla.coordination.group.kinds import Commit, Group
-from ottla.coordination.group.offsets.ledger import CommittedOffset, offset_record
+from ottla.coordination.group.offsets.ledger import commit_record
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.runtime.decision import Decision
-from ottla.model.ids import TopicPartition
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
@@ -26,7 +25,7 @@ from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 
-P = TypeVar("P")
+R = TypeVar("R")
 
 
 class _Partition(Protocol):
@@ -45,6 +44,8 @@ class _Partition(Protocol):
 class _Taking:
     """The offsets of one commit that were taken so far, with their records."""
 
+    __slots__ = ("_commit", "_expire_ms", "_group", "_metadata_max", "_now_ms", "offsets", "records")
+
     def __init__(self, group: Group, commit: Commit, env: Environment, now_ms: int, expire_ms: int) -> None:
         self._group = group
         self._commit = commit
@@ -52,21 +53,21 @@ class _Taking:
         self._now_ms = now_ms
         self._expire_ms = expire_ms
         self.records: list[CoordinatorRecord] = []
-        self.offsets: list[tuple[TopicPartition, int]] = []
+        self.offsets: list[tuple[str, int, int]] = []
 
     def take(self, topic: str, topic_id: Uuid, asked: _Partition) -> ErrorCode:
         """Take the offset of one partition. Raises `Refused` if the whole commit is to be refused."""
         metadata = asked.committed_metadata or ""
-        if _java_length(metadata) > self._metadata_max:
+        if metadata and _java_length(metadata) > self._metadata_max:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        self._group.check_commit_to(self._commit, topic_id, asked.partition_index)
-        where = TopicPartition(topic, asked.partition_index)
-        committed = CommittedOffset(
-            asked.committed_offset, asked.committed_leader_epoch, metadata, self._now_ms, self._expire_ms,
-            topic_id,
+        partition, offset = asked.partition_index, asked.committed_offset
+        self._group.check_commit_to(self._commit, topic_id, partition)
+        record = commit_record(
+            self._group.group_id, topic, partition, offset, asked.committed_leader_epoch, metadata,
+            self._now_ms, self._expire_ms, topic_id,
         )  # fmt: skip
-        self.records.append(offset_record(self._group.group_id, where, committed))
-        self.offsets.append((where, asked.committed_offset))
+        self.records.append(record)
+        self.offsets.append((topic, partition, offset))
         return ErrorCode.NONE
 
 
@@ -77,11 +78,13 @@ def decide_commit(
     commit = Commit(ask.member_id, ask.group_instance_id, ask.generation_id_or_member_epoch, False, version)
     expire_ms = -1 if ask.retention_time_ms == -1 else now_ms + ask.retention_time_ms
     taking = _Taking(group, commit, env, now_ms, expire_ms)
-
-    def take_all() -> OffsetCommitResponse:
-        return _answer(ask, lambda topic, part: taking.take(topic.name, topic.topic_id, part))
-
-    return _decide(group, commit, taking, env, now_ms, take_all, lambda code: refused_commit(ask, code))
+    try:
+        group.check_commit(commit)
+        reply = _answer(ask, taking.take)
+    except Refused as refused:
+        _note_refusal(group, commit, refused, env, now_ms)
+        return Decision(reply=refused_commit(ask, refused.error_code))
+    return _taken(group, commit, taking, reply, env, now_ms)
 
 
 def decide_transactional_commit(
@@ -90,52 +93,21 @@ def decide_transactional_commit(
     """Commit offsets as part of a transaction. A stale member gets the older code."""
     commit = Commit(ask.member_id, ask.group_instance_id, ask.generation_id, True, version)
     taking = _Taking(group, commit, env, now_ms, -1)
-
-    def take_all() -> TxnOffsetCommitResponse:
-        ids = {topic.name: env.topics.find_by_name(topic.name) for topic in ask.topics}
-        known = {name: ZERO_UUID if facts is None else facts.topic_id for name, facts in ids.items()}
-        return _transactional_answer(
-            ask, lambda topic, part: taking.take(topic.name, known[topic.name], part)
-        )
-
-    def refuse(code: ErrorCode) -> TxnOffsetCommitResponse:
-        if code is ErrorCode.STALE_MEMBER_EPOCH:
-            code = ErrorCode.ILLEGAL_GENERATION
-        return refused_transactional_commit(ask, code)
-
-    return _decide(group, commit, taking, env, now_ms, take_all, refuse)
-
-
-def refused_commit(ask: OffsetCommitRequest, error_code: ErrorCode) -> OffsetCommitResponse:
-    """Return an answer that has the same error for every partition."""
-    return _answer(ask, lambda _topic, _part: error_code)
-
-
-def refused_transactional_commit(
-    ask: TxnOffsetCommitRequest, error_code: ErrorCode
-) -> TxnOffsetCommitResponse:
-    """Return an answer that has the same error for every partition."""
-    return _transactional_answer(ask, lambda _topic, _part: error_code)
-
-
-def _decide(
-    group: Group,
-    commit: Commit,
-    taking: _Taking,
-    env: Environment,
-    now_ms: int,
-    take_all: Callable[[], P],
-    refuse: Callable[[ErrorCode], P],
-) -> Decision[P]:
     try:
         group.check_commit(commit)
-        reply = take_all()
+        reply = _transactional_answer(ask, taking.take, env)
     except Refused as refused:
-        env.journal.add(
-            group.group_id, now_ms, Event.COMMIT_REFUSED, commit.member_id, commit.generation,
-            refused.error_code,
-        )  # fmt: skip
-        return Decision(reply=refuse(refused.error_code))
+        _note_refusal(group, commit, refused, env, now_ms)
+        code = refused.error_code
+        if code is ErrorCode.STALE_MEMBER_EPOCH:
+            code = ErrorCode.ILLEGAL_GENERATION
+        return Decision(reply=refused_transactional_commit(ask, code))
+    return _taken(group, commit, taking, reply, env, now_ms)
+
+
+def _taken(
+    group: Group, commit: Commit, taking: _Taking, reply: R, env: Environment, now_ms: int
+) -> Decision[R]:
     env.journal.add(
         group.group_id, now_ms, Event.COMMIT_ACCEPTED, commit.member_id, commit.generation,
         tuple(taking.offsets),
@@ -143,41 +115,57 @@ def _decide(
     return Decision(tuple(taking.records), reply)
 
 
-def _answer(ask: OffsetCommitRequest, outcome: Callable[[Any, Any], ErrorCode]) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=tuple(
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    OffsetCommitResponsePartition(
-                        partition_index=part.partition_index, error_code=outcome(topic, part)
-                    )
-                    for part in topic.partitions
-                ),
-            )
-            for topic in ask.topics
-        )
+def _note_refusal(group: Group, commit: Commit, refused: Refused, env: Environment, now_ms: int) -> None:
+    env.journal.add(
+        group.group_id, now_ms, Event.COMMIT_REFUSED, commit.member_id, commit.generation, refused.error_code
     )
+
+
+def refused_commit(ask: OffsetCommitRequest, error_code: ErrorCode) -> OffsetCommitResponse:
+    """Return an answer that has the same error for every partition."""
+    return _answer(ask, lambda _name, _id, _part: error_code)
+
+
+def refused_transactional_commit(
+    ask: TxnOffsetCommitRequest, error_code: ErrorCode
+) -> TxnOffsetCommitResponse:
+    """Return an answer that has the same error for every partition."""
+    return _transactional_answer(ask, lambda _name, _id, _part: error_code)
+
+
+def _answer(
+    ask: OffsetCommitRequest, outcome: Callable[[str, Uuid, _Partition], ErrorCode]
+) -> OffsetCommitResponse:
+    topics = []
+    for topic in ask.topics:
+        name, topic_id = topic.name, topic.topic_id
+        partitions = [
+            OffsetCommitResponsePartition(
+                partition_index=part.partition_index, error_code=outcome(name, topic_id, part)
+            )
+            for part in topic.partitions
+        ]
+        topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=tuple(partitions)))
+    return OffsetCommitResponse(topics=tuple(topics))
 
 
 def _transactional_answer(
-    ask: TxnOffsetCommitRequest, outcome: Callable[[Any, Any], ErrorCode]
+    ask: TxnOffsetCommitRequest,
+    outcome: Callable[[str, Uuid, _Partition], ErrorCode],
+    env: Environment | None = None,
 ) -> TxnOffsetCommitResponse:
-    return TxnOffsetCommitResponse(
-        topics=tuple(
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=part.partition_index, error_code=outcome(topic, part)
-                    )
-                    for part in topic.partitions
-                ),
+    topics = []
+    for topic in ask.topics:
+        facts = None if env is None else env.topics.find_by_name(topic.name)
+        topic_id = ZERO_UUID if facts is None else facts.topic_id
+        partitions = [
+            TxnOffsetCommitResponsePartition(
+                partition_index=part.partition_index, error_code=outcome(topic.name, topic_id, part)
             )
-            for topic in ask.topics
-        )
-    )
+            for part in topic.partitions
+        ]
+        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(partitions)))
+    return TxnOffsetCommitResponse(topics=tuple(topics))
 
 
 def _java_length(text: str) -> int:

@@ -38,6 +38,7 @@ class CommittedOffset(NamedTuple):
         return self.expire_timestamp_ms != _NO_EXPIRY
 
 
+_new_tuple: Final = tuple.__new__
 _NO_OFFSETS: Final[Mapping[TopicPartition, CommittedOffset]] = MappingProxyType({})
 
 Offsets = dict[TopicPartition, CommittedOffset]
@@ -99,10 +100,8 @@ class OffsetLedger:
         if value is None:
             self._remove(key.group, where)
             return
-        committed = CommittedOffset(
-            value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, value.expire_timestamp,
-            value.topic_id, self._place,
-        )  # fmt: skip
+        # A value has the fields of a committed offset, in their order: this takes a third of the time.
+        committed: CommittedOffset = _new_tuple(CommittedOffset, (*value, self._place))  # type: ignore[misc]
         if producer is None:
             self._committed.setdefault(key.group, {})[where] = committed
         else:
@@ -143,19 +142,29 @@ class OffsetLedger:
                 del self._committed[group_id]
 
 
-def offset_record(group_id: str, where: TopicPartition, committed: CommittedOffset) -> CoordinatorRecord:
+def commit_record(
+    group_id: str,
+    topic: str,
+    partition: int,
+    offset: int,
+    leader_epoch: int,
+    metadata: str,
+    commit_timestamp_ms: int,
+    expire_timestamp_ms: int,
+    topic_id: Uuid,
+) -> CoordinatorRecord:
     """Return the record of a commit, in the version Kafka writes."""
     return CoordinatorRecord(
-        OffsetCommitKey(group=group_id, topic=where.topic, partition=where.partition),
+        OffsetCommitKey(group=group_id, topic=topic, partition=partition),
         OffsetCommitValue(
-            offset=committed.offset,
-            leader_epoch=committed.leader_epoch,
-            metadata=committed.metadata,
-            commit_timestamp=committed.commit_timestamp_ms,
-            expire_timestamp=committed.expire_timestamp_ms,
-            topic_id=committed.topic_id,
+            offset=offset,
+            leader_epoch=leader_epoch,
+            metadata=metadata,
+            commit_timestamp=commit_timestamp_ms,
+            expire_timestamp=expire_timestamp_ms,
+            topic_id=topic_id,
         ),
-        _VALUE_VERSION_WITH_EXPIRY if committed.has_expiry else _VALUE_VERSION,
+        _VALUE_VERSION if expire_timestamp_ms == _NO_EXPIRY else _VALUE_VERSION_WITH_EXPIRY,
     )
 
 

@@ -6,9 +6,8 @@ from tests.classic_members import GROUP
 from tests.group_requests import OTHER_TOPIC, TOPIC, commit_request
 from tests.group_world import GroupWorld, topic_id
 
-from ottla.coordination.group.offsets.ledger import CommittedOffset, offset_record
+from ottla.coordination.group.offsets.ledger import commit_record
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
-from ottla.model.ids import TopicPartition
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
@@ -35,8 +34,7 @@ def fetch(
 
 def pending(world: GroupWorld, partition: int, offset: int) -> None:
     """An open transaction commits an offset."""
-    where = TopicPartition(TOPIC, partition)
-    record = offset_record(GROUP, where, CommittedOffset(offset, 0, "", 1))
+    record = commit_record(GROUP, TOPIC, partition, offset, 0, "", 1, -1, ZERO_UUID)
     world.shard.write(lambda _: Decision((record,), "done"), lambda _: None, lambda _: None, PRODUCER)
     world.sync()
 

@@ -3,14 +3,13 @@
 import pytest
 
 from ottla.coordination.group.offsets.ledger import (
-    CommittedOffset,
     OffsetLedger,
-    offset_record,
+    commit_record,
     offset_tombstone,
 )
 from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.model.ids import TopicPartition
-from ottla.model.uuid import Uuid
+from ottla.model.uuid import ZERO_UUID
 
 HERE = TopicPartition("orders", 0)
 THERE = TopicPartition("orders", 1)
@@ -28,7 +27,7 @@ def commit(
     if offset is None:
         record = offset_tombstone(group, where)
     else:
-        record = offset_record(group, where, CommittedOffset(offset, 0, "", 1))
+        record = commit_record(group, where.topic, where.partition, offset, 0, "", 1, -1, ZERO_UUID)
     ledger.replay(record.key, record.value, producer)
 
 
@@ -132,7 +131,6 @@ def test_offsets_of_a_topic_are_found_in_all_groups_and_transactions() -> None:
 
 
 def test_records_have_the_version_that_kafka_writes() -> None:
-    plain = CommittedOffset(5, 3, "note", 10, topic_id=Uuid(b"x" * 16))
-    assert offset_record("g", HERE, plain).value_version == 4
-    assert offset_record("g", HERE, plain._replace(expire_timestamp_ms=99)).value_version == 1
+    assert commit_record("g", "orders", 0, 5, 3, "note", 10, -1, ZERO_UUID).value_version == 4
+    assert commit_record("g", "orders", 0, 5, 3, "note", 10, 99, ZERO_UUID).value_version == 1
     assert offset_tombstone("g", HERE).value is None
