@@ -60,7 +60,7 @@ class Both:
 
 
 def _wait_until_led(client: PlainClient, topic: str, partitions: int) -> None:
-    """Wait until a broker has heard of a new topic: Apache Kafka's controller answers before its broker has."""
+    """Wait until a broker has heard of a new topic: Apache Kafka's controller answers before it has."""
     parts = tuple(ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions))
     ask = ListOffsetsRequest(
         replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=parts),), isolation_level=0
