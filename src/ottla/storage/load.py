@@ -353,6 +353,9 @@ class _Loader:
                     self.disk.remove(path)
             elif self.disk.exists(path):
                 log.snapshot_offset = offset
+                if not self.request.is_clean and offset > self.request.recovery_point:
+                    # If only the process was killed, it may be in the kernel's memory and nowhere else.
+                    log.unsynced_paths = (*log.unsynced_paths, path)
 
 
 def _index_end_is_plausible(segment: Segment) -> bool:
