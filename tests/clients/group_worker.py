@@ -33,18 +33,21 @@ class Worker:
         self._uncommitted: dict[int, int] = {}
         self._unprocessed = 0
         self.is_stopped = False
+        is_new_protocol = settings.get("group.protocol") == "consumer"
+        # In the new protocol the coordinator sets the times.
+        times = {} if is_new_protocol else {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
                 "group.id": group,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": 6000,
-                "heartbeat.interval.ms": 500,
+                **times,
                 **settings,
             }
         )
-        self._is_cooperative = settings.get("partition.assignment.strategy") == "cooperative-sticky"
+        strategy = settings.get("partition.assignment.strategy")
+        self._is_cooperative = is_new_protocol or strategy == "cooperative-sticky"
         self._consumer.subscribe(
             [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
