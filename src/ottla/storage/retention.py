@@ -107,6 +107,9 @@ def _delete(
         increment_log_start_offset(log, first)
     if len(going) > 1 and keep_log_start is not None:
         keep_log_start()
+    if log.has_unsynced_names or log.recovery_point < first:
+        # Else nothing might be left after a power cut, and the log would start again at offset 0.
+        log.volume.disk.sync_directory(log.path)
     log.segments = log.segments[len(going) :]
     log.end_position = (Offset(-1), None, 0)
     return take_out(log, going)
