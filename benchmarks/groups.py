@@ -17,7 +17,14 @@ from pathlib import Path
 from benchmarks.node import Row, compare
 from benchmarks.node_brokers import Broker, both_brokers
 from benchmarks.node_load import connect, exchange
-from tests.group_requests import commit_request, heartbeat_request, join_request, list_request, sync_request
+from tests.group_requests import (
+    commit_request,
+    fetch_request,
+    heartbeat_request,
+    join_request,
+    list_request,
+    sync_request,
+)
 from tests.java.apache_kafka import ApacheKafka
 from tests.ottla_node import OttlaNode
 from tests.plain_client import PlainClient
@@ -150,7 +157,7 @@ def _join(broker: Broker, group: str) -> tuple[str, str, int]:
 def _wait_for_coordinator(client: PlainClient, group: str) -> None:
     while client.ask(FindCoordinatorRequest(key=group), 3).error_code in _NOT_YET:
         time.sleep(0.05)
-    while client.ask(heartbeat_request(group, 1, "nobody")).error_code in _NOT_YET:
+    while client.ask(fetch_request(group), 9).groups[0].error_code in _NOT_YET:
         time.sleep(0.05)
 
 

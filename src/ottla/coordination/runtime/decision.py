@@ -10,9 +10,11 @@ from ottla.wire.error_code import ErrorCode
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision(Generic[R]):
     """Records that become one batch, so all or none of them happen; and the reply.
+
+    Nobody changes one. It is not frozen because making it would take four times as long.
 
     `reply` is given when the records are committed. A decision without one parked the asker itself (a join
     that waits for others, say) and answers it later. `on_commit` is told NONE when the records are committed,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from ottla.coordination.runtime.key_partition import partition_of_key
-from ottla.coordination.runtime.shard import Shard, ShardLog, State
+from ottla.coordination.runtime.shard import Shard, ShardLog, ShardStatus, State
 from ottla.wire.error_code import ErrorCode
 
 S = TypeVar("S", bound=State)
@@ -43,13 +43,12 @@ class Shards(Generic[S]):
 
     def find(self, key: str) -> Shard[S] | ErrorCode:
         """Return the shard that serves `key`, or what to tell the client instead."""
-        partition = self.partition_of(key)
-        if partition is None:
+        if self.partition_count is None:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        shard = self._shards.get(partition)
+        shard = self._shards.get(partition_of_key(key, self.partition_count))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
-        return shard if shard.refusal is ErrorCode.NONE else shard.refusal
+        return shard if shard.status is ShardStatus.ACTIVE else shard.refusal
 
     def get(self, partition: int) -> Shard[S] | None:
         """Return the shard of a partition, whatever its status."""

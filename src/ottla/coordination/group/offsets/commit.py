@@ -58,7 +58,7 @@ class _Taking:
     def take(self, topic: str, topic_id: Uuid, asked: _Partition) -> ErrorCode:
         """Take the offset of one partition. Raises `Refused` if the whole commit is to be refused."""
         metadata = asked.committed_metadata or ""
-        if metadata and _java_length(metadata) > self._metadata_max:
+        if 2 * len(metadata) > self._metadata_max and _java_length(metadata) > self._metadata_max:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
         partition, offset = asked.partition_index, asked.committed_offset
         self._group.check_commit_to(self._commit, topic_id, partition)
