@@ -118,7 +118,7 @@ class Checks:
                 raise Broken(f"ReplayEqualsMemory: {set(state.groups)} and {set(replayed.groups)}")
             for group_id in state.groups:
                 self._compare(state.consumers.find(group_id), replayed.consumers.find(group_id))
-            strict = _StrictReplay()
+            strict = StrictReplay()
             for record in log.records():
                 strict.replay(record)
 
@@ -174,7 +174,7 @@ def _is_in_good_standing(member: SimulatedMember, group: ConsumerGroup) -> bool:
     return member.epoch in (known.epoch, known.assignment.previous_epoch)
 
 
-class _StrictReplay:
+class StrictReplay:
     """The rules by which Apache Kafka's coordinator refuses to load a log."""
 
     def __init__(self) -> None:
