@@ -38,6 +38,15 @@ crash-node: $(VENV)/.ready ## kill a node under load, KILLS times, and look for 
 bench-codec: $(VENV)/.ready ## compare the codecs with those of other Python projects
 	$(BIN)/python -m benchmarks.codec
 
+.PHONY: crash-groups
+crash-groups: $(VENV)/.ready ## kill members of a group and their broker for 5 minutes, and look for what was skipped
+	$(BIN)/python -m tests.clients.group_endurance --minutes 5
+
+.PHONY: bench-groups
+bench-groups: $(VENV)/.ready ## measure heartbeats and commits against Apache Kafka, and a restart with 5,000 groups
+	$(BIN)/python -m benchmarks.groups
+	$(BIN)/python -m benchmarks.groups --restart
+
 .PHONY: simulate-groups
 simulate-groups: $(VENV)/.ready ## simulate hundreds of group members through crashes, for 300 seeds
 	$(BIN)/python -m tests.simulation.groups.campaign --seeds 0-299
