@@ -7,6 +7,7 @@ machine's CPU time that other processes took meanwhile. A result with much noise
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 from time import perf_counter, process_time
 from typing import NamedTuple
@@ -30,16 +31,19 @@ class Noise:
 
     def __init__(self) -> None:
         self._busy, self._total = _machine_ticks()
-        self._own = process_time()
+        self._own = _own_seconds()
         self._start = perf_counter()
 
     def share(self, children_seconds: float = 0.0) -> float:
-        """Return the share, from 0 to 1, of the CPU time of all cores. Children of ours are no others."""
+        """Return the share, from 0 to 1, of the CPU time of all cores.
+
+        Children that were waited for are no others. `children_seconds` is what those took that still run.
+        """
         busy, total = _machine_ticks()
         if total == self._total:
             return 0.0
         seconds_per_tick = (perf_counter() - self._start) * _cores() / (total - self._total)
-        others = (busy - self._busy) * seconds_per_tick - (process_time() - self._own) - children_seconds
+        others = (busy - self._busy) * seconds_per_tick - (_own_seconds() - self._own) - children_seconds
         return max(0.0, others / ((total - self._total) * seconds_per_tick))
 
 
@@ -63,6 +67,12 @@ def percentile(sorted_values: Sequence[float], share: float) -> float:
 
 def verdict(is_met: bool) -> str:
     return "met" if is_met else "MISSED"
+
+
+def _own_seconds() -> float:
+    """Return the CPU seconds of this process and of its children that have ended."""
+    children = getrusage(RUSAGE_CHILDREN)
+    return process_time() + children.ru_utime + children.ru_stime
 
 
 def _machine_ticks() -> tuple[int, int]:
