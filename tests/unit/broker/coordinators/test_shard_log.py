@@ -1,0 +1,258 @@
+"""A partition as its shard sees it: batches, syncs, and what is read back."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.group_world import ManualClock, topic_id
+from tests.unit.storage.logs import new_log
+
+from ottla.broker.coordinators.shard_log import PartitionShardLog
+from ottla.broker.partition import Partition
+from ottla.coordination.group.offsets.ledger import commit_record, offset_tombstone
+from ottla.coordination.runtime.decision import Decision, ProducerIdentity
+from ottla.coordination.runtime.shard import CannotAppend, Shard, ShardStatus
+from ottla.model.ids import LeaderEpoch, Offset, TopicPartition
+from ottla.model.uuid import ZERO_UUID
+from ottla.records.batch import BatchView, iter_batches
+from ottla.records.builder import build_batch
+from ottla.records.control import EndTxnMarker, build_end_txn_batch
+from ottla.records.errors import CorruptBatch
+from ottla.storage.append_info import AppendOrigin
+from ottla.storage.config import LogConfig
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.log import Log
+from ottla.storage.read import ReadLimit
+from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.errors import WireError
+
+NOW_MS = 1_750_000_000_000
+PRODUCER = ProducerIdentity(7, 1)
+
+
+class Watcher:
+    """Nobody waits for the partition."""
+
+    def appended(self, partition: Partition, size_bytes: int) -> None:
+        raise AssertionError
+
+    def flush_is_due(self, partition: Partition) -> None:
+        raise AssertionError
+
+
+class ManualFlusher:
+    """Syncs when it is told to."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Log, Callable[[LogDirectoryOffline | None], None]]] = []
+        self.syncs = 0
+
+    def request(
+        self, log: Log, _offset: Offset, waiter: Callable[[LogDirectoryOffline | None], None]
+    ) -> None:
+        self.waiting.append((log, waiter))
+
+    def sync(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for log, waiter in waiting:
+            self.syncs += 1
+            log.flush()
+            waiter(None)
+
+    def fail(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for log, waiter in waiting:
+            waiter(LogDirectoryOffline(log.path, "it broke"))
+
+
+class Keys:
+    """A state that is the list of keys it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def replay(self, record: CoordinatorRecord, producer: ProducerIdentity | None) -> None:
+        self.told.append((record.key.partition, record.value is not None, producer))
+
+    def replay_marker(self, producer: ProducerIdentity, committed: bool) -> None:
+        self.told.append((producer, committed))
+
+    def activate(self, now_ms: int) -> None:
+        """Nothing to start."""
+
+    def deactivate(self) -> None:
+        """Nothing to stop."""
+
+
+class World:
+    """A shard over a log on a simulated disk."""
+
+    def __init__(self, config: LogConfig | None = None) -> None:
+        self.log = new_log(config or LogConfig(is_compacted=True, verifies_transactions=False))
+        self.partition = Partition("__consumer_offsets", topic_id("offsets"), 0, self.log, Watcher())
+        self.partition.is_leader = True
+        self.partition.leader_epoch = LeaderEpoch(0)
+        self.partition.in_sync_replicas = 1
+        self.flusher = ManualFlusher()
+        self.answers: list[object] = []
+        self.restart()
+
+    def restart(self) -> None:
+        clock = ManualClock(NOW_MS)
+        self.shard_log = PartitionShardLog(self.partition, GROUP_RECORDS, self.flusher, clock)  # type: ignore[arg-type]
+        self.shard = Shard(0, 1, Keys(), self.shard_log)
+        self.shard_log.shard = self.shard
+        for _ in self.shard.load():
+            pass
+        self.shard.activate(0)
+
+    def write(
+        self, *records: CoordinatorRecord, producer: ProducerIdentity | None = None, is_atomic: bool = True
+    ) -> None:
+        self.shard.write(
+            lambda _: Decision(records, "done", is_atomic=is_atomic),
+            self.answers.append,
+            self.answers.append,
+            producer,
+        )
+
+    def batches(self) -> list[BatchView]:
+        found, offset = [], self.log.log_start_offset
+        while offset < self.log.log_end_offset:
+            data = self.log.read(offset, 1 << 20, ReadLimit.LOG_END).read()
+            for batch in iter_batches(memoryview(data)):
+                found.append(batch)
+                offset = Offset(batch.last_offset + 1)
+        return found
+
+
+def commit(partition: int) -> CoordinatorRecord:
+    return commit_record("group", "orders", partition, 5, 0, "", 1, -1, ZERO_UUID)
+
+
+def test_records_of_one_decision_are_one_batch() -> None:
+    world = World()
+    world.write(commit(0), commit(1))
+    world.write(commit(2))
+    assert [batch.count for batch in world.batches()] == [2, 1]
+    assert [batch.header.producer_id for batch in world.batches()] == [-1, -1]
+    assert world.log.high_watermark == 3
+
+
+def test_answers_wait_for_the_sync_and_share_it() -> None:
+    world = World()
+    for partition in range(3):
+        world.write(commit(partition))
+    assert world.answers == []
+    world.flusher.sync()
+    assert world.answers == ["done"] * 3, "the sync covers all that was there when it began"
+    assert world.flusher.syncs == 1
+
+
+def test_what_comes_during_a_sync_waits_for_the_next() -> None:
+    world = World()
+    world.write(commit(0))
+    ((log, waiter),) = world.flusher.waiting
+    world.flusher.waiting = []
+    ticket = log.start_flush()
+    assert ticket is not None
+    world.write(commit(1))
+    assert world.flusher.waiting == [], "one sync at a time"
+    log.finish_flush(ticket)
+    waiter(None)
+    assert world.answers == ["done"]
+    world.flusher.sync()
+    assert world.answers == ["done", "done"]
+
+
+def test_without_syncs_answers_do_not_wait() -> None:
+    world = World()
+    world.partition.acks_all_sync = False
+    world.write(commit(0))
+    assert world.answers == ["done"]
+    assert world.flusher.waiting == []
+
+
+def test_a_failed_sync_ends_the_shard() -> None:
+    world = World()
+    world.write(commit(0))
+    world.flusher.fail()
+    assert world.answers == [ErrorCode.NOT_COORDINATOR]
+    assert world.shard.status is ShardStatus.FAILED
+
+
+def test_who_does_not_lead_does_not_write() -> None:
+    world = World()
+    world.partition.is_leader = False
+    world.write(commit(0))
+    assert world.answers == [ErrorCode.NOT_COORDINATOR]
+    world.partition.is_leader = True
+    world.partition.in_sync_replicas_min = 2
+    world.write(commit(0))
+    assert world.answers[1] is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.log.log_end_offset == 0
+
+
+def test_what_is_too_large_for_the_topic_is_refused_whole() -> None:
+    world = World(LogConfig(is_compacted=True, max_message_bytes=1_000))
+    world.write(*[commit(partition) for partition in range(50)])
+    assert world.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert world.log.log_end_offset == 0
+
+
+def test_what_does_not_belong_together_is_cut_to_size() -> None:
+    world = World(LogConfig(is_compacted=True, max_message_bytes=1_000))
+    records = [offset_tombstone("group", TopicPartition("orders", number)) for number in range(50)]
+    world.write(*records, is_atomic=False)
+    assert len(world.batches()) > 1
+    assert all(len(batch.view) <= 1_000 for batch in world.batches())
+    assert sum(batch.count for batch in world.batches()) == 50
+    world.flusher.sync()
+    assert world.answers == ["done"]
+    assert world.shard.state.told == [(number, False, None) for number in range(50)]
+
+
+def test_a_shard_is_loaded_as_it_was_written() -> None:
+    world = World()
+    world.write(commit(0), commit(1))
+    world.write(commit(2), producer=PRODUCER)
+    marker = build_end_txn_batch(EndTxnMarker(True, 0), timestamp=NOW_MS, producer_id=7, producer_epoch=2)
+    world.partition.append(memoryview(marker), NOW_MS, AppendOrigin.COORDINATOR)
+    world.write(offset_tombstone("group", TopicPartition("orders", 0)))
+    world.flusher.sync()
+    world.restart()
+    assert world.shard.state.told == [
+        (0, True, None), (1, True, None), (2, True, PRODUCER), (ProducerIdentity(7, 2), True),
+        (0, False, None),
+    ]  # fmt: skip
+    assert world.shard.written_offset == world.log.log_end_offset - 1
+
+
+def test_records_of_the_future_are_skipped() -> None:
+    world = World()
+    unknown = build_batch([(0, NOW_MS, b"\x03\xe7 a key of type 999", b"\0\0", ())])
+    world.partition.append(memoryview(unknown), NOW_MS, AppendOrigin.COORDINATOR)
+    world.write(commit(0))
+    world.restart()
+    assert world.shard.state.told == [(0, True, None)]
+
+
+def test_a_record_that_cannot_be_read_is_an_error() -> None:
+    world = World()
+    broken = build_batch([(0, NOW_MS, GROUP_RECORDS.encode_key(commit(0).key), b"\0\4 not a value", ())])
+    world.partition.append(memoryview(broken), NOW_MS, AppendOrigin.COORDINATOR)
+    with pytest.raises(WireError):
+        world.restart()
+
+
+def test_a_batch_with_a_wrong_checksum_is_an_error() -> None:
+    world = World()
+    world.write(commit(0))
+    view = memoryview(bytearray(world.batches()[0].view))
+    view[-1] ^= 1
+    with pytest.raises(CorruptBatch):
+        world.shard_log._open(BatchView(view))
+
+
+def test_cannot_append_tells_the_code() -> None:
+    assert CannotAppend(ErrorCode.NOT_ENOUGH_REPLICAS).error_code is ErrorCode.NOT_ENOUGH_REPLICAS
