@@ -112,7 +112,7 @@ def test_members_and_broker_are_killed_and_nothing_is_skipped(traffic: Traffic, 
 def test_a_group_goes_over_to_the_new_protocol_and_back_while_records_flow(
     traffic: Traffic, node: OttlaNode
 ) -> None:
-    # With its sticky assignors librdkafka puts data of its own into assignments, which no coordinator may drop.
+    # With its sticky assignors librdkafka puts data of its own into assignments: no coordinator may drop it.
     classic = {"partition_assignment_strategy": "range"}
     with traffic.flowing():
         old = [traffic.start_member(**classic), traffic.start_member(**classic)]
