@@ -129,6 +129,8 @@ def read_group_records(client: PlainClient) -> Iterator[CoordinatorRecord]:
         while batches := list(iter_batches(memoryview(_fetch(client, topic.topic_id, partition, offset)))):
             for batch in batches:
                 offset = batch.last_offset + 1
+                if batch.is_control:
+                    continue  # a marker, of a transaction that committed offsets
                 for record in iter_batch_records(batch):
                     assert record.key is not None
                     decoded = GROUP_RECORDS.decode(record.key, record.value)
