@@ -88,16 +88,20 @@ class ConsumerGroup(OffsetRules):
     def put(self, member: Member) -> None:
         """Take a member in, or what has changed of it."""
         old = self.members.get(member.member_id)
-        if old is not None:
-            self._uncount(old)
         self.members[member.member_id] = member
+        if old is not None:
+            self._let_go(old)
+        self._hold(member)
+        if old is not None:
+            if member.says_the_same_as(old):
+                return
+            self._uncount(old)
         _count(self.name_counts, member.topic_names, 1)
         _count(self.regex_counts, _some(member.topic_regex), 1)
         _count(self.assignor_counts, _some(member.server_assignor), 1)
         if member.classic is not None:
             self.classic_member_count += 1
             _count(self.classic_protocol_counts, _protocols(member), 1)
-        self._hold(member)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
 
@@ -106,6 +110,7 @@ class ConsumerGroup(OffsetRules):
         old = self.members.pop(member_id, None)
         if old is None:
             return
+        self._let_go(old)
         self._uncount(old)
         if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
             del self.static_members[old.instance_id]
@@ -131,7 +136,6 @@ class ConsumerGroup(OffsetRules):
         if member.classic is not None:
             self.classic_member_count -= 1
             _count(self.classic_protocol_counts, _protocols(member), -1)
-        self._let_go(member)
 
     # Partitions
 

@@ -1,6 +1,6 @@
 """A member of a consumer group, as its two records tell of it: who it is, and what it has."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from ottla.coordination.group.consumer.reconciliation import Assignment, Held, MemberState
@@ -59,8 +59,30 @@ class Member:
         )
 
     def with_assignment(self, assignment: Assignment) -> "Member":
-        """Return the member with what it has now."""
-        return replace(self, assignment=assignment)
+        """Return the member with what it has now. (Written out: `replace` takes three times as long.)"""
+        return Member(
+            self.member_id,
+            self.instance_id,
+            self.rack_id,
+            self.client_id,
+            self.client_host,
+            self.topic_names,
+            self.topic_regex,
+            self.rebalance_timeout_ms,
+            self.server_assignor,
+            self.classic,
+            assignment,
+        )
+
+    def says_the_same_as(self, other: "Member") -> bool:
+        """Say whether two members differ, if at all, in what they have, as after each step to a target."""
+        return (
+            self.topic_names is other.topic_names
+            and self.topic_regex is other.topic_regex
+            and self.server_assignor is other.server_assignor
+            and self.classic is other.classic
+            and self.instance_id is other.instance_id
+        )
 
 
 GONE: Final = Assignment(member_epoch=LEFT, previous_epoch=LEFT)

@@ -77,7 +77,7 @@ class Steps:
 
     def describe(self, draft: Draft) -> bool:
         """Write down who the member is. True when it subscribes to other names than before."""
-        if draft.new == draft.base:
+        if draft.new is draft.base or draft.new == draft.base:
             return False
         draft.records.append(member_record(draft.group.group_id, draft.new))
         return draft.new.topic_names != draft.base.topic_names

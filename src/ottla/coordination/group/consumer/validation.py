@@ -9,6 +9,8 @@ from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatR
 
 JOIN_EPOCH: Final = 0
 _FIRST_VERSION_WITH_OWN_ID: Final = 1
+_BLANKS: Final = "".join(map(chr, range(33)))
+"""As in Java, everything up to the space character is blank."""
 
 
 def check_heartbeat(ask: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]) -> None:
@@ -41,8 +43,7 @@ def _check_join(ask: ConsumerGroupHeartbeatRequest) -> None:
 
 
 def _check_text(name: str, text: str | None) -> None:
-    # As in Java, everything up to the space character is white.
-    if text is not None and all(character <= " " for character in text):
+    if text is not None and not text.lstrip(_BLANKS):
         raise _invalid(f"{name} can't be empty.")
 
 
