@@ -16,7 +16,7 @@ from ottla.model.ids import Offset
 from ottla.storage import flush
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.flush import FlushTicket
-from ottla.storage.group_commit import GroupCommit, Outcome
+from ottla.storage.group_commit import NOTHING, GroupCommit, Outcome
 from ottla.storage.log import Log
 from ottla.world.disk import DiskError, Reason
 
@@ -52,7 +52,9 @@ class Flusher:
 
     def request(self, log: Log, offset: Offset | None = None, waiter: Waiter | None = None) -> None:
         """Have a log synced. `waiter` is called once everything below `offset` is safe, or never will be."""
-        self._apply(self._commit.request(log, offset, waiter))
+        outcome = self._commit.request(log, offset, waiter)
+        if outcome is not NOTHING:
+            self._apply(outcome)
 
     def forget(self, log: Log) -> list[Waiter]:
         """Let go of a log that was truncated, deleted or moved. Returns who waited for it."""

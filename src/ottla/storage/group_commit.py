@@ -10,7 +10,7 @@ how each ended. A failed sync is never tried again: whoever waits for it is told
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from ottla.model.ids import Offset
 from ottla.storage.errors import LogDirectoryOffline
@@ -28,6 +28,10 @@ class Outcome(Generic[T]):
     starts: list[tuple[Log, FlushTicket]] = field(default_factory=list)
     done: list[T] = field(default_factory=list)
     failed: list[tuple[T, LogDirectoryOffline]] = field(default_factory=list)
+
+
+# What most appends come to: their log has a sync under way. Making an outcome each time takes 0.6 us.
+NOTHING: Final[Outcome[Any]] = Outcome()
 
 
 class GroupCommit(Generic[T]):
@@ -53,15 +57,17 @@ class GroupCommit(Generic[T]):
 
     def request(self, log: Log, offset: Offset | None = None, waiter: T | None = None) -> Outcome[T]:
         """Ask for a sync. `waiter` is told when everything below `offset` is safe."""
-        outcome: Outcome[T] = Outcome()
         if waiter is not None and offset is not None:
             if log.recovery_point >= offset:
-                outcome.done.append(waiter)
-                return outcome
-            self._waiters.setdefault(log, deque()).append((offset, waiter))
+                return Outcome(done=[waiter])
+            waiters = self._waiters.get(log)
+            if waiters is None:
+                waiters = self._waiters[log] = deque()
+            waiters.append((offset, waiter))
         if log in self._running:
             self._again.add(log)
-            return outcome
+            return NOTHING
+        outcome: Outcome[T] = Outcome()
         self._queue[log] = None
         self._start(outcome)
         return outcome
