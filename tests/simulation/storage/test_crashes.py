@@ -1,8 +1,10 @@
 """Whatever crashes, what was acknowledged is there, and nothing is that never was."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.simulation.storage.campaign import find_failure
@@ -36,3 +38,12 @@ def test_a_seed_is_one_life_whatever_the_hash_seed(hash_seed: str) -> None:
 def test_every_operation_happens() -> None:
     assert len({operation.do for operation in OPERATIONS}) == len(OPERATIONS)
     assert all(operation.weight > 0 for operation in OPERATIONS)
+
+
+def test_the_page_about_it_names_every_file() -> None:
+    here = Path(__file__).parent
+    page = (here.parents[2] / "docs/internals/storage-crashes.md").read_text()
+    table = page.split("## File map")[1].split("Beside it")[0]
+    named = re.findall(r"^\| `([a-z_]+\.py)`", table, re.MULTILINE)
+    files = [path.name for path in here.glob("*.py") if not path.name.startswith("test_")]
+    assert sorted(named) == sorted(files)
