@@ -2,8 +2,11 @@
 
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
+from typing import Final
 
 from ottla.world.clock import Clock
+
+_AFTER_ERROR_MS: Final = 100
 
 
 class LoopTimer:
@@ -34,6 +37,10 @@ class LoopTimer:
 
     def _due(self) -> None:
         self._handle = None
-        deadline_ms = self._fire()
-        if deadline_ms is not None:
-            self.wake(deadline_ms)
+        # If something goes wrong, the deadlines of all others are not to suffer for it.
+        deadline_ms: int | None = self._clock.monotonic_ms() + _AFTER_ERROR_MS
+        try:
+            deadline_ms = self._fire()
+        finally:
+            if deadline_ms is not None:
+                self.wake(deadline_ms)

@@ -69,17 +69,18 @@ class Timers:
         return heap[0][0] if heap else None
 
     def fire(self) -> None:
-        """Run everything that is due. What an action schedules with no delay waits for the next call."""
+        """Run everything that is due. What an action schedules with no delay waits for the next call.
+
+        If an action raises, those that are due after it stay, and the next call runs them.
+        """
         now_ms = self._clock.monotonic_ms()
-        due: list[tuple[Hashable, int, Action]] = []
+        last = self._sequence
         while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
-            name = heapq.heappop(self._heap)[2]
-            due.append((name, *self._live[name]))
-        for name, sequence, action in due:
-            # An action may cancel or move a timer that was due together with it.
-            if self._live.get(name, (None,))[0] == sequence:
-                del self._live[name]
-                action(self._clock.now_ms())
+            _, sequence, name = self._heap[0]
+            if sequence > last:
+                break
+            heapq.heappop(self._heap)
+            self._live.pop(name)[1](self._clock.now_ms())
 
     def _is_live(self, entry: tuple[int, int, Hashable]) -> bool:
         live = self._live.get(entry[2])

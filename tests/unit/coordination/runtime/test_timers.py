@@ -1,5 +1,6 @@
 """Deadlines fire once, in order, in monotonic time."""
 
+import pytest
 from tests.group_world import ManualClock
 
 from ottla.coordination.runtime.timers import Timers
@@ -93,6 +94,23 @@ def test_what_an_action_schedules_for_now_waits_for_the_next_call() -> None:
     assert fired == [1]
     timers.fire()
     assert fired == [1, 1]
+
+
+def test_an_action_that_fails_takes_no_other_with_it() -> None:
+    clock = ManualClock()
+    timers = Timers(clock)
+    fired: list[str] = []
+
+    def fail(_: int) -> None:
+        raise ValueError("a bug")
+
+    timers.schedule("bad", 1, fail)
+    timers.schedule("good", 1, lambda _: fired.append("good"))
+    clock.advance(1)
+    with pytest.raises(ValueError, match="a bug"):
+        timers.fire()
+    timers.fire()
+    assert fired == ["good"]
 
 
 def test_a_jump_of_the_wall_clock_moves_no_deadline() -> None:
