@@ -4,6 +4,7 @@ from ottla.broker.authorized_operations import ALL_ON_GROUP
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handlers import handles
+from ottla.coordination.group.consumer.describe import refused_consumer_description
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.consumer_group_describe import (
@@ -18,6 +19,12 @@ def consumer_group_describe(
     ask: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> Deferred[ConsumerGroupDescribeResponse]:
     """Describe every group that was asked for."""
+    if not context.broker.groups.serves_consumer_protocol:
+        refused = (
+            refused_consumer_description(group_id, ErrorCode.UNSUPPORTED_VERSION)
+            for group_id in ask.group_ids
+        )
+        return Deferred.of(ConsumerGroupDescribeResponse(groups=tuple(refused)))
     answers: list[Deferred[DescribedGroup]] = []
     for group_id in ask.group_ids:
         answer: Deferred[DescribedGroup] = Deferred()

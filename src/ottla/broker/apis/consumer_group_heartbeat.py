@@ -4,6 +4,8 @@ from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
+from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -16,6 +18,8 @@ def consumer_group_heartbeat(
 ) -> Deferred[ConsumerGroupHeartbeatResponse]:
     """Let the group coordinator answer, when what it decided is on disk."""
     broker = context.broker
+    if not broker.groups.serves_consumer_protocol:
+        return Deferred.of(refused_heartbeat(ErrorCode.UNSUPPORTED_VERSION))
     answer: Deferred[ConsumerGroupHeartbeatResponse] = Deferred()
     broker.groups.coordinator.consumer_group_heartbeat(
         ask, client_of(context), broker.clock.now_ms(), answer.resolve

@@ -14,9 +14,11 @@ from ottla.broker.partition import Partition
 from ottla.coordination.group.consumer.assignors import ASSIGNORS
 from ottla.coordination.group.coordinator import GroupCoordinator
 from ottla.coordination.group.environment import Topics
+from ottla.coordination.group.kinds import GroupKind
 from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.features import GROUP_VERSION
 from ottla.metadata.image import MetadataImage
 from ottla.records.attributes import Codec
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS
@@ -28,6 +30,7 @@ _logger: Final = logging.getLogger("ottla.coordinators")
 
 TOPIC: Final = GROUP_RECORDS.topic
 _MINUTE_MS: Final = 60_000
+_GROUP_VERSION_WITH_CONSUMER_GROUPS: Final = 1
 
 
 class Groups:
@@ -71,6 +74,16 @@ class Groups:
         """Tell whoever waits that this node serves no more."""
         self.hosting.stop()
         self._timer.stop()
+
+    @property
+    def serves_consumer_protocol(self) -> bool:
+        """Whether members may use the new protocol: it is configured, and the cluster has agreed on it."""
+        broker = self._broker
+        configured = broker.config.group_coordinator_rebalance_protocols
+        return (
+            any(name.lower() == GroupKind.CONSUMER.value for name in configured)
+            and broker.image.features.get(GROUP_VERSION, 0) >= _GROUP_VERSION_WITH_CONSUMER_GROUPS
+        )
 
     # What the coordinator asks for
 

@@ -42,7 +42,6 @@ class BrokerGroupConfigs(ConfigValues):
         ("classic", "consumer", "streams"),
         DistinctList(("consumer", "classic", "share", "streams"), may_be_empty=False),
         update=READ_ONLY,
-        inert=True,
         doc="The group protocols that are served; deprecated, since features of the cluster decide that.",
     )
     group_coordinator_threads = integer(
