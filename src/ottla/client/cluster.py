@@ -22,6 +22,11 @@ T = TypeVar("T")
 GROUP = 0
 TRANSACTION = 1
 
+# A broker answers one connection in order, and a fetch may wait there for records. So fetches have a lane of
+# their own, lest commits and heartbeats stand behind them.
+MAIN_LANE = 0
+FETCH_LANE = 1
+
 
 class Cluster:
     """The way to a cluster. Open it with `start`, close it with `close`."""
@@ -45,8 +50,8 @@ class Cluster:
         self._tls = tls
         self._authenticate = authenticate
         self._allow_auto_topic_creation = allow_auto_topic_creation
-        self._connections: dict[int, BrokerConnection] = {}
-        self._opening: dict[int, asyncio.Lock] = {}
+        self._connections: dict[tuple[int, int], BrokerConnection] = {}
+        self._opening: dict[tuple[int, int], asyncio.Lock] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
 
     async def start(self) -> None:
@@ -59,24 +64,29 @@ class Cluster:
         for connection in connections:
             await connection.close()
 
-    async def connection(self, node_id: int) -> BrokerConnection:
-        """Return the connection to a broker, opening it if need be."""
-        connection = self._connections.get(node_id)
+    async def connection(self, node_id: int, lane: int = MAIN_LANE) -> BrokerConnection:
+        """Return the connection to a broker, opening it if need be. Each lane is a connection of its own."""
+        key = node_id, lane
+        connection = self._connections.get(key)
         if connection is not None and connection.is_open:
             return connection
-        async with self._opening.setdefault(node_id, asyncio.Lock()):
-            connection = self._connections.get(node_id)
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            connection = self._connections.get(key)
             if connection is not None and connection.is_open:
                 return connection
             address = self.topology.brokers.get(node_id)
             if address is None:
                 raise ConnectionLost(f"broker {node_id} is not part of the cluster any more")
-            self._connections[node_id] = connection = await self._open(address)
+            self._connections[key] = connection = await self._open(address)
             return connection
 
     async def any_connection(self) -> BrokerConnection:
         """Return a connection to whichever broker is least busy, or any that can be reached."""
-        open_ones = [connection for connection in self._connections.values() if connection.is_open]
+        open_ones = [
+            connection
+            for (_, lane), connection in self._connections.items()
+            if lane == MAIN_LANE and connection.is_open
+        ]
         if open_ones:
             return min(open_ones, key=lambda connection: connection.in_flight)
         for node_id in list(self.topology.brokers):
