@@ -60,7 +60,8 @@ class Listeners:
         self._clock = clock
         # They may be replaced at any time, and hold for connections to come.
         self.limits = limits
-        self._make_session = make_session
+        # It may be replaced, too: tests put themselves between a client and its session.
+        self.make_session = make_session
         self._sockets: dict[str, socket.socket] = {}
         self._per_ip: dict[str, int] = {}
         self._lines = RepeatedLines(logging.getLogger("ottla.listener"), clock.monotonic_ms)
@@ -178,7 +179,7 @@ class Listeners:
             return
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = Connection(self._loop, client, self, name, self._make_session)
+            connection = Connection(self._loop, client, self, name, self.make_session)
         except OSError:
             # The peer was gone before it was looked at.
             client.close()
