@@ -27,7 +27,9 @@ def test_transactions_keep_their_guarantees_through_kills_and_pauses(tmp_path: P
     print(
         f"seed {seed}: {result.counts}, {faults.kills} kills, {faults.pauses} pauses, {result.seconds:.0f} s"
     )
-    assert result.anomalies == [], f"SEED={seed} OPERATIONS={OPERATIONS} make guarantees"
+    assert [one for one in result.anomalies if not one.is_legal] == [], (
+        f"SEED={seed} OPERATIONS={OPERATIONS} make guarantees"
+    )
     assert faults.kills + faults.pauses > 0, "something was broken"
     assert result.counts["ok"] > OPERATIONS / 2, "the clients got on"
 

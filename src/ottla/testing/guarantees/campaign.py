@@ -10,7 +10,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from ottla.testing.guarantees.anomalies import Anomaly, find_anomalies
+from ottla.testing.guarantees.anomalies import find_anomalies
+from ottla.testing.guarantees.anomaly import Anomaly
 from ottla.testing.guarantees.confluent import (
     ConfluentProcess,
     TransactionFailed,

@@ -1,9 +1,13 @@
-"""Cycles in a graph of operations: strongly connected parts, and the shortest cycle of each, to be shown."""
+"""Cycles in a graph of operations: strongly connected parts, and a short cycle of each, to be shown."""
 
 from collections import deque
 from collections.abc import Mapping
+from typing import Final
 
 Graph = Mapping[int, set[int]]
+
+_STARTS_MAX: Final = 50
+"""Legal cycles can span a whole history. A search from each of its operations would take for ever."""
 
 
 def components(graph: Graph) -> list[list[int]]:
@@ -48,11 +52,11 @@ def components(graph: Graph) -> list[list[int]]:
     return found
 
 
-def shortest_cycle(graph: Graph, part: list[int]) -> list[int]:
-    """Return the shortest cycle within a strongly connected part."""
+def short_cycle(graph: Graph, part: list[int]) -> list[int]:
+    """Return the shortest cycle within a strongly connected part; in a large one, of those through a few."""
     members = set(part)
     best: list[int] = []
-    for start in part:
+    for start in part[:_STARTS_MAX]:
         before: dict[int, int] = {}
         queue = deque([start])
         while queue and start not in before:

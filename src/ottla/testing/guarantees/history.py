@@ -5,10 +5,17 @@
 
 Each operation has an `invoke` event, and then `ok`, `fail` (it surely did not happen) or `info` (nobody
 knows). `value` is a list of steps: `["send", key, value]` becomes `["send", key, [offset or null, value]]`
-when done, `["poll"]` becomes `["poll", {key: [[offset, value], ...]}]`. For `assign` it is the list of keys,
-for `final` the steps of the last reading. A key is a partition. A value is used once for each key. A process
-is one producer and one consumer: when its client is thrown away, its successor is another process. Times are
-monotonic nanoseconds of one clock.
+when done, `["poll"]` becomes `["poll", {key: [[offset, value], ...]}]`, and `["look"]` becomes
+`["look", {bound: {key: offset}}]`. Functions are
+
+- `txn`: sends and polls in one transaction;
+- `copy`: a transaction that polls, sends one value for each, and commits the offsets for a group;
+- `assign`: what a process reads from now on; its value is the list of keys;
+- `look`: the bounds of some keys; see `watermarks`;
+- `final`: reading everything once more, when all is over.
+
+A key is a partition. A value is used once for each key. A process is one producer and one consumer: when its
+client is thrown away, its successor is another process. Times are monotonic nanoseconds of one clock.
 """
 
 import json
@@ -42,7 +49,13 @@ class Polled(NamedTuple):
     records: dict[int, list[tuple[int, int]]]
 
 
-Step = Sent | Polled
+class Looked(NamedTuple):
+    """A step that asked for bounds: by their names, and by key."""
+
+    bounds: dict[str, dict[int, int]]
+
+
+Step = Sent | Polled | Looked
 
 
 class Operation(NamedTuple):
@@ -69,6 +82,11 @@ class Operation(NamedTuple):
     def polls(self) -> list[Polled]:
         """What it read, in order."""
         return [step for step in self.steps if isinstance(step, Polled)]
+
+    @property
+    def looks(self) -> list[Looked]:
+        """Which bounds it saw."""
+        return [step for step in self.steps if isinstance(step, Looked)]
 
 
 NEVER_NS = 1 << 62
@@ -137,5 +155,14 @@ def _step(step: list[Any]) -> Step:
         case ["poll", dict(records)]:
             return Polled(
                 {int(key): [(offset, value) for offset, value in pairs] for key, pairs in records.items()}
+            )
+        case ["look"]:
+            return Looked({})
+        case ["look", dict(bounds)]:
+            return Looked(
+                {
+                    bound: {int(key): int(offset) for key, offset in offsets.items()}
+                    for bound, offsets in bounds.items()
+                }
             )
     raise MalformedHistory(f"{step} is no step")

@@ -30,11 +30,15 @@ class Indexes:
         self.ok_read: dict[int, set[int]] = defaultdict(set)
         self.log: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
         self._note_steps()
+        self._committed = {one.number for one in operations if self._surely_happened(one)}
         self._note_sends()
         self.dense = {key: _dense(offsets) for key, offsets in self.log.items()}
 
     def is_committed(self, operation: Operation) -> bool:
         """Say whether an operation surely happened."""
+        return operation.number in self._committed
+
+    def _surely_happened(self, operation: Operation) -> bool:
         if operation.type is EventType.OK:
             return True
         return operation.type is EventType.INFO and any(
