@@ -1,0 +1,336 @@
+"""Nodes for tests: real ones, on 127.0.0.1, with their data in a directory of the test.
+
+    with ThreadNode(tmp_path) as node:
+        node.create_topic("orders", partitions=3)
+        node.produce("orders", "coffee", key="alice")
+        ...                       # run what is tested, with node.bootstrap as its server
+        assert [record.value for record in node.records("orders")] == [b"coffee"]
+
+A `ThreadNode` runs in a thread of the test's own process: it is up in some 30 ms, and can be made to fail
+(`node.faults`). A `ProcessNode` runs in a process of its own, as in production: it takes some 300 ms, and can
+be killed and paused.
+
+Both are set up for speed: see `QUICK`. What is acknowledged then lies in the memory of the operating system,
+as with Apache Kafka: it survives `restart` and `kill`, and only a power cut would lose it. Give
+`settings={"ottla.acks.all.sync": "true"}` for what Ottla does in production.
+"""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from ottla.testing.conversation import Conversation, StoredRecord
+from ottla.testing.faults import Faults, FaultySession
+from ottla.testing.ports import free_port
+
+if TYPE_CHECKING:
+    from ottla.broker.startup import Node
+
+QUICK: Final[Mapping[str, str]] = {
+    # They save syncs, the files of 98 partitions, and three seconds for the first member of a group.
+    "ottla.acks.all.sync": "false",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+"""The settings of a node that nobody gave others."""
+
+HOST: Final = "127.0.0.1"
+_ATTEMPTS: Final = 5
+_START_TIMEOUT_S: Final = 60.0
+_STOP_TIMEOUT_S: Final = 60.0
+
+Text = str | bytes | None
+
+
+class NodeFailed(Exception):
+    """A node did not start, or did not stop."""
+
+
+class LocalNode(ABC):
+    """What both kinds of nodes can do."""
+
+    def __init__(
+        self, root: Path, settings: Mapping[str, str] | None = None, *, port: int | None = None
+    ) -> None:
+        """Prepare a node with its data in `root`/data. It keeps its port over restarts."""
+        self.root = root
+        self.data_directory = root / "data"
+        self.settings = {**QUICK, **(settings or {})}
+        self.port = free_port() if port is None else port
+        self._conversation: Conversation | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self.is_running:
+            self.stop()
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for clients: what they call `bootstrap.servers`."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    @abstractmethod
+    def is_running(self) -> bool:
+        """Say whether the node was started and not stopped since."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start the node, and return when it serves."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stop the node in order."""
+
+    def restart(self) -> None:
+        """Stop the node and start it again, with its data and on its port."""
+        self.stop()
+        self.start()
+
+    # Topics and records
+
+    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+        """Create a topic."""
+        self.conversation.create_topic(name, partitions, configs or {})
+
+    def produce(
+        self,
+        topic: str,
+        *values: Text,
+        key: Text = None,
+        partition: int = 0,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+    ) -> int:
+        """Write records into one partition, acknowledged. Returns the offset of the first."""
+        pairs = tuple(headers)
+        records = [(_as_bytes(key), _as_bytes(value), pairs) for value in values]
+        return self.conversation.append(topic, partition, records)
+
+    def records(self, topic: str, *, read_committed: bool = True) -> list[StoredRecord]:
+        """Return all records that are in a topic now, ordered by partition and offset."""
+        return list(self.conversation.read(topic, read_committed=read_committed))
+
+    def values(self, topic: str, *, read_committed: bool = True) -> list[bytes | None]:
+        """Return the values of all records that are in a topic now."""
+        return [record.value for record in self.records(topic, read_committed=read_committed)]
+
+    def ask(self, request: Any, version: int | None = None) -> Any:
+        """Send any request of `ottla.wire.messages`, and return the answer."""
+        return self.conversation.ask(request, version)
+
+    @property
+    def conversation(self) -> Conversation:
+        """The connection that the helpers use."""
+        if self._conversation is None:
+            self._conversation = Conversation(HOST, self.port)
+        return self._conversation
+
+    def _hang_up(self) -> None:
+        if self._conversation is not None:
+            self._conversation.close()
+            self._conversation = None
+
+
+class ThreadNode(LocalNode):
+    """A node in a thread of this process."""
+
+    def __init__(
+        self, root: Path, settings: Mapping[str, str] | None = None, *, port: int | None = None
+    ) -> None:
+        super().__init__(root, settings, port=port)
+        self.faults = Faults()
+        self._has_own_port = port is None
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._failure: Exception | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Say whether the node was started and not stopped since."""
+        return self._thread is not None
+
+    def start(self) -> None:
+        """Start the node, and return when it serves."""
+        assert self._thread is None, "a node that runs cannot be started"
+        for attempt in range(_ATTEMPTS):
+            started: Future[None] = Future()
+            thread = threading.Thread(target=self._run, args=(started,), name="ottla-node", daemon=True)
+            thread.start()
+            try:
+                started.result(_START_TIMEOUT_S)
+            except Exception as error:
+                thread.join()
+                # Between looking for a free port and taking it another process may have been quicker.
+                is_port_taken = "cannot listen" in str(error) and self._has_own_port
+                if not is_port_taken or attempt == _ATTEMPTS - 1:
+                    raise NodeFailed(f"the node did not start: {error}") from error
+                self.port = free_port()
+            else:
+                self._thread = thread
+                return
+
+    def stop(self) -> None:
+        """Stop the node in order."""
+        self._hang_up()
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        assert self._loop is not None, "a thread that started has a loop"
+        assert self._stop is not None, "and waits for this"
+        self._loop.call_soon_threadsafe(self._stop.set)
+        thread.join(_STOP_TIMEOUT_S)
+        if thread.is_alive():
+            raise NodeFailed("the node does not stop")
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise NodeFailed(f"the node failed: {failure}") from failure
+
+    def _run(self, started: "Future[None]") -> None:
+        from ottla.runtime.poller import ServingLoop
+
+        loop = ServingLoop()
+        try:
+            node = self._start_node(loop)
+            self._loop = loop
+            loop.run_until_complete(self._serve(node, started))
+        except Exception as error:
+            if not started.done():
+                started.set_exception(error)
+            else:
+                self._failure = error
+        finally:
+            loop.close()
+
+    def _start_node(self, loop: Any) -> "Node":
+        from ottla.broker.startup import NodeOptions, start_node
+        from ottla.metadata.configs.load import load_node_config
+
+        loaded = load_node_config(b"", {"log.dirs": str(self.data_directory), **self.settings})
+        node = start_node(loaded.configs, NodeOptions(host=HOST, port=self.port), loop)
+        listeners = node.broker.listeners
+        new_session = node.broker.new_session
+        listeners.make_session = lambda connection: FaultySession(
+            new_session(connection), connection, self.faults, loop
+        )
+        return node
+
+    async def _serve(self, node: "Node", started: "Future[None]") -> None:
+        from ottla.broker.shutdown import stop_node
+
+        self._stop = asyncio.Event()
+        given_up: list[Exception] = []
+
+        def give_up(error: Exception) -> None:
+            given_up.append(error)
+            assert self._stop is not None
+            self._stop.set()
+
+        node.broker.give_up = give_up
+        node.housekeeping.start()
+        started.set_result(None)
+        await self._stop.wait()
+        self.faults.let_go()
+        await stop_node(node)
+        if given_up:
+            raise given_up[0]
+
+
+class ProcessNode(LocalNode):
+    """A node in a process of its own."""
+
+    def __init__(
+        self, root: Path, settings: Mapping[str, str] | None = None, *, port: int | None = None
+    ) -> None:
+        super().__init__(root, settings, port=port)
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Say whether the node was started and not stopped since."""
+        return self._process is not None
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._running().pid
+
+    @property
+    def log_path(self) -> Path:
+        """Where the node writes what it has to say."""
+        return self.root / "ottla.log"
+
+    def start(self) -> None:
+        """Start the node, and return when it serves."""
+        assert self._process is None, "a node that runs cannot be started"
+        settings = [f"--set={name}={value}" for name, value in self.settings.items()]
+        command = [sys.executable, "-m", "ottla", "up", "--port", str(self.port), *settings]
+        self.root.mkdir(parents=True, exist_ok=True)
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                [*command, "--data", str(self.data_directory)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line.startswith("ready "):
+            self.kill()
+            raise NodeFailed(f"the node did not start: {self.log_path.read_text()[-2000:]}")
+
+    def stop(self) -> None:
+        """Stop the node in order, by SIGTERM."""
+        code = self._end(signal.SIGTERM)
+        if code != 0:
+            raise NodeFailed(f"the node ended with code {code}: {self.log_path.read_text()[-2000:]}")
+
+    def kill(self) -> None:
+        """End the process without a warning, by SIGKILL. `start` brings it back."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Let the process do nothing until `resume`: how a long pause looks to clients."""
+        self._running().send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the process go on."""
+        self._running().send_signal(signal.SIGCONT)
+
+    def _running(self) -> "subprocess.Popen[str]":
+        if self._process is None:
+            raise NodeFailed("the node does not run")
+        return self._process
+
+    def _end(self, number: signal.Signals) -> int:
+        self._hang_up()
+        process = self._running()
+        self._process = None
+        # A process that is paused would not hear of SIGTERM.
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(number)
+        try:
+            code = process.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise NodeFailed("the node does not stop") from None
+        assert process.stdout is not None
+        process.stdout.close()
+        return code
+
+
+def _as_bytes(text: Text) -> bytes | None:
+    return text.encode() if isinstance(text, str) else text
