@@ -22,7 +22,9 @@ _ITERATIONS_MAX = 1_000_000
 Exchange = Callable[[bytes], Awaitable[bytes]]
 
 
-def cluster_for(settings: CommonSettings, *, allow_auto_topic_creation: bool = False) -> Cluster:
+def cluster_for(
+    settings: CommonSettings, *, allow_auto_topic_creation: bool = False, retry_timeout_ms: int = 60_000
+) -> Cluster:
     """Return a cluster, not started yet, that connects as the settings say."""
     uses_tls = settings.security_protocol in ("SSL", "SASL_SSL")
     uses_sasl = settings.security_protocol.startswith("SASL_")
@@ -30,6 +32,7 @@ def cluster_for(settings: CommonSettings, *, allow_auto_topic_creation: bool = F
         settings.bootstrap_servers,
         client_id=settings.client_id,
         request_timeout_s=settings.request_timeout_ms / 1000,
+        retry_timeout_s=retry_timeout_ms / 1000,
         tls=tls_context(settings) if uses_tls else None,
         authenticate=(lambda connection: authenticate(connection, settings)) if uses_sasl else None,
         allow_auto_topic_creation=allow_auto_topic_creation,
