@@ -13,8 +13,8 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 
-from benchmarks.node import Row, compare
 from benchmarks.node_brokers import Broker, both_brokers
+from benchmarks.node_compare import Row, compare
 from benchmarks.node_load import connect, exchange
 from tests.plain_client import PlainClient
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.node import Row, compare
 from benchmarks.node_brokers import Broker, both_brokers
+from benchmarks.node_compare import Row, compare
 from benchmarks.node_load import connect, exchange
 from tests.group_requests import (
     commit_request,

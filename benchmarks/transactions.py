@@ -7,8 +7,8 @@ transactions demand: in Ottla that means on disk, in Kafka in memory.
 import argparse
 import time
 
-from benchmarks.node import Row, compare
 from benchmarks.node_brokers import Broker, both_brokers
+from benchmarks.node_compare import Row, compare
 from confluent_kafka import Producer
 
 RECORDS = 10
