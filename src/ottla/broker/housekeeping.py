@@ -2,7 +2,7 @@
 
     retention                 every `log.retention.check.interval.ms`
     high watermarks           every `replica.high.watermark.checkpoint.interval.ms`
-    recovery points           every `log.flush.offset.checkpoint.interval.ms`
+    recovery points, cleaners every `log.flush.offset.checkpoint.interval.ms`
     log starts                every `log.flush.start.offset.checkpoint.interval.ms`
     producers' expiration     every `producer.id.expiration.check.interval.ms`
     syncs that `flush.ms` asks for, timeouts, failed directories: every second
@@ -62,6 +62,8 @@ class Housekeeping:
         )
         self._checkpoint_every(CheckpointKind.RECOVERY_POINT, config.log_flush_offset_checkpoint_interval_ms)
         self._checkpoint_every(CheckpointKind.LOG_START, config.log_flush_start_offset_checkpoint_interval_ms)
+        # Rounds of compaction write it as well. Here it loses logs that are gone.
+        self._checkpoint_every(CheckpointKind.CLEANER, config.log_flush_offset_checkpoint_interval_ms)
         self._every(
             lambda: self._broker.config.producer_id_expiration_check_interval_ms,
             "producers",

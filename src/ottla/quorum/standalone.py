@@ -36,7 +36,7 @@ from ottla.quorum.snapshot_file import BOOTSTRAP_FILE, decode_snapshot
 from ottla.quorum.snapshots import Snapshots, id_of, surplus
 from ottla.quorum.sole_voter import SoleVoter
 from ottla.quorum.voters import VoterIdentity
-from ottla.storage import partition_metadata
+from ottla.storage import partition_metadata, retention
 from ottla.storage.config import LogConfig
 from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log
@@ -252,5 +252,9 @@ class Standalone:
         log.increment_log_start_offset(stored[len(gone)].id.end_offset)
         for snapshot_id in gone:
             self._snapshots.delete(snapshot_id)
-        for deletion in log.delete_old_segments(now_ms):
-            deletion.run(log.volume.disk)
+        # The oldest snapshot says where the log starts. If a power cut brought an older one back, and some of
+        # the segments, the log would seem to end at the first that is missing.
+        disk = log.volume.disk
+        deletions = retention.delete_old_segments(log, now_ms, lambda: disk.sync_directory(log.path))
+        for deletion in deletions:
+            deletion.run(disk)

@@ -79,7 +79,12 @@ class LogDirectories:
             raise KeyError(partition)
         deletion = None
         if old is not None:
-            deletion = self.directory_of(old).set_aside(old, DirectoryState.DELETE, unique_id)
+            source = self.directory_of(old)
+            cleaned_to = source.cleaner_offsets.get(partition)
+            deletion = source.set_aside(old, DirectoryState.DELETE, unique_id)
+            if cleaned_to is not None:
+                # The copy has been cleaned as far as the original was.
+                target.cleaner_offsets[partition] = cleaned_to
         target.promote_future(partition)
         return deletion
 

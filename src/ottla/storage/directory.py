@@ -121,6 +121,7 @@ class LogDirectory:
                         log_starts.get(partition, Offset(0)),
                         self.was_clean,
                         now_ms,
+                        self.cleaner_offsets.get(partition, Offset(0)),
                     )
                 )
         return plan
@@ -202,6 +203,9 @@ class LogDirectory:
         for logs in (self.logs, self.future_logs):
             if logs.get(log.topic_partition) is log:
                 del logs[log.topic_partition]
+                if logs is self.logs:
+                    # A topic that gets the same name has not been compacted.
+                    self.cleaner_offsets.pop(log.topic_partition, None)
         name = directory_name_with_state(log.topic_partition, state, unique_id)
         log.move_to(f"{self.path}/{name}")
         return DirectoryDeletion(log.path, log.config.file_delete_delay_ms)
@@ -220,11 +224,16 @@ class LogDirectory:
         deletions: list[Deletion] = []
         for log, offset in wanted:
             deletions += log.truncate_to(offset, now_ms)
+            cleaned_to = self.cleaner_offsets.get(log.topic_partition)
+            if cleaned_to is not None:
+                # What comes in the place of what was cut off is dirty.
+                self.cleaner_offsets[log.topic_partition] = min(cleaned_to, log.log_end_offset)
         return deletions
 
     def truncate_fully_and_start_at(self, log: Log, offset: Offset, now_ms: int) -> list[Deletion]:
         """Empty a log, after its recovery point was lowered where a crash would look for it."""
         self._lower_recovery_points([(log, Offset(0))])
+        self.cleaner_offsets.pop(log.topic_partition, None)
         return log.truncate_fully_and_start_at(offset, now_ms)
 
     def delete_old_segments(self, log: Log, now_ms: int) -> list[Deletion]:
@@ -301,6 +310,7 @@ class LogDirectory:
                 CheckpointKind.RECOVERY_POINT,
                 CheckpointKind.LOG_START,
                 CheckpointKind.HIGH_WATERMARK,
+                CheckpointKind.CLEANER,
             ):
                 self.checkpoint_now(kind)
             self.volume.disk.write_file_atomically(

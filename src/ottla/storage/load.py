@@ -10,7 +10,7 @@
 The recovery point is not moved by any of this: what was recovered may not have been synced.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.model.ids import Offset, TopicPartition
 from ottla.model.uuid import Uuid
@@ -27,6 +27,7 @@ from ottla.storage.leftovers import SegmentFiles, settle_leftovers
 from ottla.storage.log import Log
 from ottla.storage.names import SEGMENT_KINDS, FileKind, segment_file_name
 from ottla.storage.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
 from ottla.storage.producer_replay import ProducerReplay
 from ottla.storage.producer_snapshot import encode_producer_snapshot
 from ottla.storage.recovery import Buffer, RecoveredSegment, recover_segment
@@ -36,6 +37,8 @@ from ottla.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.storage.transaction_index import AbortedTransaction, encode_transaction_index
 from ottla.storage.volume import Volume
 from ottla.world.disk import Disk, DiskError, Entry, Reason
+
+_FOLLOWERS_GAP_MIN: Final = RELATIVE_OFFSET_MAX // 2
 
 
 class LoadRequest(NamedTuple):
@@ -49,6 +52,8 @@ class LoadRequest(NamedTuple):
     log_start_offset: Offset = Offset(0)
     is_clean: bool = False
     now_ms: int = 0
+    # How far it was compacted, whatever its settings say now.
+    cleaned_to: Offset = Offset(0)
 
 
 def load_log(volume: Volume, request: LoadRequest, buffer: Buffer | None = None) -> Log:
@@ -177,7 +182,7 @@ class _Loader:
         """
         for segment in reversed(segments):
             self._remove(segment)
-            if self.has_gaps or segment is segments[0]:
+            if self._may_follow_gap(segment.base_offset) or segment is segments[0]:
                 self.disk.sync_directory(self.request.path)
 
     def _take_snapshot(self, offset: Offset, replay: ProducerReplay) -> None:
@@ -194,13 +199,22 @@ class _Loader:
         """Say whether the segment at `base_offset` goes on where the one that was recovered ends.
 
         Where it does not, a power cut took the end of a segment and left the next one, or brought back a
-        segment that was truncated. Only compaction leaves gaps, and only truncation overlaps. A topic whose
-        settings have changed since is told by the gaps that compaction left elsewhere.
+        segment that was truncated. Only compaction leaves gaps, and only truncation overlaps. A log that was
+        compacted is told by its settings; by the cleaner's checkpoint, which stays when those change; and by
+        the gaps that compaction left elsewhere. A follower's segments have a gap between them only where one
+        segment could not hold the offsets on both sides of it.
+
+        Deviation: Kafka goes on after any gap, as long as no batch is torn. What lies behind one was never
+        synced. A marker may be lost with what is missing, and then an aborted transaction would be taken
+        for a part of the committed one after it.
         """
         if base_offset is None or base_offset <= self.request.recovery_point:
             return True
-        next_offset = self.recovered_end[1]
-        return next_offset == base_offset or (next_offset < base_offset and self.has_gaps)
+        gap = base_offset - self.recovered_end[1]
+        return gap == 0 or (gap > 0 and (self._may_follow_gap(base_offset) or gap > _FOLLOWERS_GAP_MIN))
+
+    def _may_follow_gap(self, base_offset: Offset) -> bool:
+        return self.has_gaps or base_offset <= self.request.cleaned_to
 
     def _needs_recovery(self, segment: Segment, end: Offset | None) -> bool:
         is_active = end is None

@@ -14,6 +14,7 @@ This class holds the state. What is done with it is in the modules named after w
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from typing import Protocol
 
 from ottla.model.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from ottla.model.uuid import Uuid
@@ -36,10 +37,18 @@ from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
 
 
+class RunningCleaning(Protocol):
+    """A round of compaction that is under way in another thread."""
+
+    def end(self) -> None:
+        """End it, and wait for that. What is not in the log yet is undone."""
+
+
 class Log:
     """The log of a partition, opened. See `load` and `directory` for how to get one."""
 
     __slots__ = (
+        "cleaning",
         "config",
         "end_position",
         "has_unsynced_epochs",
@@ -100,6 +109,7 @@ class Log:
         # When the first batch was appended that is not safe, as far as known.
         self.unflushed_since_ms = 0
         self.truncations = 0
+        self.cleaning: RunningCleaning | None = None
 
     def __repr__(self) -> str:
         return f"<Log {self.path} {self.log_start_offset}..{self.log_end_offset}>"
@@ -271,9 +281,15 @@ class Log:
         self.unsynced_paths = (*self.unsynced_paths, path)
         self.has_unsynced_names = True
 
+    def end_cleaning(self) -> None:
+        """End a round of compaction that is under way. What it has staged goes by names and offsets."""
+        if self.cleaning is not None:
+            self.cleaning.end()
+
     def move_to(self, path: str) -> None:
         """Give the partition's directory another name, next to the old one."""
         self.volume.check()
+        self.end_cleaning()
         try:
             self.volume.disk.rename(self.path, path)
             self.volume.disk.sync_directory(self.volume.path)

@@ -7,6 +7,9 @@ What was durable may be replaced by other bytes afterwards, so the recovery poin
 after a crash. It is lowered here, but the file that keeps it is the log directory's: `LogDirectory.truncate`
 writes that first, with what `find_cut` says.
 
+A round of compaction that is under way ends first: what it has staged would survive a crash, and bring back
+what was cut off.
+
 The cut itself is durable when it returns. Else a power cut could mix the two histories: old batches behind
 new ones where they happen to meet at the end of a page, segments and producer snapshots that come back.
 """
@@ -52,6 +55,7 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
         return []
     if offset < log.segments[0].base_offset:
         return truncate_fully_and_start_at(log, offset, now_ms)
+    log.end_cleaning()
     offset = find_cut(log, offset)
     try:
         deletions = _take_out_above(log, offset)
@@ -88,6 +92,7 @@ def _take_out_above(log: "Log", offset: Offset) -> list[Deletion]:
 def truncate_fully_and_start_at(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
     """Drop everything. The log is empty afterwards, and its first record will have `offset`."""
     log.volume.check()
+    log.end_cleaning()
     try:
         deletions = take_out(log, log.segments)
         remove_snapshots_above(log, Offset(-1))

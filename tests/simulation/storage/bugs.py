@@ -124,7 +124,7 @@ _ALL: Final = {
     "recovery-passes-gaps": Bug(
         "a segment that lost its end keeps its successors",
         load._Loader._is_followed_by,
-        "return next_offset == base_offset or",
+        "return gap == 0 or",
         "return True or",
     ),
     "recovery-skips-epoch-zero": Bug(
@@ -262,6 +262,12 @@ _ALL: Final = {
         rules._keeps_empty,
         "return header.last_offset in producer.batch_last_offsets",
         "return False",
+    ),
+    "truncation-beside-compaction": Bug(
+        "what compaction has staged stays when the log is truncated",
+        truncation.truncate_to,
+        "log.end_cleaning()",
+        "pass",
     ),
     "swap-without-sync": Bug(
         "originals are replaced before the names of the swap are safe",

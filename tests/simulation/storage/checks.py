@@ -160,7 +160,10 @@ def _check_producer(producer_id: int, found: LiveProducer, expected: Producer, t
         assert set(window) <= set(full), f"window of {name} is {window}, of {full}"
     elif is_shortened:
         assert window == full[len(full) - len(window) :], f"window of {name} is {window}, of {full}"
-        assert window or not full or producer_id in truth.expired, f"window of {name} is empty"
+        # Of batches below the log start a state that is rebuilt may know nothing, even if their marker is
+        # still there.
+        is_known = any(last_offset >= truth.start for _, last_offset, _ in full)
+        assert window or not is_known or producer_id in truth.expired, f"window of {name} is empty"
     else:
         assert window == full, f"window of {name} is {window}, expected {full}"
 

@@ -52,6 +52,17 @@ class Partition:
         self.truth = Truth()
 
 
+class _Cleaning:
+    """A round of compaction, as its log knows it."""
+
+    def __init__(self, world: "World", partition: Partition) -> None:
+        self._world = world
+        self._partition = partition
+
+    def end(self) -> None:
+        self._world.end_compaction(self._partition)
+
+
 class World:
     """A log directory and everything around it."""
 
@@ -187,7 +198,6 @@ class World:
 
     def truncate(self, partition: Partition, offset: int) -> None:
         """Truncate as a follower does, but not what was compacted: that was decided for good."""
-        self._end_compaction(partition)
         offset = max(offset, partition.truth.compacted_end)
         self.commit.forget(partition.log)
         try:
@@ -199,7 +209,6 @@ class World:
 
     def start_anew(self, partition: Partition, offset: int) -> None:
         """Truncate everything, as a follower does whose leader has deleted what it would need."""
-        self._end_compaction(partition)
         self.commit.forget(partition.log)
         try:
             log = partition.log
@@ -235,17 +244,22 @@ class World:
         steps = self.rounds.get(partition.name)
         if steps is None:
             steps = self.rounds[partition.name] = self._compact(partition)
+            partition.log.cleaning = _Cleaning(self, partition)
         try:
             next(steps)
         except StopIteration:
-            del self.rounds[partition.name]
+            self._forget_round(partition)
         except DiskError as error:
             raise self.directory.volume.fail(error) from error
 
-    def _end_compaction(self, partition: Partition) -> None:
-        """Finish a round before its log is truncated. A staged swap would bring back what was cut off."""
-        while partition.name in self.rounds:
-            self.step_compaction(partition)
+    def end_compaction(self, partition: Partition) -> None:
+        """End a round early, as a broker does that is about to truncate the log."""
+        self.rounds[partition.name].close()
+        self._forget_round(partition)
+
+    def _forget_round(self, partition: Partition) -> None:
+        del self.rounds[partition.name]
+        partition.log.cleaning = None
 
     def _compact(self, partition: Partition) -> Generator[None, None, None]:
         log, offsets = partition.log, self.directory.cleaner_offsets
@@ -270,18 +284,29 @@ class World:
         log, truth, cleaned = partition.log, partition.truth, (group.cleaned,)
         self._stage(partition, group)
         stage_swap(self.disk, log.path, cleaned)
-        yield
+        try:
+            yield
+        except GeneratorExit:
+            discard_staged(self.disk, log.path, cleaned)
+            truth.staged = None
+            raise
         replacement = replace_segments(log, cleaned, group.replaced)
         if replacement is None:
             discard_staged(self.disk, log.path, cleaned)
             truth.staged = None
             return False
         truth.swap()
-        yield
-        self.disk.sync_directory(log.path)
-        yield
-        finish_swap(log, replacement)
-        self.deletions.append(replacement.deletion)
+        is_synced = False
+        try:
+            yield
+            self.disk.sync_directory(log.path)
+            is_synced = True
+            yield
+        finally:
+            if not is_synced:
+                self.disk.sync_directory(log.path)
+            finish_swap(log, replacement)
+            self.deletions.append(replacement.deletion)
         return True
 
     def _stage(self, partition: Partition, group: CleanedGroup) -> None:

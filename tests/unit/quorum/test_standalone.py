@@ -1,5 +1,7 @@
 """A quorum of one: from an empty directory on, through restarts."""
 
+from random import Random
+
 import pytest
 from tests.deciding import new_topic
 from tests.standalone_node import START_MS, StandaloneNode
@@ -376,3 +378,29 @@ def test_a_clean_stop_leaves_the_broker_fenced_and_leading_nothing() -> None:
     node.come_up(previous_broker_epoch=epoch)
     partitions = [one for topic in node.image.topics for one in topic.partitions.values()]
     assert {(one.leader, one.leader_recovery_state) for one in partitions} == {(1, 0)}
+
+
+def test_segments_that_come_back_after_a_power_cut_do_not_end_the_log() -> None:
+    disk = new_disk()
+    configs = {
+        "internal.metadata.log.segment.bytes": "1000",
+        "metadata.max.retention.bytes": "1000",
+        "metadata.log.max.record.bytes.between.snapshots": "3000",
+    }
+    node = StandaloneNode(disk, configs=configs)
+    node.come_up()
+    node.standalone.write_snapshot(START_MS)
+    for number in range(40):
+        node.create(new_topic(f"t-{number}", 1, 1))
+    log = node.standalone.voter.log
+    before = len(log.segments)
+    node.standalone.tick(START_MS)
+    # This one comes while the snapshot is being written, and is not in it.
+    node.create(new_topic("last", 1, 1))
+    while len(log.segments) >= before:
+        assert node.standalone.tick(START_MS) == 0 or len(log.segments) < before
+    assert before - len(log.segments) >= 3, "several segments went at once"
+    for seed in range(40):
+        rest = disk.copy()
+        rest.cut_power(Random(seed))
+        assert StandaloneNode(rest, configs=configs).image.topics.find("last") is not None, f"{seed=}"

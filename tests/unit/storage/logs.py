@@ -43,9 +43,17 @@ def open_log(
     log_start_offset: int = 0,
     is_clean: bool = False,
     now_ms: int = NOW_MS,
+    cleaned_to: int = 0,
 ) -> Log:
     request = LoadRequest(
-        PATH, PARTITION, config, Offset(recovery_point), Offset(log_start_offset), is_clean, now_ms
+        PATH,
+        PARTITION,
+        config,
+        Offset(recovery_point),
+        Offset(log_start_offset),
+        is_clean,
+        now_ms,
+        Offset(cleaned_to),
     )
     return load_log(Volume(disk, ROOT), request)
 

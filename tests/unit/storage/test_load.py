@@ -208,6 +208,25 @@ def test_a_hole_in_a_compacted_log_is_what_compaction_left() -> None:
     assert open_log(disk, compacted).log_end_offset == 12
 
 
+def test_a_hole_below_what_was_compacted_stays_whatever_the_settings_say_now() -> None:
+    log = log_of(12)
+    disk = disk_of(log)
+    disk.open(segment_path(3)).truncate(2 * SIZE)
+    assert open_log(disk, SMALL, cleaned_to=6).log_end_offset == 12
+    disk.open(segment_path(6)).truncate(2 * SIZE)
+    assert open_log(disk, SMALL, cleaned_to=6).log_end_offset == 8
+
+
+def test_a_hole_that_no_segment_could_span_is_the_leader_s() -> None:
+    disk = new_disk()
+    log = open_log(disk, SMALL)
+    far = 1 << 33
+    for base_offset in (0, far):
+        log.append_as_follower(batch(base_offset=base_offset))
+    assert [segment.base_offset for segment in log.segments] == [0, far]
+    assert open_log(disk, SMALL).log_end_offset == far + 1
+
+
 def test_a_hole_of_compaction_is_told_by_others_even_if_the_settings_changed() -> None:
     disk = new_disk()
     log = open_log(disk, SMALL)

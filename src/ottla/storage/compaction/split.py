@@ -11,7 +11,7 @@ Deviation: Kafka leaves the parts without a transaction index, so that aborted r
 each part gets the entries of the markers it holds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 from ottla.model.ids import Offset
 from ottla.records.batch_records import iter_batch_records
@@ -38,7 +38,7 @@ def split_segment(
     directory: str,
     index_interval_bytes: int,
     chunk_bytes: int = CHUNK_BYTES,
-) -> Iterator[Progress | tuple[CleanedSegment, ...]]:
+) -> Generator[Progress | tuple[CleanedSegment, ...], None, None]:
     """Write the parts of a segment in steps of about `chunk_bytes`. The last step are the parts.
 
     `aborted` are the entries of the segment's transaction index. Closing the generator early, or an error,
@@ -74,6 +74,16 @@ def split_segment(
                 writer.abandon()
     assert sum(part.size_bytes for part in parts) == segment.size_bytes, "every batch is in one of the parts"
     yield parts
+
+
+def find_overflowing(segments: Sequence[SourceSegment], offset: Offset) -> SourceSegment | None:
+    """Return the segment that holds `offset`, if that is too far from its base offset."""
+    holder = max((one for one in segments if one.base_offset <= offset), default=None, key=_base_offset)
+    return None if holder is None or offset - holder.base_offset <= RELATIVE_OFFSET_MAX else holder
+
+
+def _base_offset(segment: SourceSegment) -> Offset:
+    return segment.base_offset
 
 
 def split_on_disk(disk: Disk, directory: str, base_offset: Offset, index_interval_bytes: int) -> None:

@@ -17,8 +17,8 @@ hence the old indexes stay until step 4: an original that comes back without its
 aborted records. In the log's thread a sync would hold up every partition of the node, so it is left to the
 worker that did the cleaning, and the log reads from the `.swap` files meanwhile.
 
-Whoever truncates a log has to end its cleaning first. What is staged would survive a crash, and bring back
-what was cut off.
+A log that is truncated or moved ends its cleaning first (`Log.end_cleaning`). What is staged would survive a
+crash, and bring back what was cut off.
 """
 
 from collections.abc import Sequence
