@@ -71,5 +71,5 @@ class RequestContext:
     def decide(self, decide: "Decide[Ask, Reply]", ask: Ask) -> Deferred[Reply]:
         """Let the controller decide. The reply comes when the decision is committed and published."""
         reply: Deferred[Reply] = Deferred()
-        self.broker.controller.handle(decide, ask, self.broker.clock.now_ms(), reply.resolve)
+        self.broker.decide(decide, ask, reply.resolve)
         return reply

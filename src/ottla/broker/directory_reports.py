@@ -51,7 +51,7 @@ class DirectoryReports:
         ask = AssignReplicasToDirsRequest(
             broker_id=broker.node_id, broker_epoch=broker.broker_epoch, directories=tuple(self._group(some))
         )
-        broker.controller.handle(decide_assign_replicas_to_dirs, ask, broker.clock.now_ms(), lambda _: None)
+        broker.decide(decide_assign_replicas_to_dirs, ask, lambda _: None)
 
     def _group(self, partitions: Iterable[Partition]) -> Iterable[DirectoryAssignment]:
         grouped: dict[Uuid, dict[Uuid, list[int]]] = {}

@@ -22,7 +22,8 @@ from ottla.broker.membership import heartbeat
 from ottla.broker.partition import Partition
 from ottla.quorum.controller.heartbeat import decide_heartbeat
 from ottla.storage.directory_checkpoints import CheckpointKind
-from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.errors import LogDirectoryOffline, StorageError
+from ottla.world.disk import DiskError
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
@@ -127,10 +128,14 @@ class Housekeeping:
             # It holds the metadata, and without metadata there is no way on.
             broker.give_up(broker.directories.directories[0].volume.offline_error())
             return
-        broker.controller.handle(decide_heartbeat, heartbeat(broker), broker.clock.now_ms(), lambda _: None)
+        broker.decide(decide_heartbeat, heartbeat(broker), lambda _: None)
 
     def _tick_metadata(self) -> None:
-        delay_ms = self._standalone.tick(self._broker.clock.now_ms())
+        try:
+            delay_ms = self._standalone.tick(self._broker.clock.now_ms())
+        except (StorageError, DiskError) as error:
+            self._broker.give_up(error)
+            return
         self._later("metadata", delay_ms, self._tick_metadata)
 
     def _flush_by_time(self) -> None:

@@ -7,7 +7,7 @@ worker threads, which hand their results back to the loop.
 import logging
 import random
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.broker.commits import Commits
 from ottla.broker.connection_limits import DescriptorShares, connection_limits
@@ -34,6 +34,7 @@ from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage,
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.uuid import Uuid
 from ottla.quorum.controller.controller import Controller
+from ottla.quorum.controller.decision import Decide
 from ottla.quorum.random_id import random_id
 from ottla.runtime.connection import Connection
 from ottla.runtime.flusher import Flusher
@@ -50,6 +51,9 @@ from ottla.world.clock import Clock
 from ottla.world.disk import DiskError
 
 _logger: Final = logging.getLogger("ottla.broker")
+
+Ask = TypeVar("Ask")
+Reply = TypeVar("Reply")
 
 
 class Features(NamedTuple):
@@ -147,6 +151,14 @@ class Broker:
             ),
             finalized_epoch=image.offset,
         )
+
+    def decide(self, decide: Decide[Ask, Reply], ask: Ask, answer: Callable[[Reply], None]) -> None:
+        """Let the controller decide. The answer comes when the decision is committed and published."""
+        try:
+            self.controller.handle(decide, ask, self.clock.now_ms(), answer)
+        except LogDirectoryOffline as error:
+            # What was decided is in no log. Nobody is answered: whoever asks the next start learns the truth.
+            self.give_up(error)
 
     # What the metadata tells
 

@@ -55,4 +55,4 @@ class ProducerIds:
 
         broker = self._broker
         ask = AllocateProducerIdsRequest(broker_id=broker.node_id, broker_epoch=broker.broker_epoch)
-        broker.controller.handle(decide_allocate_producer_ids, ask, broker.clock.now_ms(), take)
+        broker.decide(decide_allocate_producer_ids, ask, take)

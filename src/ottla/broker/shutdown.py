@@ -64,7 +64,7 @@ async def _tell_of_stop(node: Node) -> BrokerHeartbeatResponse:
     broker = node.broker
     said: Deferred[BrokerHeartbeatResponse] = Deferred()
     ask = heartbeat(broker, wants_shut_down=True)
-    broker.controller.handle(decide_heartbeat, ask, broker.clock.now_ms(), said.resolve)
+    broker.decide(decide_heartbeat, ask, said.resolve)
     answered = asyncio.Event()
     said.when_done(lambda _: answered.set())
     await answered.wait()
