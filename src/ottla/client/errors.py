@@ -1,5 +1,8 @@
 """What the client raises. Each error says what failed, where, and what to do next, in one sentence."""
 
+from collections.abc import Mapping
+
+from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
 
 
@@ -42,6 +45,18 @@ class BrokerError(ClientError):
         super().__init__(f"{what}: {detail or error_code.name}" + (f" ({error_code.name})" if detail else ""))
         self.error_code = error_code
         self.retriable = error_code.retriable
+
+
+class OffsetOutOfRange(ClientError):
+    """A position that the partition's log does not have: retention removed it, or it was never written."""
+
+    def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
+        positions = ", ".join(f"{where} at {offset}" for where, offset in offsets.items())
+        super().__init__(
+            f"no such offset: {positions}. Retention may have removed it: "
+            "seek elsewhere, or set auto.offset.reset"
+        )
+        self.offsets = dict(offsets)
 
 
 def raise_for(error_code: ErrorCode, what: str, detail: str | None = None) -> None:
