@@ -88,8 +88,8 @@ bench: $(VENV)/.ready ## compare a node with Apache Kafka 4.3.1 (needs Java and 
 	$(BIN)/python -m benchmarks.node
 
 .PHONY: guarantees
-guarantees: $(VENV)/.ready ## check delivery guarantees while a node is killed and paused: OPERATIONS=100000
-	OPERATIONS=$${OPERATIONS:-100000} CLIENTS=$${CLIENTS:-15} $(BIN)/pytest -s tests/cluster/test_guarantees.py
+guarantees: $(VENV)/.ready ## check delivery guarantees while a node is killed and paused: OPERATIONS=100000 SEED=0 CLIENT=confluent
+	$(BIN)/python -m tests.cluster.guarantees --operations $${OPERATIONS:-100000} --first-seed $${SEED:-0} --client $${CLIENT:-confluent}
 
 .PHONY: exactly-once
 exactly-once: $(VENV)/.ready ## copy a topic exactly once with three clients while a node is killed: RECORDS=50000

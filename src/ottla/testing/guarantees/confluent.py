@@ -1,7 +1,8 @@
-"""A process of the workload: a transactional producer and a consumer, both librdkafka's."""
+"""A process of the workload with librdkafka's producer and consumer."""
 
 import contextlib
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from confluent_kafka import (
     Consumer,
@@ -12,41 +13,49 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from ottla.testing.guarantees.errors import FAILED_FOR_GOOD, Stage, Verdict, judge_transaction
-from ottla.testing.guarantees.generator import PARTITIONS_PER_TOPIC, Plan, partition_of
+from ottla.testing.guarantees.generator import PARTITIONS_PER_TOPIC, partition_of
+from ottla.testing.guarantees.process import (
+    GROUP,
+    POLL_S,
+    RECORDS_PER_POLL,
+    SEND_S,
+    START_S,
+    TRANSACTION_TIMEOUT_MS,
+    ClientFailed,
+    Process,
+)
 
-POLL_S: Final = 0.1
-SEND_S: Final = 10.0
-RECORDS_PER_POLL: Final = 50
-TRANSACTION_TIMEOUT_MS: Final = 10_000
 
-
-def consumer_settings(bootstrap: str) -> dict[str, Any]:
+def consumer_settings(bootstrap: str, **others: Any) -> dict[str, Any]:
     """Return the settings of readers that see what is committed and nothing else."""
     return {
         "bootstrap.servers": bootstrap,
-        "group.id": "guarantees",
+        "group.id": GROUP,
         "isolation.level": "read_committed",
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 50,
         "reconnect.backoff.max.ms": 500,
         "log_level": 0,
+        **others,
     }
 
 
-class TransactionFailed(Exception):
-    """A transaction did not come to its end; the verdict says what is known of it."""
+@contextlib.contextmanager
+def _named_errors() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        cause: KafkaError = error.args[0]
+        raise ClientFailed(cause.name()) from error
 
-    def __init__(self, verdict: Verdict, error: str) -> None:
-        super().__init__(error)
-        self.verdict = verdict
 
-
-class ConfluentProcess:
-    """One producer and one consumer. When an outcome is unknown it is thrown away."""
+class ConfluentProcess(Process):
+    """One producer and one consumer."""
 
     def __init__(self, bootstrap: str, transactional_id: str) -> None:
+        super().__init__()
+        self._errors: list[KafkaError] = []
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -57,106 +66,96 @@ class ConfluentProcess:
                 "log_level": 0,
             }
         )
+        with _named_errors():
+            self._producer.init_transactions(START_S)
         self._consumer = Consumer(consumer_settings(bootstrap))
-        self._positions: dict[int, int] = {}
-        self._producer.init_transactions(30)
 
     def close(self) -> None:
-        """Let go of it, whatever it is in the middle of."""
+        """Throw away what was not sent; an open transaction stays open."""
         with contextlib.suppress(KafkaException):
             self._producer.purge()
         self._consumer.close()
 
-    def assign(self, keys: tuple[int, ...]) -> None:
-        """Read these keys, where it left off or from their beginning."""
-        self._positions = {key: self._positions.get(key, 0) for key in keys}
-        self._assign()
-
-    def _assign(self) -> None:
-        self._consumer.assign([TopicPartition(*partition_of(key), at) for key, at in self._positions.items()])
-
-    def transact(self, plan: Plan, done: list[Any]) -> None:
-        """Do the steps of a plan in one transaction, and note in `done` what came of each.
-
-        Raises `TransactionFailed` unless it was committed.
-        """
-        before = dict(self._positions)
-        try:
-            self._transact(plan, done)
-        except TransactionFailed:
-            if before != self._positions:
-                # What it has read it has to read again.
-                self._positions = before
-                self._assign()
-            raise
-
-    def _transact(self, plan: Plan, done: list[Any]) -> None:
-        try:
+    def begin(self) -> None:
+        """Open a transaction."""
+        self._errors.clear()
+        with _named_errors():
             self._producer.begin_transaction()
-            self._do_steps(plan, done)
-        except KafkaException as error:
-            raise self._failed(Stage.BEFORE_COMMIT, error) from error
-        if plan.crashes:
-            # Nobody ends it: its successor has to.
-            raise TransactionFailed(FAILED_FOR_GOOD, "crashed on purpose")
-        if plan.aborts:
-            abort_error = self._abort()
-            raise TransactionFailed(
-                judge_transaction(Stage.BEFORE_COMMIT, "deliberate", abort_error), "aborted on purpose"
-            )
-        try:
-            self._producer.commit_transaction(SEND_S)
-        except KafkaException as error:
-            raise self._failed(Stage.COMMIT, error) from error
 
-    def _do_steps(self, plan: Plan, done: list[Any]) -> None:
-        errors: list[KafkaError] = []
-        for step in plan.steps:
-            if step is None:
-                done.append(["poll", self._poll()])
-                continue
-            key, value = step
-            result: list[Any] = [None, value]
-            done.append(["send", key, result])
+    def send(self, key: int, value: int, acknowledge: Callable[[int], None]) -> None:
+        """Send a value."""
 
-            def delivered(error: KafkaError | None, message: Message, result: list[Any] = result) -> None:
-                if error is None:
-                    result[0] = message.offset()
-                else:
-                    errors.append(error)
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                offset = message.offset()
+                assert offset is not None
+                acknowledge(offset)
+            else:
+                self._errors.append(error)
 
-            topic, partition = partition_of(key)
+        topic, partition = partition_of(key)
+        with _named_errors():
             self._producer.produce(topic, b"%d" % value, partition=partition, on_delivery=delivered)
             self._producer.poll(0)
-        if self._producer.flush(SEND_S):
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        if errors:
-            raise KafkaException(errors[0])
 
-    def _poll(self) -> dict[str, list[list[int]]]:
-        records: dict[str, list[list[int]]] = {}
+    def flush(self) -> None:
+        """Wait for acknowledgements."""
+        if self._producer.flush(SEND_S):
+            raise ClientFailed("_TIMED_OUT")
+        if self._errors:
+            raise ClientFailed(self._errors[0].name())
+
+    def poll_records(self) -> Iterable[tuple[int, int, int]]:
+        """Read for a moment."""
         for message in self._consumer.consume(RECORDS_PER_POLL, POLL_S):
             if message.error() is None:
-                key = key_of(message)
-                offset, value = message.offset(), message.value()
-                assert offset is not None
-                assert value is not None
-                records.setdefault(str(key), []).append([offset, int(value)])
-                self._positions[key] = offset + 1
-        return records
+                yield record_of(message)
 
-    def _failed(self, stage: Stage, error: KafkaException) -> TransactionFailed:
-        cause: KafkaError = error.args[0]
-        return TransactionFailed(judge_transaction(stage, cause.name(), self._abort()), cause.name())
+    def send_offsets(self, positions: Mapping[int, int]) -> None:
+        """Make offsets part of the transaction."""
+        offsets = [TopicPartition(*partition_of(key), at) for key, at in positions.items()]
+        with _named_errors():
+            group = self._consumer.consumer_group_metadata()
+            self._producer.send_offsets_to_transaction(offsets, group, SEND_S)
 
-    def _abort(self) -> str | None:
-        """Abort; return None, or the error."""
-        try:
+    def commit(self) -> None:
+        """Commit."""
+        with _named_errors():
+            self._producer.commit_transaction(SEND_S)
+
+    def abort(self) -> None:
+        """Abort."""
+        with _named_errors():
             self._producer.abort_transaction(SEND_S)
-        except KafkaException as error:
-            cause: KafkaError = error.args[0]
-            return cause.name()
-        return None
+
+    def read_from(self, positions: Mapping[int, int]) -> None:
+        """Read from these offsets on."""
+        with _named_errors():
+            self._consumer.assign([TopicPartition(*partition_of(key), at) for key, at in positions.items()])
+
+    def committed_offsets(self, keys: Iterable[int]) -> dict[int, int]:
+        """Ask for the group's offsets."""
+        with _named_errors():
+            return committed_offsets(self._consumer, keys)
+
+
+def committed_offsets(consumer: Consumer, keys: Iterable[int]) -> dict[int, int]:
+    """Return where a consumer's group goes on, 0 where it has not begun."""
+    asked = [TopicPartition(*partition_of(key)) for key in keys]
+    found = {}
+    for part in consumer.committed(asked, SEND_S):
+        if part.error is not None:
+            raise KafkaException(part.error)
+        found[_key_of(part.topic, part.partition)] = max(part.offset, 0)
+    return found
+
+
+def record_of(message: Message) -> tuple[int, int, int]:
+    """Return key, offset and value of a message."""
+    offset, value = message.offset(), message.value()
+    assert offset is not None
+    assert value is not None
+    return key_of(message), offset, int(value)
 
 
 def key_of(message: Message) -> int:
@@ -164,4 +163,8 @@ def key_of(message: Message) -> int:
     topic, partition = message.topic(), message.partition()
     assert topic is not None
     assert partition is not None
+    return _key_of(topic, partition)
+
+
+def _key_of(topic: str, partition: int) -> int:
     return int(topic[1:]) * PARTITIONS_PER_TOPIC + partition

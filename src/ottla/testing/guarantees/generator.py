@@ -1,4 +1,4 @@
-"""What clients are to do, from one seed: sends and polls in transactions, aborts, crashes, other assignments.
+"""What clients are to do, from one seed: sends, polls and transfers in transactions, aborts, crashes, copies.
 
 A few keys are in use at a time. A key that has had its writes is replaced by a fresh one, so that every log
 is read to its end again and again, and a history of any length can be judged.
@@ -8,13 +8,18 @@ import random
 from threading import Lock
 from typing import Final, NamedTuple
 
+from ottla.testing.guarantees.ledger import ACCOUNTS, AMOUNT_MAX, entry
+
 WRITES_PER_KEY: Final = 1024
 ACTIVE_KEYS: Final = 4
 STEPS_MAX: Final = 4
 ABORTS: Final = 0.1
 ASSIGNMENTS: Final = 1 / 64
 CRASHES: Final = 1 / 250
+TRANSFERS: Final = 1 / 8
 PARTITIONS_PER_TOPIC: Final = 2
+COPIES: Final = 1 << 21
+"""Where the keys begin that copiers write to."""
 
 
 class Plan(NamedTuple):
@@ -33,9 +38,15 @@ def partition_of(key: int) -> tuple[str, int]:
     return f"t{key // PARTITIONS_PER_TOPIC}", key % PARTITIONS_PER_TOPIC
 
 
-def keys_needed(operations: int) -> int:
-    """Return how many keys so many operations use at most."""
-    return ACTIVE_KEYS + operations * STEPS_MAX // WRITES_PER_KEY + 1
+def copy_of(key: int) -> int:
+    """Return the key to which a key is copied."""
+    return COPIES + key
+
+
+def all_keys(operations: int) -> list[int]:
+    """Return the keys that so many operations use at most."""
+    plain = range(ACTIVE_KEYS + operations * STEPS_MAX // WRITES_PER_KEY + 1)
+    return [*plain, *map(copy_of, plain), *ACCOUNTS]
 
 
 class Generator:
@@ -47,12 +58,23 @@ class Generator:
         self._lock = Lock()
         self._active = list(range(ACTIVE_KEYS))
         self._written = dict.fromkeys(self._active, 0)
+        self._transfers = 0
         self._next_key = ACTIVE_KEYS
+
+    @property
+    def left(self) -> int:
+        """How many operations there are still to come."""
+        return self._left
 
     def first_assignment(self) -> Plan:
         """Return what a new client reads."""
         with self._lock:
             return Plan("assign", keys=tuple(self._active))
+
+    def first_group_assignment(self) -> Plan:
+        """Return what a new copier reads: all that was ever written to, for nothing may be left out."""
+        with self._lock:
+            return Plan("assign", keys=tuple(range(self._next_key)))
 
     def next(self) -> Plan | None:
         """Return what to do next; None when it is enough."""
@@ -63,10 +85,33 @@ class Generator:
             rng = self._rng
             if rng.random() < ASSIGNMENTS:
                 return Plan("assign", keys=tuple(self._active))
+            if rng.random() < TRANSFERS:
+                return self._ending("txn", self._transfer())
             steps = tuple(
                 self._send() if rng.random() < 0.5 else None for _ in range(rng.randint(1, STEPS_MAX))
             )
-            return Plan("txn", steps, aborts=rng.random() < ABORTS, crashes=rng.random() < CRASHES)
+            return self._ending("txn", steps)
+
+    def next_copy(self) -> Plan | None:
+        """Return what a copier does next; None when it is enough."""
+        with self._lock:
+            if self._left <= 0:
+                return None
+            self._left -= 1
+            if self._rng.random() < ASSIGNMENTS:
+                return Plan("assign", keys=tuple(range(self._next_key)))
+            return self._ending("copy", ())
+
+    def new_value(self, key: int) -> int:
+        """Return a value that a key has not had."""
+        with self._lock:
+            value = self._written.get(key, 0)
+            self._written[key] = value + 1
+            return value
+
+    def _ending(self, function: str, steps: tuple[tuple[int, int] | None, ...]) -> Plan:
+        rng = self._rng
+        return Plan(function, steps, aborts=rng.random() < ABORTS, crashes=rng.random() < CRASHES)
 
     def _send(self) -> tuple[int, int]:
         key = self._rng.choice(self._active)
@@ -78,3 +123,9 @@ class Generator:
             self._written[self._next_key] = 0
             self._next_key += 1
         return key, value
+
+    def _transfer(self) -> tuple[tuple[int, int], ...]:
+        source, target = self._rng.sample(ACCOUNTS, 2)
+        amount, number = self._rng.randint(1, AMOUNT_MAX), self._transfers
+        self._transfers += 1
+        return (source, entry(number, -amount)), (target, entry(number, amount))
