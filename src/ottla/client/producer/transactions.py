@@ -121,8 +121,9 @@ class Transactions:
         member_id: str = "",
         generation: int = -1,
         group_instance_id: str | None = None,
+        metadata: str = "",
     ) -> None:
-        """Commit a group's offsets as part of the transaction."""
+        """Commit a group's offsets as part of the transaction, with a note to find beside them."""
         self._require(TransactionState.IN_TRANSACTION)
         assert self.transactional_id is not None
         if not self.is_v2:
@@ -138,7 +139,7 @@ class Transactions:
         topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
         for where, offset in offsets.items():
             part = TxnOffsetCommitRequestPartition(
-                partition_index=where.partition, committed_offset=offset, committed_metadata=""
+                partition_index=where.partition, committed_offset=offset, committed_metadata=metadata
             )
             topics.setdefault(where.topic, []).append(part)
         request = TxnOffsetCommitRequest(
