@@ -116,6 +116,9 @@ class MemoryLog:
         self.stored.append(batch)
         return batch.last_offset
 
+    def write_out(self) -> None:
+        """Nothing is held back."""
+
     def append_marker(self, producer: ProducerIdentity, committed: bool) -> int:
         batch = _StoredBatch((), producer, self.end)
         batch.committed = committed

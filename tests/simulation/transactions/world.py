@@ -106,6 +106,9 @@ class SimulatedShardLog:
         self._world.sync(lambda: self._synced(end, shard))
         return end - 1
 
+    def write_out(self) -> None:
+        """Nothing is held back."""
+
     def _synced(self, end: int, shard: Any) -> None:
         self.synced = max(self.synced, end)
         if shard is self.shard and shard.status is ShardStatus.ACTIVE:

@@ -38,6 +38,7 @@ class Groups:
 
     def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
         self._broker = broker
+        self._loop = loop
         self.clock = broker.clock
         self._timer = LoopTimer(loop, broker.clock, lambda: self.coordinator.fire_timers())
         self.wake = self._timer.wake
@@ -108,7 +109,9 @@ class Groups:
 
     def _open_log(self, partition: Partition) -> PartitionShardLog:
         codec = Codec(self._broker.config.offsets_topic_compression_codec)
-        return PartitionShardLog(partition, GROUP_RECORDS, self._broker.flusher, self.clock, codec)
+        return PartitionShardLog(
+            partition, GROUP_RECORDS, self._broker.flusher, self.clock, self._loop.call_soon, codec
+        )
 
 
 def group_settings(config: NodeConfig) -> GroupSettings:

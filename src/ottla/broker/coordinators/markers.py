@@ -63,6 +63,7 @@ def append_marker(broker: "Broker", where: TopicPartition, marker: Marker) -> Wr
         if shard is None or shard.refusal is not ErrorCode.NONE:
             # A shard that is being loaded might read the marker, or might not.
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        shard.write_out()
     now_ms = broker.clock.now_ms()
     batch = build_end_txn_batch(
         EndTxnMarker(marker.is_commit, marker.coordinator_epoch),

@@ -1,5 +1,11 @@
 """The log of a shard: a partition of an internal topic, written by its coordinator and read back at start.
 
+What is decided in one turn of the event loop is held back until the turn ends, and then becomes one batch:
+one checksum, one write, one sync for all. The shard is told the offsets at once, which are known because
+nobody else writes to the partition; who writes a marker has what is held back written out first. Whatever can
+refuse a batch is asked before it is held back. If the write fails all the same, the state is ahead of a disk
+that is broken, so the shard stops serving.
+
 A shard's answers wait until their records are on disk. However many wait, there is one sync under way and at
 most one to follow: what comes meanwhile shares the next.
 """
@@ -10,7 +16,7 @@ from typing import Final
 
 from ottla.broker.partition import Partition
 from ottla.coordination.runtime.decision import ProducerIdentity
-from ottla.coordination.runtime.shard import AnyShard, CannotAppend, LoggedBatch
+from ottla.coordination.runtime.shard import AnyShard, CannotAppend, LoggedBatch, ShardStatus
 from ottla.model.ids import Offset
 from ottla.records.attributes import Codec
 from ottla.records.batch import BatchView, iter_batches
@@ -45,14 +51,20 @@ class PartitionShardLog:
         kinds: CoordinatorRecords,
         flusher: Flusher,
         clock: Clock,
+        at_end_of_turn: Callable[[Callable[[], None]], object],
         codec: Codec = Codec.NONE,
     ) -> None:
+        """`at_end_of_turn` calls what it is given when all requests that have arrived are served."""
         self.partition = partition
         self._kinds = kinds
         self._flusher = flusher
         self._clock = clock
+        self._at_end_of_turn = at_end_of_turn
         self._codec = codec
         self._is_syncing = False
+        # What is decided and not yet appended, with the size it will have at most.
+        self._held: list[RecordTuple] = []
+        self._held_bytes = _BATCH_OVERHEAD_BYTES
         # Set by whoever makes the shard, which needs its log first.
         self.shard: AnyShard
 
@@ -61,32 +73,77 @@ class PartitionShardLog:
     def append(
         self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None, is_atomic: bool
     ) -> int:
-        """Append the records, and have them synced. Raises `CannotAppend`."""
-        if not self.partition.is_leader:
+        """Take the records, and have them written and synced soon. Raises `CannotAppend`."""
+        partition = self.partition
+        if not partition.is_leader:
             raise CannotAppend(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if not self.partition.has_enough_replicas:
+        if partition.in_sync_replicas < partition.in_sync_replicas_min:
             raise CannotAppend(ErrorCode.NOT_ENOUGH_REPLICAS)
+        held = self._held
+        encoded, size = self._encode(records, len(held))
+        config = partition.log.config
+        room = min(config.max_message_bytes, config.segment_bytes) - self._held_bytes
+        if producer is not None or size > room:
+            return self._append_apart(encoded, producer, is_atomic)
+        if not held:
+            self._at_end_of_turn(self.write_out)
+        held += encoded
+        self._held_bytes += size
+        return partition.log.log_end_offset + len(held) - 1
+
+    def write_out(self) -> None:
+        """Append what is held back. If that fails, the shard is at its end."""
+        held = self._held
+        if not held:
+            return
+        self._held, self._held_bytes = [], _BATCH_OVERHEAD_BYTES
+        if self.shard.status is not ShardStatus.ACTIVE:
+            # It has refused all who wait.
+            return
+        if not self.partition.is_leader:
+            self.shard.fail()
+            return
+        try:
+            self._append_batch(held, None)
+        except CannotAppend as error:
+            _logger.critical("%s cannot be written, its coordinator stops: %s", self.partition, error)
+            self.shard.fail()
+        else:
+            self._sync()
+
+    def _encode(
+        self, records: tuple[CoordinatorRecord, ...], next_index: int
+    ) -> tuple[list[RecordTuple], int]:
+        """Return the records as they are written, and how many bytes they take at most."""
         now_ms = self._clock.now_ms()
-        kinds = self._kinds
-        encoded: list[RecordTuple] = [
-            (
-                index,
-                now_ms,
-                kinds.encode_key(record.key),
-                None if record.value is None else kinds.encode_value(record.value, record.value_version),
-                (),
-            )
-            for index, record in enumerate(records)
-        ]
+        encode_key, encode_value = self._kinds.encode_key, self._kinds.encode_value
+        encoded: list[RecordTuple] = []
+        size = 0
+        for index, (key, value, version) in enumerate(records, next_index):
+            key_bytes = encode_key(key)
+            value_bytes = None
+            size += _RECORD_OVERHEAD_BYTES + len(key_bytes)
+            if value is not None:
+                value_bytes = encode_value(value, version)
+                size += len(value_bytes)
+            encoded.append((index, now_ms, key_bytes, value_bytes, ()))
+        return encoded, size
+
+    def _append_apart(
+        self, records: list[RecordTuple], producer: ProducerIdentity | None, is_atomic: bool
+    ) -> int:
+        """Append records at once, in batches of their own: a transaction's, and what is large."""
+        self.write_out()
+        if self.shard.status is not ShardStatus.ACTIVE:
+            # The records were decided on a state that will never be written.
+            raise CannotAppend(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         last_offset = -1
-        for batch in [encoded] if is_atomic else self._cut(encoded):
-            last_offset = self._append_batch(batch, producer, now_ms)
+        for batch in self._cut(records, at_all=not is_atomic):
+            last_offset = self._append_batch(batch, producer)
         self._sync()
         return last_offset
 
-    def _append_batch(
-        self, records: list[RecordTuple], producer: ProducerIdentity | None, now_ms: int
-    ) -> int:
+    def _append_batch(self, records: list[RecordTuple], producer: ProducerIdentity | None) -> int:
         batch = build_batch(
             records,
             codec=self._codec,
@@ -97,7 +154,7 @@ class PartitionShardLog:
         try:
             info = self.partition.append(
                 memoryview(batch),
-                now_ms,
+                records[0][1],
                 AppendOrigin.COORDINATOR,
                 verification=None if producer is None else producer.proof,
             )
@@ -108,14 +165,14 @@ class PartitionShardLog:
             raise CannotAppend(ErrorCode.KAFKA_STORAGE_ERROR) from error
         return info.last_offset
 
-    def _cut(self, records: list[RecordTuple]) -> Iterator[list[RecordTuple]]:
-        """Make batches that are not too large for the topic."""
+    def _cut(self, records: list[RecordTuple], at_all: bool) -> Iterator[list[RecordTuple]]:
+        """Make batches that are not too large for the topic, or one batch if they must not be cut."""
         bytes_max = self.partition.log.config.max_message_bytes
         batch: list[RecordTuple] = []
         size = _BATCH_OVERHEAD_BYTES
         for _, timestamp, key, value, headers in records:
             record_size = _RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
-            if batch and size + record_size > bytes_max:
+            if at_all and batch and size + record_size > bytes_max:
                 yield batch
                 batch, size = [], _BATCH_OVERHEAD_BYTES
             batch.append((len(batch), timestamp, key, value, headers))

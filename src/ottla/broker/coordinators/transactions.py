@@ -31,6 +31,7 @@ class Transactions:
 
     def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
         self._broker = broker
+        self._loop = loop
         self.clock = broker.clock
         self._timer = LoopTimer(loop, broker.clock, self._fire)
         self.wake = self._timer.wake
@@ -100,7 +101,9 @@ class Transactions:
 
     def _open_log(self, partition: Partition) -> PartitionShardLog:
         self._loaded_to[partition.index] = partition.log.log_end_offset
-        return PartitionShardLog(partition, TRANSACTION_RECORDS, self._broker.flusher, self.clock)
+        return PartitionShardLog(
+            partition, TRANSACTION_RECORDS, self._broker.flusher, self.clock, self._loop.call_soon
+        )
 
 
 def transaction_settings(config: NodeConfig) -> TransactionSettings:

@@ -67,8 +67,12 @@ class ShardLog(Protocol):
     ) -> int:
         """Append the records; return the last offset. Raises `CannotAppend`.
 
-        What is atomic becomes one batch. Once the records are committed the shard is told by `commit_up_to`.
+        What is atomic is in one batch, perhaps with what others have appended. It may be held back for a
+        moment. Once the records are committed the shard is told by `commit_up_to`.
         """
+
+    def write_out(self) -> None:
+        """Hold nothing back any more: somebody else is about to append."""
 
     def batches(self) -> Iterator[LoggedBatch]:
         """Read everything up to the log end."""
@@ -186,9 +190,14 @@ class Shard(Generic[S]):
         result = query(self.state)
         self._when_committed(lambda: answer(result), refuse)
 
+    def write_out(self) -> None:
+        """Write what the log holds back. A marker is appended by others: it must come after."""
+        self._log.write_out()
+
     def end_transaction(self, producer: ProducerIdentity, committed: bool, marker_offset: int) -> None:
         """Take note of a transaction marker that was appended to this shard's partition."""
-        self.written_offset = max(self.written_offset, marker_offset)
+        assert marker_offset > self.written_offset, "what was held back is written out before a marker"
+        self.written_offset = marker_offset
         self.state.replay_marker(producer, committed)
 
     def commit_up_to(self, offset: int) -> None:

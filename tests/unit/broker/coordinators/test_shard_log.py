@@ -1,6 +1,7 @@
 """A partition as its shard sees it: batches, syncs, and what is read back."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.group_world import ManualClock, topic_id
@@ -13,6 +14,7 @@ from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.coordination.runtime.shard import CannotAppend, Shard, ShardStatus
 from ottla.model.ids import LeaderEpoch, Offset, TopicPartition
 from ottla.model.uuid import ZERO_UUID
+from ottla.records.attributes import Codec
 from ottla.records.batch import BatchView, iter_batches
 from ottla.records.builder import build_batch
 from ottla.records.control import EndTxnMarker, build_end_txn_batch
@@ -25,6 +27,7 @@ from ottla.storage.read import ReadLimit
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import WireError
+from ottla.world.disk import DiskError, Reason
 
 NOW_MS = 1_750_000_000_000
 PRODUCER = ProducerIdentity(7, 1)
@@ -87,7 +90,8 @@ class Keys:
 class World:
     """A shard over a log on a simulated disk."""
 
-    def __init__(self, config: LogConfig | None = None) -> None:
+    def __init__(self, config: LogConfig | None = None, codec: Codec = Codec.NONE) -> None:
+        self.codec = codec
         self.log = new_log(config or LogConfig(is_compacted=True, verifies_transactions=False))
         self.partition = Partition("__consumer_offsets", topic_id("offsets"), 0, self.log, Watcher())
         self.partition.is_leader = True
@@ -95,11 +99,15 @@ class World:
         self.partition.in_sync_replicas = 1
         self.flusher = ManualFlusher()
         self.answers: list[object] = []
+        self.at_end: list[Callable[[], None]] = []
         self.restart()
 
     def restart(self) -> None:
         clock = ManualClock(NOW_MS)
-        self.shard_log = PartitionShardLog(self.partition, GROUP_RECORDS, self.flusher, clock)  # type: ignore[arg-type]
+        flusher: Any = self.flusher
+        self.shard_log = PartitionShardLog(
+            self.partition, GROUP_RECORDS, flusher, clock, self.at_end.append, self.codec
+        )
         self.shard = Shard(0, 1, Keys(), self.shard_log)
         self.shard_log.shard = self.shard
         for _ in self.shard.load():
@@ -116,7 +124,17 @@ class World:
             producer,
         )
 
+    def end_turn(self) -> None:
+        at_end, self.at_end[:] = self.at_end[:], []
+        for action in at_end:
+            action()
+
+    def sync(self) -> None:
+        self.end_turn()
+        self.flusher.sync()
+
     def batches(self) -> list[BatchView]:
+        self.end_turn()
         found, offset = [], self.log.log_start_offset
         while offset < self.log.log_end_offset:
             data = self.log.read(offset, 1 << 20, ReadLimit.LOG_END).read()
@@ -130,13 +148,100 @@ def commit(partition: int) -> CoordinatorRecord:
     return commit_record("group", "orders", partition, 5, 0, "", 1, -1, ZERO_UUID)
 
 
-def test_records_of_one_decision_are_one_batch() -> None:
+def test_what_is_decided_in_one_turn_is_one_batch() -> None:
     world = World()
     world.write(commit(0), commit(1))
     world.write(commit(2))
-    assert [batch.count for batch in world.batches()] == [2, 1]
+    assert world.log.log_end_offset == 0
+    assert world.shard.written_offset == 2, "the offsets are known before"
+    world.end_turn()
+    world.write(commit(3))
+    assert [batch.count for batch in world.batches()] == [3, 1]
     assert [batch.header.producer_id for batch in world.batches()] == [-1, -1]
-    assert world.log.high_watermark == 3
+    assert world.log.high_watermark == 4
+    assert world.shard.written_offset == 3
+
+
+def test_a_turn_without_decisions_writes_nothing() -> None:
+    world = World()
+    world.write()
+    assert world.at_end == []
+    assert world.answers == ["done"]
+
+
+def test_a_turn_is_cut_where_the_topic_takes_no_more() -> None:
+    world = World(LogConfig(is_compacted=True, max_message_bytes=1_000))
+    for partition in range(40):
+        world.write(commit(2 * partition), commit(2 * partition + 1))
+    sizes = [len(batch.view) for batch in world.batches()]
+    assert len(sizes) > 1
+    assert max(sizes) <= 1_000
+    assert all(batch.count % 2 == 0 for batch in world.batches()), "a decision is never cut"
+    assert sum(batch.count for batch in world.batches()) == 80
+    assert world.shard.written_offset == world.log.log_end_offset - 1 == 79
+
+
+def test_what_may_fit_when_it_is_compressed_is_tried() -> None:
+    world = World(LogConfig(is_compacted=True, max_message_bytes=1_000), Codec.GZIP)
+    world.write(commit(0))
+    world.write(*[commit(partition) for partition in range(100)])
+    world.write(commit(1))
+    assert [batch.count for batch in world.batches()] == [1, 100, 1]
+    world.sync()
+    assert world.answers == ["done"] * 3
+
+
+def test_a_transaction_has_batches_of_its_own() -> None:
+    world = World()
+    world.write(commit(0))
+    world.write(commit(1), producer=PRODUCER)
+    world.write(commit(2))
+    assert [batch.header.producer_id for batch in world.batches()] == [-1, 7, -1]
+    assert [batch.header.base_offset for batch in world.batches()] == [0, 1, 2]
+    assert world.shard.written_offset == 2
+
+
+def test_a_marker_comes_after_what_is_held_back() -> None:
+    world = World()
+    world.write(commit(0))
+    world.shard.write_out()
+    assert world.log.log_end_offset == 1
+    world.shard.end_transaction(PRODUCER, True, 1)
+    with pytest.raises(AssertionError):
+        world.shard.end_transaction(PRODUCER, True, 1)
+
+
+def test_a_write_that_fails_at_the_end_of_the_turn_ends_the_shard() -> None:
+    world = World()
+    world.write(commit(0))
+    world.write(commit(1))
+    world.log.volume.fail(DiskError("somewhere", "write", Reason.OTHER, "it broke"))
+    world.end_turn()
+    assert world.answers == [ErrorCode.NOT_COORDINATOR] * 2
+    assert world.shard.status is ShardStatus.FAILED
+    assert world.log.log_end_offset == 0
+
+
+def test_nothing_is_written_on_top_of_what_failed() -> None:
+    world = World()
+    world.write(commit(0))
+    world.partition.is_leader = False
+    world.shard.write_out()
+    world.partition.is_leader = True
+    assert world.shard.status is ShardStatus.FAILED
+    with pytest.raises(CannotAppend):
+        world.shard_log.append((commit(1),), PRODUCER, True)
+    assert world.log.log_end_offset == 0
+
+
+def test_what_a_shard_that_resigned_held_back_is_dropped() -> None:
+    world = World()
+    world.write(commit(0))
+    world.shard.resign()
+    world.end_turn()
+    assert world.answers == [ErrorCode.NOT_COORDINATOR]
+    assert world.log.log_end_offset == 0
+    assert world.flusher.waiting == []
 
 
 def test_answers_wait_for_the_sync_and_share_it() -> None:
@@ -144,7 +249,7 @@ def test_answers_wait_for_the_sync_and_share_it() -> None:
     for partition in range(3):
         world.write(commit(partition))
     assert world.answers == []
-    world.flusher.sync()
+    world.sync()
     assert world.answers == ["done"] * 3, "the sync covers all that was there when it began"
     assert world.flusher.syncs == 1
 
@@ -152,11 +257,13 @@ def test_answers_wait_for_the_sync_and_share_it() -> None:
 def test_what_comes_during_a_sync_waits_for_the_next() -> None:
     world = World()
     world.write(commit(0))
+    world.end_turn()
     ((log, waiter),) = world.flusher.waiting
     world.flusher.waiting = []
     ticket = log.start_flush()
     assert ticket is not None
     world.write(commit(1))
+    world.end_turn()
     assert world.flusher.waiting == [], "one sync at a time"
     log.finish_flush(ticket)
     waiter(None)
@@ -169,6 +276,7 @@ def test_without_syncs_answers_do_not_wait() -> None:
     world = World()
     world.partition.acks_all_sync = False
     world.write(commit(0))
+    world.end_turn()
     assert world.answers == ["done"]
     assert world.flusher.waiting == []
 
@@ -176,6 +284,7 @@ def test_without_syncs_answers_do_not_wait() -> None:
 def test_a_failed_sync_ends_the_shard() -> None:
     world = World()
     world.write(commit(0))
+    world.end_turn()
     world.flusher.fail()
     assert world.answers == [ErrorCode.NOT_COORDINATOR]
     assert world.shard.status is ShardStatus.FAILED
@@ -207,7 +316,7 @@ def test_what_does_not_belong_together_is_cut_to_size() -> None:
     assert len(world.batches()) > 1
     assert all(len(batch.view) <= 1_000 for batch in world.batches())
     assert sum(batch.count for batch in world.batches()) == 50
-    world.flusher.sync()
+    world.sync()
     assert world.answers == ["done"]
     assert world.shard.state.told == [(number, False, None) for number in range(50)]
 
@@ -219,7 +328,7 @@ def test_a_shard_is_loaded_as_it_was_written() -> None:
     marker = build_end_txn_batch(EndTxnMarker(True, 0), timestamp=NOW_MS, producer_id=7, producer_epoch=2)
     world.partition.append(memoryview(marker), NOW_MS, AppendOrigin.COORDINATOR)
     world.write(offset_tombstone("group", TopicPartition("orders", 0)))
-    world.flusher.sync()
+    world.sync()
     world.restart()
     assert world.shard.state.told == [
         (0, True, None), (1, True, None), (2, True, PRODUCER), (ProducerIdentity(7, 2), True),
@@ -233,6 +342,7 @@ def test_records_of_the_future_are_skipped() -> None:
     unknown = build_batch([(0, NOW_MS, b"\x03\xe7 a key of type 999", b"\0\0", ())])
     world.partition.append(memoryview(unknown), NOW_MS, AppendOrigin.COORDINATOR)
     world.write(commit(0))
+    world.sync()
     world.restart()
     assert world.shard.state.told == [(0, True, None)]
 

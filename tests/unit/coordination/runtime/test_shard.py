@@ -56,6 +56,9 @@ class Log:
         self.stored.append(LoggedBatch(self.end - 1, records, producer))
         return self.end - 1
 
+    def write_out(self) -> None:
+        """Nothing is held back."""
+
     def batches(self) -> Iterator[LoggedBatch]:
         return iter(self.stored)
 
