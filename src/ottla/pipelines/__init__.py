@@ -1,0 +1,1 @@
+"""Data pipelines on Spark: topics in, topics out, with Kafka's promises kept."""
