@@ -49,7 +49,8 @@ bench-groups: $(VENV)/.ready ## measure heartbeats and commits against Apache Ka
 
 .PHONY: simulate-groups
 simulate-groups: $(VENV)/.ready ## simulate hundreds of group members through crashes, for 300 seeds
-	$(BIN)/python -m tests.simulation.groups.campaign --seeds 0-299
+	$(BIN)/python -m tests.simulation.group_campaign groups --seeds 0-299
+	$(BIN)/python -m tests.simulation.group_campaign consumer_groups --seeds 0-299
 
 .PHONY: format
 format: $(VENV)/.ready ## format the code and mend what the linter can

@@ -1,0 +1,90 @@
+"""Run a simulation of groups for many seeds, or for one again.
+
+python -m tests.simulation.group_campaign groups --seeds 0-999
+python -m tests.simulation.group_campaign consumer_groups --seed 17      one seed again, with what it did
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any, Final, NamedTuple
+
+from tests.simulation.consumer_groups.world import Simulation as ConsumerGroups
+from tests.simulation.groups.world import Simulation as Groups
+
+Simulation = Groups | ConsumerGroups
+REPLAY: Final = "python -m tests.simulation.group_campaign {} --seed {}"
+
+
+class Kind(NamedTuple):
+    """A simulation, and what makes it a small one."""
+
+    simulation: type[Groups] | type[ConsumerGroups]
+    small: Mapping[str, Any]
+
+
+KINDS: Final = {
+    "groups": Kind(Groups, {"groups": 2, "members": 30, "trouble_ms": 90_000}),
+    "consumer_groups": Kind(ConsumerGroups, {"groups": 1, "members": 12, "trouble_ms": 60_000}),
+}
+
+
+def run_seed(name: str, seed: int, is_small: bool = False) -> Simulation:
+    """Run one seed. A failure says how to run it again."""
+    kind = KINDS[name]
+    simulation = kind.simulation(seed, **(kind.small if is_small else {}))
+    try:
+        simulation.run()
+    except AssertionError as error:
+        replay = REPLAY.format(name, seed) + (" --small" if is_small else "")
+        raise AssertionError(f"{error}\nseed {seed}, replay with: {replay}") from error
+    return simulation
+
+
+def find_bug(name: str, seeds: range) -> bool:
+    """Say whether any of these seeds fails, small as they are."""
+    for seed in seeds:
+        try:
+            run_seed(name, seed, is_small=True)
+        except AssertionError:
+            return True
+    return False
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", choices=KINDS)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--seeds", default="0-99")
+    parser.add_argument("--small", action="store_true", help="fewer members, less trouble")
+    arguments = parser.parse_args()
+    if arguments.seed is not None:
+        _tell(run_seed(arguments.name, arguments.seed, arguments.small))
+        return
+    first, _, last = arguments.seeds.partition("-")
+    seeds = range(int(first), int(last or first) + 1)
+    started = perf_counter()
+    failures = 0
+    for seed in seeds:
+        try:
+            run_seed(arguments.name, seed, arguments.small)
+        except AssertionError as error:
+            failures += 1
+            print(f"FAILED {error}")
+    print(f"{len(seeds)} seeds, {failures} failures, {perf_counter() - started:.1f} s")
+    sys.exit(failures > 0)
+
+
+def _tell(simulation: Simulation) -> None:
+    checks = simulation.checks
+    print(
+        f"{simulation.events} events, {len(simulation.members)} members, "
+        f"{simulation.crashes} crashes of the coordinator, {checks.assignments} assignments, "
+        f"{checks.commits} acknowledged commits, {checks.records} records processed, "
+        f"trace {simulation.trace.hexdigest()[:16]}"
+    )
+
+
+if __name__ == "__main__":
+    main()
