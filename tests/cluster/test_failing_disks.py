@@ -48,7 +48,7 @@ class Faults:
 
     def _is_below(self, descriptor: int) -> bool:
         assert self._below is not None
-        return os.readlink(f"/proc/self/fd/{descriptor}").startswith(f"{self._below}/")
+        return Path(f"/proc/self/fd/{descriptor}").readlink().is_relative_to(self._below)
 
 
 @pytest.fixture(name="faults")

@@ -364,7 +364,7 @@ class World:
         """Let go of compactions as a process does that ends: without tidying up."""
         self.disk.halt()
         for steps in self.rounds.values():
-            with suppress(PowerCut):
+            with suppress(PowerCut, LogDirectoryOffline):
                 steps.close()
         self.rounds.clear()
 
