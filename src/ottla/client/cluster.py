@@ -22,10 +22,11 @@ T = TypeVar("T")
 GROUP = 0
 TRANSACTION = 1
 
-# A broker answers one connection in order, and a fetch may wait there for records. So fetches have a lane of
-# their own, lest commits and heartbeats stand behind them.
+# A broker answers one connection in order, and a fetch may wait there for records, a join for other members.
+# So each has a lane of its own, lest commits and heartbeats stand behind them.
 MAIN_LANE = 0
 FETCH_LANE = 1
+JOIN_LANE = 2
 
 
 class Cluster:

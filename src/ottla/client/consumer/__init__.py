@@ -1,0 +1,27 @@
+"""The consuming half of the journey: fetch, hand over, commit."""
+
+from ottla.client.consumer.assignment import NotAssigned
+from ottla.client.consumer.consumer import Consumer
+from ottla.client.consumer.offsets import (
+    CommitFailed,
+    GroupMetadata,
+    OffsetAndMetadata,
+    RebalanceInProgress,
+)
+from ottla.client.consumer.positions import LogTruncated, NoOffset
+from ottla.client.consumer.record import ConsumerRecord, Undeserializable
+from ottla.model.ids import TopicPartition
+
+__all__ = [
+    "CommitFailed",
+    "Consumer",
+    "ConsumerRecord",
+    "GroupMetadata",
+    "LogTruncated",
+    "NoOffset",
+    "NotAssigned",
+    "OffsetAndMetadata",
+    "RebalanceInProgress",
+    "TopicPartition",
+    "Undeserializable",
+]

@@ -1,0 +1,427 @@
+"""The consumer as its users see it.
+
+async with Consumer("127.0.0.1:9092", group_id="billing", auto_offset_reset="earliest") as consumer:
+    consumer.subscribe(["payments"])
+    async for record in consumer:
+        handle(record)
+        await consumer.commit()
+
+Records are fetched ahead in the background. Everything that changes what is read happens inside `poll` (which
+`async for` calls for every record): partitions given up and taken on, callbacks, automatic commits. So
+whenever it is called, what it returned before counts as handled.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, Self
+
+from ottla.client.cluster import Cluster
+from ottla.client.consumer.assignment import Assignment, PartitionState, Position, Status
+from ottla.client.consumer.broker_led import BrokerLedMembership
+from ottla.client.consumer.classic import ClassicMembership
+from ottla.client.consumer.fetcher import Fetcher
+from ottla.client.consumer.handing_over import HandingOver
+from ottla.client.consumer.membership import Callback, Handover, Membership, Subscribed
+from ottla.client.consumer.offsets import GroupMetadata, GroupOffsets, OffsetAndMetadata
+from ottla.client.consumer.positions import Positions
+from ottla.client.consumer.record import ConsumerRecord, RecordMaker
+from ottla.client.consumer.settings import ConsumerSettings
+from ottla.client.errors import ClientError
+from ottla.client.journey import Listener, Stage, tell
+from ottla.client.list_offsets import EARLIEST, LATEST, FoundOffset, list_offsets
+from ottla.client.security import cluster_for
+from ottla.client.serializers import Deserializer, from_bytes
+from ottla.model.ids import TopicPartition
+
+_logger = logging.getLogger(__name__)
+
+# How long records may be handed over one by one before the rest of the client has its turn.
+_BREATH_S: Final = 0.01
+
+Offsets = Mapping[TopicPartition, int | OffsetAndMetadata]
+
+
+class Consumer:
+    """Reads records, alone or as a member of a group. One task at a time may ask it for records."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | None = None,
+        *,
+        properties: Mapping[str, Any] | None = None,
+        key_deserializer: Deserializer = from_bytes,
+        value_deserializer: Deserializer = from_bytes,
+        journey: Listener | None = None,
+        **settings: Any,
+    ) -> None:
+        if bootstrap_servers is not None:
+            settings["bootstrap_servers"] = bootstrap_servers
+        self._settings = ConsumerSettings.of(properties, **settings)
+        self._maker = RecordMaker(key_deserializer, value_deserializer)
+        self._journey = journey
+        self._cluster: Cluster = cluster_for(
+            self._settings, allow_auto_topic_creation=self._settings.allow_auto_create_topics
+        )
+        self._offsets = (
+            None if self._settings.group_id is None else GroupOffsets(self._cluster, self._settings.group_id)
+        )
+        self._assignment = Assignment(self._look_again)
+        self._handover = Handover(self._assignment, self._commit_before_revoking)
+        self._records = HandingOver(self._assignment, self._maker, self._settings.check_crcs)
+        self._membership: Membership | None = None
+        self._fetcher: Fetcher | None = None
+        self._news = asyncio.Event()
+        self._committing: asyncio.Task[None] | None = None
+        self._commit_due_s = 0.0
+        self._breathe_due_s = 0.0
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        fetcher, membership = self._running(), self._membership
+        now_s = asyncio.get_running_loop().time()
+        if membership is not None:
+            membership.polled(now_s)
+        if now_s >= self._breathe_due_s:
+            await self._breathe(now_s)
+        if fetcher.failure is None and (membership is None or not membership.needs_work):
+            if now_s >= self._commit_due_s:
+                self._maybe_commit(now_s)
+            record = self._records.take_one()
+            if record is not None:
+                if self._journey is not None:
+                    self._tell_handed_over([record])
+                return record
+        while not (records := await self.poll(timeout_ms=3_600_000, max_records=1)):
+            pass
+        return records[0]
+
+    async def start(self) -> None:
+        """Find the cluster."""
+        await self._cluster.start()
+        positions = Positions(
+            self._cluster,
+            self._settings,
+            self._offsets,
+            lambda: None if self._membership is None else self._membership.metadata_for_fetch,
+        )
+        self._fetcher = Fetcher(
+            self._cluster, self._settings, self._assignment, positions, self._news.set, self._journey
+        )
+        self._fetcher.start()
+
+    async def close(self) -> None:
+        """Commit if that is automatic, leave the group, close."""
+        if self._fetcher is None:
+            return
+        try:
+            await self._leave()
+        finally:
+            fetcher, self._fetcher = self._fetcher, None
+            await fetcher.stop()
+            await self._cluster.close()
+
+    # What to read
+
+    def subscribe(
+        self,
+        topics: Collection[str] = (),
+        *,
+        pattern: str | None = None,
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+    ) -> None:
+        """Read topics, by name or by a regular expression of whole names, sharing them with the group.
+
+        The callbacks run inside `poll`, with the partitions concerned; they may be coroutines. `on_lost` is
+        for partitions that others may have already; without it, `on_revoked` is called for those too.
+        """
+        self._running()
+        if isinstance(topics, str):
+            raise TypeError("subscribe takes a list of topics: write [topic]")
+        if self._settings.group_id is None:
+            raise ClientError("subscribe needs a group.id; without a group, use assign")
+        if not topics and pattern is None:
+            raise ClientError("subscribe needs topics or a pattern; to read nothing, use unsubscribe")
+        self._handover.subscribed = Subscribed(topics, pattern, on_assigned, on_revoked, on_lost)
+        if self._membership is None:
+            self._assignment.replace((), Status.NEEDS_COMMITTED)
+            kind = BrokerLedMembership if self._settings.group_protocol == "consumer" else ClassicMembership
+            self._membership = kind(self._cluster, self._settings, self._handover, self._news.set)
+            self._membership.start()
+        else:
+            self._membership.subscription_changed()
+
+    async def unsubscribe(self) -> None:
+        """Read nothing any more, and leave the group."""
+        await self._leave()
+        self._assignment.replace((), Status.NEEDS_COMMITTED)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions, shared with nobody. With a group.id, from where that group left off."""
+        self._running()
+        if self._membership is not None:
+            raise ClientError("this consumer subscribed to topics: unsubscribe before it is given partitions")
+        status = Status.NEEDS_RESET if self._offsets is None else Status.NEEDS_COMMITTED
+        self._assignment.replace(partitions, status)
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """Return the partitions that are read now."""
+        return self._assignment.partitions()
+
+    def subscription(self) -> frozenset[str]:
+        """Return the topics subscribed to by name."""
+        return self._handover.subscribed.topics
+
+    # Records
+
+    async def poll(self, timeout_ms: int = 1000, max_records: int | None = None) -> list[ConsumerRecord]:
+        """Return records as soon as there are some, or none when the time is over."""
+        fetcher, loop = self._running(), asyncio.get_running_loop()
+        records_max = self._settings.max_poll_records if max_records is None else max_records
+        deadline_s = loop.time() + timeout_ms / 1000
+        await self._breathe(loop.time())
+        while True:
+            self._news.clear()
+            now_s = loop.time()
+            self._maybe_commit(now_s)
+            if self._membership is not None:
+                self._membership.polled(now_s)
+                if self._membership.needs_work:
+                    await self._membership.work()
+            records = self._records.take(records_max)
+            if records:
+                if self._journey is not None:
+                    self._tell_handed_over(records)
+                return records
+            if fetcher.failure is not None:
+                failure, fetcher.failure = fetcher.failure, None
+                raise failure
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(min(deadline_s, self._next_commit_s(now_s))):
+                    await self._news.wait()
+            if loop.time() >= deadline_s and not self._news.is_set():
+                return []
+
+    async def get_many(
+        self, timeout_ms: int = 1000, max_records: int | None = None
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Do as `poll` does, and return the records by partition."""
+        by_partition: dict[TopicPartition, list[ConsumerRecord]] = {}
+        for record in await self.poll(timeout_ms, max_records):
+            by_partition.setdefault(record.where, []).append(record)
+        return by_partition
+
+    # Where to read
+
+    def seek(self, where: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
+        """Go on at an offset."""
+        if offset < 0:
+            raise ValueError(f"{offset} is no offset: use seek_to_beginning or seek_to_end")
+        self._assignment.state(where).seek(Position(offset, leader_epoch))
+        self._forget_failure()
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Go on at the first record there is; of all partitions, unless some are named."""
+        self._seek_to("earliest", partitions)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Go on at what is written from now on; of all partitions, unless some are named."""
+        self._seek_to("latest", partitions)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Return nothing of these until `resume`. In a group they stay assigned."""
+        for where in partitions:
+            self._assignment.state(where).is_paused = True
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Return records of these again."""
+        for where in partitions:
+            self._assignment.state(where).is_paused = False
+        self._news.set()
+        self._look_again()
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """Return the partitions that are paused."""
+        return frozenset(state.where for state in self._assignment if state.is_paused)
+
+    async def position(self, where: TopicPartition) -> int:
+        """Return the offset of the next record to be returned, waiting until it is known."""
+        state = self._assignment.state(where)
+        fetcher = self._running()
+        try:
+            async with asyncio.timeout(self._settings.default_api_timeout_ms / 1000):
+                while not _is_placed(state):
+                    if fetcher.failure is not None:
+                        failure, fetcher.failure = fetcher.failure, None
+                        raise failure
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            raise ClientError(f"the position in {where} is not known yet: {state.status.value}") from None
+        return state.position.offset
+
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return all positions that are known: what `commit` would store."""
+        return {
+            state.where: OffsetAndMetadata(state.position.offset, "", state.position.leader_epoch)
+            for state in self._assignment
+            if _is_placed(state)
+        }
+
+    def lag(self, where: TopicPartition) -> int | None:
+        """Return how many offsets there are from the position to the end, as far as the last fetch told."""
+        state = self._assignment.state(where)
+        end = state.high_watermark if self._settings.isolation == 0 else state.last_stable_offset
+        return None if end < 0 or not _is_placed(state) else max(0, end - state.position.offset)
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the offset of the first record of each partition."""
+        return await self._places(partitions, EARLIEST)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the offset after the last record that this consumer may see, of each partition."""
+        return await self._places(partitions, LATEST)
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, FoundOffset | None]:
+        """Return the first record at or after a time in milliseconds, of each partition, or None."""
+        self._running()
+        found = await list_offsets(self._cluster, times, self._settings.isolation)
+        return {where: found.get(where) for where in times}
+
+    async def partitions_for(self, topic: str) -> frozenset[TopicPartition]:
+        """Return the partitions of a topic."""
+        self._running()
+        view = (await self._cluster.refresh([topic])).topics.get(topic)
+        return frozenset(TopicPartition(topic, number) for number in (view.partitions if view else ()))
+
+    # How far the group is
+
+    async def commit(self, offsets: Offsets | None = None) -> None:
+        """Store offsets to go on from: those given, or the positions. Returns when they are stored."""
+        self._running()
+        if self._offsets is None:
+            raise ClientError("commit needs a group.id")
+        chosen = self.positions() if offsets is None else _with_metadata(offsets)
+        await self._offsets.commit(chosen, self.group_metadata)
+        if self._journey is not None:
+            for where, item in chosen.items():
+                tell(self._journey, Stage.COMMITTED, *where, item.offset, group_id=self._settings.group_id)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return what the group has stored for each partition; None: nothing."""
+        self._running()
+        if self._offsets is None:
+            raise ClientError("committed needs a group.id")
+        wanted = list(partitions)
+        found = await self._offsets.fetch(wanted)
+        return {where: found.get(where) for where in wanted}
+
+    def group_metadata(self) -> GroupMetadata:
+        """Return who this member is, for `Producer.send_offsets_to_transaction`."""
+        if self._membership is not None:
+            return self._membership.metadata
+        if self._settings.group_id is None:
+            raise ClientError("a consumer without a group.id is no member of a group")
+        return GroupMetadata(self._settings.group_id)
+
+    async def _leave(self) -> None:
+        if self._committing is not None:
+            await asyncio.gather(self._committing, return_exceptions=True)
+        await self._commit_before_revoking()
+        membership, self._membership = self._membership, None
+        if membership is None:
+            return
+        try:
+            await membership.stop()
+            if owned := self._handover.owned:
+                await self._handover.give_up(owned)
+        finally:
+            await membership.leave()
+
+    async def _breathe(self, now_s: float) -> None:
+        """Let heartbeats and fetches have their turn, also if the user never waits for anything."""
+        self._breathe_due_s = now_s + _BREATH_S
+        await asyncio.sleep(0)
+
+    def _maybe_commit(self, now_s: float) -> None:
+        """Start an automatic commit if one is due. It runs beside; what it stores was handled."""
+        if now_s < self._next_commit_s(now_s):
+            return
+        self._commit_due_s = now_s + self._settings.auto_commit_interval_ms / 1000
+        if self._committing is None or self._committing.done():
+            self._committing = asyncio.create_task(self._commit_quietly(self.positions()))
+
+    def _next_commit_s(self, now_s: float) -> float:
+        if self._offsets is None or not self._settings.enable_auto_commit:
+            self._commit_due_s = float("inf")
+        elif self._commit_due_s == 0.0:
+            self._commit_due_s = now_s + self._settings.auto_commit_interval_ms / 1000
+        return self._commit_due_s
+
+    async def _commit_before_revoking(self) -> None:
+        if self._offsets is not None and self._settings.enable_auto_commit:
+            await self._commit_quietly(self.positions())
+
+    async def _commit_quietly(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit on behalf of the user, who did not ask and so is not told otherwise than by the log."""
+        try:
+            async with asyncio.timeout(self._settings.default_api_timeout_ms / 1000):
+                await self.commit(offsets)
+        except (ClientError, TimeoutError) as error:
+            _logger.warning("an automatic commit of group %r failed: %s", self._settings.group_id, error)
+
+    def _seek_to(self, place: str, partitions: Collection[TopicPartition]) -> None:
+        for where in partitions or self._assignment.partitions():
+            self._assignment.state(where).need_reset(place)
+        self._forget_failure()
+
+    def _forget_failure(self) -> None:
+        """A seek may be the answer to what went wrong."""
+        self._running().failure = None
+        self._look_again()
+
+    async def _places(self, partitions: Iterable[TopicPartition], place: int) -> dict[TopicPartition, int]:
+        self._running()
+        found = await list_offsets(self._cluster, dict.fromkeys(partitions, place), self._settings.isolation)
+        return {where: item.offset for where, item in found.items()}
+
+    def _look_again(self) -> None:
+        if self._fetcher is not None:
+            self._fetcher.wake()
+
+    def _tell_handed_over(self, records: list[ConsumerRecord]) -> None:
+        assert self._journey is not None
+        for record in records:
+            tell(self._journey, Stage.HANDED_OVER, record.topic, record.partition, record.offset)
+
+    def _running(self) -> Fetcher:
+        if self._fetcher is None:
+            raise ClientError("the consumer is not open: use `async with Consumer(...)`, or call `start`")
+        return self._fetcher
+
+
+def _is_placed(state: PartitionState) -> bool:
+    return state.status in (Status.READY, Status.NEEDS_CHECK) and state.position.offset >= 0
+
+
+def _with_metadata(offsets: Offsets) -> dict[TopicPartition, OffsetAndMetadata]:
+    return {
+        where: item if isinstance(item, OffsetAndMetadata) else OffsetAndMetadata(item)
+        for where, item in offsets.items()
+    }

@@ -1,0 +1,306 @@
+"""Keeps records at hand: a fetch to every leader that has something we want, all the time.
+
+One task looks at what is assigned and has at most one request on the way to each leader. A partition is left
+out while more than one answer of it waits here, and nothing is fetched while `fetch.buffer.bytes` wait, so
+that memory is bounded however slow the reader is. Offsets come from `Positions`; what can only be told to the
+user is kept in `failure` until somebody asks for records.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from ottla.client.cluster import FETCH_LANE, Cluster
+from ottla.client.consumer.assignment import Assignment, Chunk, PartitionState, Status
+from ottla.client.consumer.fetch_session import FINAL_EPOCH, FetchSession
+from ottla.client.consumer.handing_over import damaged
+from ottla.client.consumer.positions import Positions
+from ottla.client.consumer.settings import ConsumerSettings
+from ottla.client.errors import BrokerError, ClientError, OffsetOutOfRange
+from ottla.client.fetching import (
+    FIRST_VERSION_BY_ID,
+    FetchedPartition,
+    fetch_version,
+    fetched_partitions,
+    request_timeout_s,
+    visible_batches,
+)
+from ottla.client.journey import Listener, Stage, tell
+from ottla.records.errors import RecordsError
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest
+
+_logger = logging.getLogger(__name__)
+# Errors that say that a leader is elsewhere, or not known yet: learn anew, then ask again.
+_ELSEWHERE: Final = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+)
+
+
+class Fetcher:
+    """The fetching side of one consumer."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: ConsumerSettings,
+        assignment: Assignment,
+        positions: Positions,
+        arrived: Callable[[], None],
+        listener: Listener | None = None,
+    ) -> None:
+        self.failure: ClientError | None = None
+        self._cluster = cluster
+        self._settings = settings
+        self._limits = settings.limits
+        self._assignment = assignment
+        self._positions = positions
+        self._arrived = arrived
+        self._listener = listener
+        self._sessions: dict[int, FetchSession] = {}
+        self._on_the_way: dict[int, asyncio.Task[None]] = {}
+        self._chores: dict[str, asyncio.Task[None]] = {}
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to fetch."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Stop, and close the sessions, so that brokers need not remember them."""
+        tasks = [task for task in (self._task, *self._on_the_way.values(), *self._chores.values()) if task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._task = None
+        for node_id, session in self._sessions.items():
+            if session.session_id:
+                await self._close_session(node_id, session)
+
+    def wake(self) -> None:
+        """Look again: something is new."""
+        self._wake.set()
+
+    def fail(self, error: ClientError) -> None:
+        """Keep an error for whoever asks for records next."""
+        self.failure = error
+        self._arrived()
+
+    async def _close_session(self, node_id: int, session: FetchSession) -> None:
+        request = FetchRequest(
+            max_wait_ms=0, min_bytes=0, session_id=session.session_id, session_epoch=FINAL_EPOCH, topics=()
+        )
+        with contextlib.suppress(ClientError):
+            # A fetch may still wait on this connection: nobody waits for the answer.
+            (await self._cluster.connection(node_id, FETCH_LANE)).send(request)
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            self._check_leaders()
+            if self._positions.needs_work(self._assignment):
+                self._start_chore("positions", self._settle_positions())
+            for node_id, states in self._wanted().items():
+                if node_id not in self._on_the_way:
+                    task = asyncio.create_task(self._fetch(node_id, states))
+                    self._on_the_way[node_id] = task
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Sleep until there is news, or until a partition that was told to wait may be asked again."""
+        now_s = asyncio.get_running_loop().time()
+        pauses = [state.wait_until_s - now_s for state in self._assignment if state.wait_until_s > now_s]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(pauses, default=None)):
+                await self._wake.wait()
+
+    def _check_leaders(self) -> None:
+        """Have positions checked whose leader is a new one."""
+        for state in self._assignment:
+            if state.status is Status.READY and state.fetch_epoch >= 0:
+                view = self._cluster.topology.leader_of(state.where)
+                if view is not None and view.leader_epoch > max(state.checked_epoch, state.fetch_epoch):
+                    state.status = Status.NEEDS_CHECK
+
+    def _wanted(self) -> dict[int, list[PartitionState]]:
+        """Return what to ask each leader for."""
+        if self._assignment.buffered_bytes() >= self._settings.fetch_buffer_bytes:
+            return {}
+        now_s = asyncio.get_running_loop().time()
+        wanted: dict[int, list[PartitionState]] = {}
+        unknown: set[str] = set()
+        for state in self._assignment:
+            if (
+                state.status is not Status.READY
+                or state.is_paused
+                or state.wait_until_s > now_s
+                or state.buffered_bytes > self._limits.partition_max_bytes
+            ):
+                continue
+            view = self._cluster.topology.leader_of(state.where)
+            if view is None:
+                unknown.add(state.where.topic)
+            else:
+                wanted.setdefault(view.leader, []).append(state)
+        if unknown:
+            self._learn(unknown)
+        return wanted
+
+    async def _fetch(self, node_id: int, states: list[PartitionState]) -> None:
+        """Ask one leader once."""
+        try:
+            await self._ask(node_id, states)
+        except ClientError as error:
+            self._put_off(states)
+            if error.retriable:
+                _logger.debug("a fetch from broker %d failed: %s", node_id, error)
+                self._session(node_id).lost()
+                self._learn({state.where.topic for state in states})
+            else:
+                self.fail(error)
+        finally:
+            self._on_the_way.pop(node_id, None)
+            self.wake()
+
+    async def _ask(self, node_id: int, states: list[PartitionState]) -> None:
+        connection = await self._cluster.connection(node_id, FETCH_LANE)
+        topology = self._cluster.topology
+        states = [state for state in states if state.where.topic in topology.topics]
+        asked = {state.where: state.fetch_offset for state in states}
+        version = fetch_version(connection, topology, {where.topic for where in asked})
+        session = self._session(node_id)
+        parts = {state.where: self._partition(state) for state in states}
+        said = session.next_request(parts, topology, version >= FIRST_VERSION_BY_ID)
+        request = FetchRequest(
+            max_wait_ms=self._limits.max_wait_ms,
+            min_bytes=self._limits.min_bytes,
+            max_bytes=self._limits.max_bytes,
+            isolation_level=self._settings.isolation,
+            session_id=said.session_id,
+            session_epoch=said.session_epoch,
+            topics=said.topics,
+            forgotten_topics_data=said.forgotten,
+            rack_id=self._settings.client_rack,
+        )
+        timeout_s = request_timeout_s(self._limits, self._settings.request_timeout_ms / 1000)
+        answer = await connection.ask(request, version, timeout_s)
+        if not session.accept(answer):
+            if not answer.error_code.retriable and answer.error_code is not ErrorCode.NONE:
+                raise BrokerError(answer.error_code, f"broker {node_id} refused a fetch")
+            return
+        for fetched in fetched_partitions(answer, topology, asked):
+            self._take(fetched)
+
+    def _partition(self, state: PartitionState) -> FetchPartition:
+        view = self._cluster.topology.leader_of(state.where)
+        return FetchPartition(
+            partition=state.where.partition,
+            current_leader_epoch=-1 if view is None else view.leader_epoch,
+            fetch_offset=state.fetch_offset,
+            partition_max_bytes=self._limits.partition_max_bytes,
+        )
+
+    def _take(self, fetched: FetchedPartition) -> None:
+        state = self._assignment.states.get(fetched.where)
+        if state is None or state.status is not Status.READY or state.fetch_offset != fetched.fetch_offset:
+            # It was given up or moved on while the answer was under way.
+            return
+        if fetched.error_code is not ErrorCode.NONE:
+            self._refused(state, fetched)
+            return
+        state.high_watermark = fetched.high_watermark
+        state.last_stable_offset = fetched.last_stable_offset
+        state.log_start_offset = fetched.log_start_offset
+        if not len(fetched.records):
+            return
+        try:
+            chunk = Chunk(fetched, visible_batches(fetched, self._settings.isolation))
+        except RecordsError as error:
+            self.fail(damaged(fetched.where, fetched.fetch_offset, str(error)))
+            self._put_off([state])
+            return
+        if chunk.next_offset > fetched.fetch_offset:
+            if self._listener is not None:
+                tell(
+                    self._listener,
+                    Stage.FETCHED,
+                    *fetched.where,
+                    fetched.fetch_offset,
+                    next_offset=chunk.next_offset,
+                    size_bytes=len(fetched.records),
+                )
+            state.add(chunk)
+            self._arrived()
+
+    def _refused(self, state: PartitionState, fetched: FetchedPartition) -> None:
+        code = fetched.error_code
+        if state.chunks:
+            # What was fetched before is as good as ever, and comes first.
+            self._put_off([state])
+        elif code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            if self._settings.reset_policy == "none":
+                self._put_off([state])
+                self.fail(OffsetOutOfRange({fetched.where: fetched.fetch_offset}))
+            else:
+                _logger.warning(
+                    "%s has no offset %d any more: going to %s",
+                    fetched.where, fetched.fetch_offset, self._settings.auto_offset_reset,
+                )  # fmt: skip
+                state.need_reset()
+        elif code in _ELSEWHERE or code.retriable:
+            self._put_off([state])
+            self._learn({fetched.where.topic})
+        else:
+            self._put_off([state])
+            self.fail(BrokerError(code, f"{fetched.where} cannot be read"))
+
+    async def _settle_positions(self) -> None:
+        try:
+            await self._positions.settle(self._assignment)
+        except ClientError as error:
+            self._put_off([state for state in self._assignment if state.status is not Status.READY])
+            if not error.retriable:
+                self.fail(error)
+        self._arrived()
+
+    def _learn(self, topics: set[str]) -> None:
+        async def learn() -> None:
+            with contextlib.suppress(ClientError):
+                await self._cluster.refresh(topics)
+
+        self._start_chore("metadata", learn())
+
+    def _start_chore(self, name: str, chore: Coroutine[Any, Any, None]) -> None:
+        """Do something beside the fetching, unless it is being done."""
+        if name in self._chores:
+            chore.close()
+            return
+        task = asyncio.create_task(chore)
+        self._chores[name] = task
+
+        def done(_task: "asyncio.Task[None]") -> None:
+            self._chores.pop(name, None)
+            self.wake()
+
+        task.add_done_callback(done)
+
+    def _put_off(self, states: list[PartitionState]) -> None:
+        """Leave partitions alone for a little while, lest a broken one keeps us busy."""
+        until_s = asyncio.get_running_loop().time() + self._settings.retry_backoff_ms / 1000
+        for state in states:
+            state.wait_until_s = until_s
+
+    def _session(self, node_id: int) -> FetchSession:
+        return self._sessions.setdefault(node_id, FetchSession())

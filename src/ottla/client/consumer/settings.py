@@ -1,0 +1,124 @@
+"""The consumer's properties."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.client.consumer.assignors import ASSIGNORS, Assignor
+from ottla.client.fetching import FetchLimits, IsolationLevel
+from ottla.client.properties import CommonSettings, InvalidProperty, prop
+
+# The strategies by the names that Java's properties files have for them.
+_JAVA_NAMES: Final = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+    "org.apache.kafka.clients.consumer.StickyAssignor": "sticky",
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
+}
+_DURATION: Final = re.compile(
+    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerSettings(CommonSettings):
+    """Kafka's consumer properties, as far as this client has them."""
+
+    group_id: str | None = prop("The group whose members share the partitions.", None)
+    group_instance_id: str | None = prop(
+        "The name of this member across its restarts: with it, a quick restart moves no partitions.", None
+    )
+    group_protocol: str = prop(
+        "How members agree: among themselves (classic), or by the broker's word (consumer, KIP-848).",
+        "classic",
+        choices=("classic", "consumer"),
+    )
+    group_remote_assignor: str | None = prop("How the broker shares out: uniform or range.", None)
+    partition_assignment_strategy: tuple[str, ...] = prop(
+        "How a classic group shares out, the best first: range, roundrobin, sticky, cooperative-sticky.",
+        ("range", "cooperative-sticky"),
+    )
+    session_timeout_ms: int = prop("After this silence a member counts as dead.", 45_000, low=1)
+    heartbeat_interval_ms: int = prop("How often a member tells that it lives.", 3_000, low=1)
+    max_poll_interval_ms: int = prop(
+        "A member that asks for nothing for so long leaves the group.", 300_000, low=1
+    )
+    max_poll_records: int = prop("How many records one call may return.", 500, low=1)
+    enable_auto_commit: bool = prop("Whether positions are committed without being asked.", True)
+    auto_commit_interval_ms: int = prop("How often that happens.", 5_000, low=0)
+    auto_offset_reset: str = prop(
+        "Where to begin without a committed offset: earliest, latest, none, or by_duration:PT24H.", "latest"
+    )
+    isolation_level: str = prop(
+        "Whether records of open and aborted transactions are seen.",
+        "read_uncommitted",
+        choices=("read_uncommitted", "read_committed"),
+    )
+    fetch_min_bytes: int = prop("A broker answers when it has so many bytes.", 1, low=0)
+    fetch_max_wait_ms: int = prop("Or when so much time has passed.", 500, low=0)
+    fetch_max_bytes: int = prop("How many bytes one answer may have.", 52_428_800, low=1)
+    max_partition_fetch_bytes: int = prop("How many of them for one partition.", 1_048_576, low=1)
+    fetch_buffer_bytes: int = prop(
+        "How many bytes may wait here to be asked for; above it nothing is fetched. (Ottla's own.)",
+        67_108_864,
+        low=1,
+    )
+    check_crcs: bool = prop("Whether the checksum of every batch is checked.", True)
+    client_rack: str = prop("Where this client is. Told to the group; records come from leaders.", "")
+    allow_auto_create_topics: bool = prop("Whether subscribing may create a topic.", True)
+    exclude_internal_topics: bool = prop("Whether a pattern leaves out the cluster's own topics.", True)
+    default_api_timeout_ms: int = prop("How long calls may take that wait for brokers.", 60_000, low=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        unknown = [name for name in self.partition_assignment_strategy if name not in ASSIGNORS]
+        if unknown:
+            names = tuple(_JAVA_NAMES.get(name, name) for name in self.partition_assignment_strategy)
+            object.__setattr__(self, "partition_assignment_strategy", names)
+            unknown = [name for name in names if name not in ASSIGNORS]
+        if unknown or not self.partition_assignment_strategy:
+            raise InvalidProperty(
+                f"partition.assignment.strategy has no {', '.join(unknown)}: it knows {', '.join(ASSIGNORS)}"
+            )
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise InvalidProperty("heartbeat.interval.ms must be less than session.timeout.ms")
+        if self.group_instance_id is not None and self.group_id is None:
+            raise InvalidProperty("group.instance.id needs a group.id")
+        self.reset_policy  # noqa: B018 - reading it checks it
+
+    @property
+    def assignors(self) -> tuple[Assignor, ...]:
+        """Return the strategies, the best first."""
+        return tuple(ASSIGNORS[name] for name in self.partition_assignment_strategy)
+
+    @property
+    def isolation(self) -> IsolationLevel:
+        """Return the isolation level as it travels."""
+        return IsolationLevel[self.isolation_level.upper()]
+
+    @property
+    def limits(self) -> FetchLimits:
+        """Return how much a fetch may bring."""
+        return FetchLimits(
+            self.fetch_max_bytes, self.max_partition_fetch_bytes, self.fetch_min_bytes, self.fetch_max_wait_ms
+        )
+
+    @property
+    def reset_policy(self) -> str | int:
+        """Return earliest, latest or none, or how many milliseconds to go back."""
+        policy = self.auto_offset_reset
+        if policy in ("earliest", "latest", "none"):
+            return policy
+        kind, _, text = policy.partition(":")
+        if kind == "by_duration" and text and (found := _DURATION.fullmatch(text)) and found[0][1:]:
+            parts = {name: float(value) for name, value in found.groupdict().items() if value}
+            return int(
+                parts.get("days", 0) * 86_400_000
+                + parts.get("hours", 0) * 3_600_000
+                + parts.get("minutes", 0) * 60_000
+                + parts.get("seconds", 0) * 1_000
+            )
+        raise InvalidProperty(
+            f"auto.offset.reset is {policy!r}: it must be earliest, latest, none, or by_duration:PnDTnHnMn.nS"
+        )
