@@ -1,0 +1,87 @@
+"""An event loop on a thread of its own, for callers that have none.
+
+`run` hands a coroutine over and waits for what it returns. Ctrl-C reaches the waiting caller: the coroutine
+is cancelled, it cleans up, and only then KeyboardInterrupt goes on, so that nothing is left half done.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class LoopThread:
+    """A running loop. End it with `stop`."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        # A daemon: a program that forgets to close may end all the same.
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Say whether coroutines can be run."""
+        return not self.loop.is_closed()
+
+    def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine on the loop and return its result, or raise its error, here."""
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError(
+                "a callback of a synchronous client must not call the client: it would wait for itself"
+            )
+        if not self.is_running:
+            coroutine.close()
+            raise RuntimeError("the client is closed")
+        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            with suppress(CancelledError, Exception):
+                future.exception()
+            raise
+
+    def stop(self) -> None:
+        """Cancel what still runs, and end the thread."""
+        if self.is_running:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            left = asyncio.all_tasks(self.loop)
+            for task in left:
+                task.cancel()
+            self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self.loop.close()
+
+
+class HasLoop(Protocol):
+    """What `blocking` needs: the loop, and the asynchronous twin that does the work."""
+
+    _thread: LoopThread
+    _twin: Any
+
+
+def blocking(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[HasLoop, P], R]:
+    """Make of an asynchronous method one that waits, with the same arguments and the same words."""
+
+    def call(self: HasLoop, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._thread.run(method(self._twin, *args, **kwargs))
+
+    call.__name__ = method.__name__
+    call.__qualname__ = method.__qualname__
+    call.__doc__ = method.__doc__
+    return call
