@@ -62,6 +62,9 @@ class ConfluentProcess(Process):
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "linger.ms": 0,
+                # With "rebootstrap" a producer that lost its only broker may wait for minutes before it sends
+                # offsets (librdkafka 2.16): its coordinator is known by a connection that was thrown away.
+                "metadata.recovery.strategy": "none",
                 "reconnect.backoff.max.ms": 500,
                 "log_level": 0,
             }
