@@ -6,6 +6,8 @@ import pytest
 from tests.declarations import all_messages, populated
 from tests.golden.schemas import load_schemas
 
+from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.wire.codec import encode
 from ottla.wire.coordinator_records.framing import (
     GROUP_RECORDS,
     SHARE_STATE_RECORDS,
@@ -145,3 +147,20 @@ def test_spoilt_values_are_refused(value: str) -> None:
 def test_a_version_that_does_not_exist_is_not_written() -> None:
     with pytest.raises(Unencodable, match="has no version 2"):
         TRANSACTION_RECORDS.encode_value(populated(TransactionLogValue, 1), 2)
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("topic_id", [ZERO_UUID, Uuid(bytes(range(16)))])
+@pytest.mark.parametrize("metadata", ["", "a note", "é" * 63, "n" * 126, "n" * 127, "é" * 64])
+def test_offsets_are_written_as_the_compiled_encoder_writes_them(
+    version: int, topic_id: Uuid, metadata: str
+) -> None:
+    value = OffsetCommitValue(
+        offset=1 << 40,
+        leader_epoch=-1,
+        metadata=metadata,
+        commit_timestamp=1_750_000_000_000,
+        topic_id=topic_id,
+    )
+    written = GROUP_RECORDS.encode_value(value, version)
+    assert written == version.to_bytes(2) + encode(value, version)

@@ -4,7 +4,7 @@ Topics are named by name or, from version 10 on, by id. Partitions that do not e
 for itself; the others are for the group coordinator.
 """
 
-from typing import Final
+from typing import Final, cast
 
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
@@ -23,6 +23,7 @@ from ottla.wire.messages.offset_commit import (
 )
 
 _TOPIC_IDS_FROM: Final = 10
+_new_tuple: Final = tuple.__new__
 
 
 @handles(OffsetCommitRequest)
@@ -45,18 +46,11 @@ def offset_commit(
     if not known:
         return OffsetCommitResponse(topics=tuple(refused))
     answer: Deferred[OffsetCommitResponse] = Deferred()
+    # The same request with other topics, which come last. Made as the tuple it is: a third of the time.
+    *rest, _ = cast("tuple[object, ...]", ask)
+    sorted_out = _new_tuple(OffsetCommitRequest, (*rest, tuple(known)))  # type: ignore[type-var]
     broker.groups.coordinator.commit_offsets(
-        OffsetCommitRequest(
-            group_id=ask.group_id,
-            generation_id_or_member_epoch=ask.generation_id_or_member_epoch,
-            member_id=ask.member_id,
-            group_instance_id=ask.group_instance_id,
-            retention_time_ms=ask.retention_time_ms,
-            topics=tuple(known),
-        ),
-        client_of(context),
-        broker.clock.now_ms(),
-        answer.resolve,
+        sorted_out, client_of(context), broker.clock.now_ms(), answer.resolve
     )
     return answer.then(lambda response: _merge(response, refused)) if refused else answer
 
@@ -67,10 +61,11 @@ def _sort_out(
     known: list[OffsetCommitRequestTopic],
     refused: list[OffsetCommitResponseTopic],
 ) -> None:
-    topic = OffsetCommitRequestTopic(name=found.name, topic_id=found.id, partitions=asked.partitions)
-    missing = [part for part in asked.partitions if part.partition_index not in found.partitions]
+    name, topic_id, partitions = found
+    topic = OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=asked.partitions)
+    missing = [part for part in asked.partitions if part.partition_index not in partitions]
     if missing:
-        present = tuple(part for part in asked.partitions if part.partition_index in found.partitions)
+        present = tuple(part for part in asked.partitions if part.partition_index in partitions)
         topic = replace(topic, partitions=present)
         refused.append(_refused(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     if topic.partitions:

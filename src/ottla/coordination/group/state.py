@@ -45,9 +45,12 @@ class GroupShard:
 
     def replay(self, record: CoordinatorRecord, producer: ProducerIdentity | None) -> None:
         """Apply a record. Those of a type that is not known here are skipped."""
-        key, value = record.key, record.value
-        if isinstance(key, OffsetCommitKey):
-            self._replay_offset(key, value, producer)
+        key, value, _ = record
+        if type(key) is OffsetCommitKey:
+            # Offsets without a group are a simple consumer's: the group exists by having them.
+            if key.group not in self.groups and value is not None:
+                self.groups[key.group] = ClassicGroup(key.group)
+            self.offsets.replay(key, value, producer)
         elif isinstance(key, GroupMetadataKey):
             self._replay_classic_group(key, value)
         elif isinstance(key, LegacyOffsetCommitKey):
@@ -65,12 +68,6 @@ class GroupShard:
         else:
             self.groups[key.group] = group_of_record(key.group, value)
 
-    def _replay_offset(self, key: OffsetCommitKey, value: Any, producer: ProducerIdentity | None) -> None:
-        # Offsets without a group are a simple consumer's: the group exists by having them.
-        if value is not None and key.group not in self.groups:
-            self.groups[key.group] = ClassicGroup(key.group)
-        self.offsets.replay(key, value, producer)
-
     def _replay_legacy_offset(
         self, key: LegacyOffsetCommitKey, value: Any, producer: ProducerIdentity | None
     ) -> None:
@@ -79,7 +76,7 @@ class GroupShard:
             value = OffsetCommitValue(
                 offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
             )
-        self._replay_offset(newer, value, producer)
+        self.replay(CoordinatorRecord(newer, value, 0), producer)
 
     # The life of the shard
 

@@ -110,7 +110,8 @@ class Shard(Generic[S]):
         self.written_offset = -1
         self.committed_offset = -1
         self._log = log
-        self._parked: deque[tuple[int, Callable[[], None], Callable[[ErrorCode], None]]] = deque()
+        # From which offset on whom to call with what, and whom to call if that never comes.
+        self._parked: deque[tuple[int, Callable[[Any], None], Any, Callable[[ErrorCode], None]]] = deque()
 
     def load(self) -> Iterator[int]:
         """Replay the log batch by batch, yielding offsets. A driver may do other work between two steps."""
@@ -138,7 +139,7 @@ class Shard(Generic[S]):
         was_active = self.status is ShardStatus.ACTIVE
         self.status = status
         while self._parked:
-            _, _, refuse = self._parked.popleft()
+            _, _, _, refuse = self._parked.popleft()
             refuse(ErrorCode.NOT_COORDINATOR)
         if was_active:
             self.state.deactivate()
@@ -179,16 +180,15 @@ class Shard(Generic[S]):
         if decision.after_replay is not None:
             decision.after_replay()
         if on_commit is not None:
-            self._when_committed(lambda: on_commit(ErrorCode.NONE), on_commit)
+            self._when_committed(on_commit, ErrorCode.NONE, on_commit)
         if reply is not None:
-            self._when_committed(lambda: answer(reply), refuse)
+            self._when_committed(answer, reply, refuse)
 
     def read(
         self, query: Callable[[S], R], answer: Callable[[R], None], refuse: Callable[[ErrorCode], None]
     ) -> None:
         """Answer from the state as it is now, once everything in it is committed."""
-        result = query(self.state)
-        self._when_committed(lambda: answer(result), refuse)
+        self._when_committed(answer, query(self.state), refuse)
 
     def write_out(self) -> None:
         """Write what the log holds back. A marker is appended by others: it must come after."""
@@ -204,13 +204,16 @@ class Shard(Generic[S]):
         """Everything up to and including `offset` is committed: let the answers go."""
         self.committed_offset = max(self.committed_offset, offset)
         while self._parked and self._parked[0][0] <= self.committed_offset:
-            self._parked.popleft()[1]()
+            _, answer, reply, _ = self._parked.popleft()
+            answer(reply)
 
-    def _when_committed(self, action: Callable[[], None], refuse: Callable[[ErrorCode], None]) -> None:
+    def _when_committed(
+        self, answer: Callable[[R], None], reply: R, refuse: Callable[[ErrorCode], None]
+    ) -> None:
         if self.written_offset <= self.committed_offset:
-            action()
+            answer(reply)
         else:
-            self._parked.append((self.written_offset, action, refuse))
+            self._parked.append((self.written_offset, answer, reply, refuse))
 
     def _replay_batch(self, batch: LoggedBatch) -> None:
         if batch.committed is not None:

@@ -1,21 +1,35 @@
 """Deadlines with names.
 
 They are kept in monotonic time, so a wall clock that jumps moves none of them. A timer that is scheduled
-again replaces the old one. Cancelled and replaced entries stay in the heap until their time comes, because
-heartbeats move the same few deadlines thousands of times between two firings; the heap is rebuilt when most
-of it is stale.
+again replaces the old one. Heartbeats move the same few deadlines further away, thousands of times between
+two firings. So a timer keeps its place in the heap when it moves to a later time, and is put where it belongs
+when the old time comes. Cancelled entries stay in the heap as well; it is rebuilt when most of it is stale.
 
 Nothing here waits: the driver is told by `wake` when the first deadline moves closer, and calls `fire`.
 """
 
 import heapq
 from collections.abc import Callable, Hashable
+from typing import NamedTuple
 
 from ottla.world.clock import Clock
 
 Action = Callable[[int], None]
 Wake = Callable[[int], None]
 _STALE_MIN = 1024
+
+
+class _Timer(NamedTuple):
+    """A live deadline, and where in the heap it is looked for: there not later than it is due."""
+
+    deadline_ms: int
+    sequence: int
+    action: Action
+    heap_deadline_ms: int
+    heap_sequence: int
+
+
+_new_tuple = tuple.__new__
 
 
 def _ignore(_deadline_ms: int) -> None:
@@ -30,7 +44,7 @@ class Timers:
         self._clock = clock
         self._wake = wake
         self._heap: list[tuple[int, int, Hashable]] = []
-        self._live: dict[Hashable, tuple[int, Action]] = {}
+        self._live: dict[Hashable, _Timer] = {}
         self._sequence = 0
 
     def __len__(self) -> int:
@@ -41,16 +55,20 @@ class Timers:
 
     def schedule(self, name: Hashable, delay_ms: int, action: Action) -> None:
         """Call `action` with the wall time after `delay_ms`, in place of any earlier timer of this name."""
-        self._sequence += 1
+        self._sequence = sequence = self._sequence + 1
         deadline_ms = self._clock.monotonic_ms() + delay_ms
-        self._live[name] = (self._sequence, action)
+        known = self._live.get(name)
+        if known is not None and known.heap_deadline_ms <= deadline_ms:
+            # As a plain tuple: this is done for each heartbeat.
+            self._live[name] = _new_tuple(_Timer, (deadline_ms, sequence, action, known[3], known[4]))
+            return
+        self._live[name] = _Timer(deadline_ms, sequence, action, deadline_ms, sequence)
         heap = self._heap
-        heapq.heappush(heap, (deadline_ms, self._sequence, name))
-        if heap[0][1] == self._sequence:
+        heapq.heappush(heap, (deadline_ms, sequence, name))
+        if heap[0][1] == sequence:
             self._wake(deadline_ms)
         if len(heap) > _STALE_MIN and len(heap) > 4 * len(self._live):
-            self._heap = [entry for entry in heap if self._is_live(entry)]
-            heapq.heapify(self._heap)
+            self._rebuild()
 
     def cancel(self, name: Hashable) -> None:
         """Forget a timer. One that does not exist is fine."""
@@ -64,9 +82,17 @@ class Timers:
     def next_deadline_ms(self) -> int | None:
         """Return the monotonic time at which the driver should call `fire` next."""
         heap = self._heap
-        while heap and not self._is_live(heap[0]):
-            heapq.heappop(heap)
-        return heap[0][0] if heap else None
+        while heap:
+            deadline_ms, sequence, name = heap[0]
+            timer = self._live.get(name)
+            if timer is None or timer.heap_sequence != sequence:
+                heapq.heappop(heap)
+            elif timer.sequence != sequence:
+                heapq.heapreplace(heap, (timer.deadline_ms, timer.sequence, name))
+                self._live[name] = _at_its_place(timer)
+            else:
+                return deadline_ms
+        return None
 
     def fire(self) -> None:
         """Run everything that is due. What an action schedules with no delay waits for the next call.
@@ -80,8 +106,13 @@ class Timers:
             if sequence > last:
                 break
             heapq.heappop(self._heap)
-            self._live.pop(name)[1](self._clock.now_ms())
+            self._live.pop(name).action(self._clock.now_ms())
 
-    def _is_live(self, entry: tuple[int, int, Hashable]) -> bool:
-        live = self._live.get(entry[2])
-        return live is not None and live[0] == entry[1]
+    def _rebuild(self) -> None:
+        self._live = {name: _at_its_place(timer) for name, timer in self._live.items()}
+        self._heap = [(timer.deadline_ms, timer.sequence, name) for name, timer in self._live.items()]
+        heapq.heapify(self._heap)
+
+
+def _at_its_place(timer: _Timer) -> _Timer:
+    return timer._replace(heap_deadline_ms=timer.deadline_ms, heap_sequence=timer.sequence)

@@ -67,6 +67,8 @@ class CoordinatorRecords:
     def encode_value(self, value: Any, version: int) -> bytes:
         """Write a value: its version, then its message. (A tombstone has no bytes at all.)"""
         cls = type(value)
+        if cls is offsets.OffsetCommitValue:
+            return offsets.encode_offset_commit_value(value, version)
         assert self.kinds[_type_of(cls)][1] is cls, f"{cls.__name__} is no value of {self.topic}"
         pieces = encode_pieces(value, version)
         pieces.insert(0, _TYPE_OR_VERSION.pack(version))

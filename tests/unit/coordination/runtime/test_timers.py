@@ -142,10 +142,26 @@ def test_moving_a_deadline_thousands_of_times_does_not_grow_the_heap() -> None:
     for beat in range(20_000):
         timers.schedule(beat % 10, 1000, lambda _: None)
         clock.advance(1)
-    assert len(timers._heap) < 2048
+    assert len(timers._heap) == 10, "a deadline that moves away stays where it was"
     assert len(timers) == 10
     clock.advance(2000)
     timers.fire()
+    assert len(timers) == 0
+
+
+def test_moving_a_deadline_to_and_fro_does_not_grow_the_heap() -> None:
+    clock = ManualClock()
+    timers = Timers(clock)
+    fired: list[int] = []
+    for delay_ms in range(20_000, 0, -1):
+        timers.schedule("closer", delay_ms, fired.append)
+    for _ in range(20_000):
+        timers.schedule("again", 50_000, fired.append)
+        timers.cancel("again")
+    assert len(timers._heap) < 2048
+    clock.advance(1)
+    timers.fire()
+    assert len(fired) == 1
     assert len(timers) == 0
 
 

@@ -1,7 +1,7 @@
 """OffsetCommit and TxnOffsetCommit: one error for all if the sender may not, else one per partition."""
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol, TypeVar
 
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.journal import Event
@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class _Partition(Protocol):
-    """What both requests say of a partition."""
+    """What both requests say of a partition, in this order."""
 
     @property
     def partition_index(self) -> int: ...
@@ -39,6 +39,12 @@ class _Partition(Protocol):
     def committed_leader_epoch(self) -> int: ...
     @property
     def committed_metadata(self) -> str | None: ...
+
+
+Outcome = Callable[[str, Uuid, Iterable[_Partition]], list[ErrorCode]]
+"""What becomes of the partitions of a topic, which is given by name and id."""
+
+_new_tuple: Final = tuple.__new__
 
 
 class _Taking:
@@ -55,20 +61,26 @@ class _Taking:
         self.records: list[CoordinatorRecord] = []
         self.offsets: list[tuple[str, int, int]] = []
 
-    def take(self, topic: str, topic_id: Uuid, asked: _Partition) -> ErrorCode:
-        """Take the offset of one partition. Raises `Refused` if the whole commit is to be refused."""
-        metadata = asked.committed_metadata or ""
-        if 2 * len(metadata) > self._metadata_max and _java_length(metadata) > self._metadata_max:
-            return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        partition, offset = asked.partition_index, asked.committed_offset
-        self._group.check_commit_to(self._commit, topic_id, partition)
-        record = commit_record(
-            self._group.group_id, topic, partition, offset, asked.committed_leader_epoch, metadata,
-            self._now_ms, self._expire_ms, topic_id,
-        )  # fmt: skip
-        self.records.append(record)
-        self.offsets.append((topic, partition, offset))
-        return ErrorCode.NONE
+    def take(self, topic: str, topic_id: Uuid, partitions: Iterable[_Partition]) -> list[ErrorCode]:
+        """Take the offsets of a topic. Raises `Refused` if the whole commit is to be refused."""
+        group, metadata_max = self._group, self._metadata_max
+        codes = []
+        asked: Any
+        for asked in partitions:
+            # Unpacked, as the tuples they are: four look-ups by name take longer than all the rest.
+            partition, offset, leader_epoch, metadata = asked
+            if metadata and 2 * len(metadata) > metadata_max and _java_length(metadata) > metadata_max:
+                codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            group.check_commit_to(self._commit, topic_id, partition)
+            record = commit_record(
+                group.group_id, topic, partition, offset, leader_epoch, metadata or "",
+                self._now_ms, self._expire_ms, topic_id,
+            )  # fmt: skip
+            self.records.append(record)
+            self.offsets.append((topic, partition, offset))
+            codes.append(ErrorCode.NONE)
+        return codes
 
 
 def decide_commit(
@@ -123,46 +135,42 @@ def _note_refusal(group: Group, commit: Commit, refused: Refused, env: Environme
 
 def refused_commit(ask: OffsetCommitRequest, error_code: ErrorCode) -> OffsetCommitResponse:
     """Return an answer that has the same error for every partition."""
-    return _answer(ask, lambda _name, _id, _part: error_code)
+    return _answer(ask, lambda _name, _id, partitions: [error_code for _ in partitions])
 
 
 def refused_transactional_commit(
     ask: TxnOffsetCommitRequest, error_code: ErrorCode
 ) -> TxnOffsetCommitResponse:
     """Return an answer that has the same error for every partition."""
-    return _transactional_answer(ask, lambda _name, _id, _part: error_code)
+    return _transactional_answer(ask, lambda _name, _id, partitions: [error_code for _ in partitions])
 
 
-def _answer(
-    ask: OffsetCommitRequest, outcome: Callable[[str, Uuid, _Partition], ErrorCode]
-) -> OffsetCommitResponse:
+def _answer(ask: OffsetCommitRequest, outcome: Outcome) -> OffsetCommitResponse:
     topics = []
     for topic in ask.topics:
-        name, topic_id = topic.name, topic.topic_id
-        partitions = [
-            OffsetCommitResponsePartition(
-                partition_index=part.partition_index, error_code=outcome(name, topic_id, part)
-            )
-            for part in topic.partitions
-        ]
-        topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=tuple(partitions)))
+        name, topic_id, partitions = topic.name, topic.topic_id, topic.partitions
+        codes = outcome(name, topic_id, partitions)
+        answers: tuple[OffsetCommitResponsePartition, ...] = tuple(
+            [
+                _new_tuple(OffsetCommitResponsePartition, (part.partition_index, code))  # type: ignore[type-var]
+                for part, code in zip(partitions, codes, strict=True)
+            ]
+        )
+        topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=answers))
     return OffsetCommitResponse(topics=tuple(topics))
 
 
 def _transactional_answer(
-    ask: TxnOffsetCommitRequest,
-    outcome: Callable[[str, Uuid, _Partition], ErrorCode],
-    env: Environment | None = None,
+    ask: TxnOffsetCommitRequest, outcome: Outcome, env: Environment | None = None
 ) -> TxnOffsetCommitResponse:
     topics = []
     for topic in ask.topics:
         facts = None if env is None else env.topics.find_by_name(topic.name)
         topic_id = ZERO_UUID if facts is None else facts.topic_id
+        codes = outcome(topic.name, topic_id, topic.partitions)
         partitions = [
-            TxnOffsetCommitResponsePartition(
-                partition_index=part.partition_index, error_code=outcome(topic.name, topic_id, part)
-            )
-            for part in topic.partitions
+            TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
+            for part, code in zip(topic.partitions, codes, strict=True)
         ]
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(partitions)))
     return TxnOffsetCommitResponse(topics=tuple(topics))
