@@ -29,7 +29,6 @@ from ottla.wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
-    PartitionData,
 )
 
 # From this version on topics are named by their ids.
@@ -55,8 +54,6 @@ class FetchedPartition(NamedTuple):
     log_start_offset: int
     aborted: tuple[AbortedTransaction, ...]
     records: memoryview
-    data: PartitionData
-    """The answer as it came, for what only some need: the leader it names, a diverging epoch."""
 
 
 class FetchLimits(NamedTuple):
@@ -106,7 +103,6 @@ def fetched_partitions(
                     data.log_start_offset,
                     data.aborted_transactions or (),
                     memoryview(b"") if data.records is None else data.records,
-                    data,
                 )
 
 

@@ -87,17 +87,13 @@ class HandingOver:
             if self._check_crcs and not batch.crc_is_valid():
                 chunk.failure = damaged(where, batch.base_offset, "the checksum does not match")
                 return True
-            records = self._maker.records_of(where, batch)
+            chunk.ready = self._maker.records_of(where, batch, position)
         except RecordsError as error:
             chunk.failure = damaged(where, position, str(error))
             return True
         except Undeserializable as error:
             chunk.failure = error
-            records = error.before
-        if records and records[0].offset < position:
-            # A broker sends whole batches: the first may begin before what was asked for.
-            records = [record for record in records if record.offset >= position]
-        chunk.ready = records
+            chunk.ready = error.before
         return True
 
 

@@ -61,15 +61,21 @@ class RecordMaker:
         self._value = value_deserializer
         self._is_plain = key_deserializer is from_bytes and value_deserializer is from_bytes
 
-    def records_of(self, where: TopicPartition, batch: BatchView) -> list[ConsumerRecord]:
-        """Return the records of a batch. Raises `RecordsError` where the bytes are damaged."""
+    def records_of(self, where: TopicPartition, batch: BatchView, position: int) -> list[ConsumerRecord]:
+        """Return the records of a batch from a position on. Raises `RecordsError` for damaged bytes."""
         prefix = (where.topic, where.partition, batch.leader_epoch, batch.timestamp_type)
         flat = iter_batch_record_tuples(batch)
         if self._is_plain:
-            return list(map(_as_record, map(prefix.__add__, flat)))
+            records = list(map(_as_record, map(prefix.__add__, flat)))
+            # A broker sends whole batches: the first may begin before what was asked for.
+            if records and records[0].offset < position:
+                records = [record for record in records if record.offset >= position]
+            return records
         key, value, topic = self._key, self._value, where.topic
-        records: list[ConsumerRecord] = []
+        records = []
         for offset, timestamp, raw_key, raw_value, headers in flat:
+            if offset < position:
+                continue
             try:
                 fields = (offset, timestamp, key(topic, raw_key), value(topic, raw_value), headers)
             except Exception as error:
