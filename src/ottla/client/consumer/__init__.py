@@ -2,14 +2,10 @@
 
 from ottla.client.consumer.assignment import NotAssigned
 from ottla.client.consumer.consumer import Consumer
-from ottla.client.consumer.offsets import (
-    CommitFailed,
-    GroupMetadata,
-    OffsetAndMetadata,
-    RebalanceInProgress,
-)
+from ottla.client.consumer.offsets import CommitFailed, RebalanceInProgress
 from ottla.client.consumer.positions import LogTruncated, NoOffset
 from ottla.client.consumer.record import ConsumerRecord, Undeserializable
+from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.model.ids import TopicPartition
 
 __all__ = [

@@ -17,9 +17,9 @@ from typing import Final
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.membership import Handover, Membership
-from ottla.client.consumer.offsets import GroupMetadata
 from ottla.client.consumer.settings import ConsumerSettings
 from ottla.client.errors import ClientError
+from ottla.client.group import GroupMetadata
 from ottla.model.ids import TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode

@@ -26,9 +26,9 @@ from ottla.client.consumer.embedded_protocol import (
     encode_subscription,
 )
 from ottla.client.consumer.membership import Handover, Membership, matching_topics
-from ottla.client.consumer.offsets import GroupMetadata
 from ottla.client.consumer.settings import ConsumerSettings
 from ottla.client.errors import ClientError
+from ottla.client.group import GroupMetadata
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.heartbeat import HeartbeatRequest

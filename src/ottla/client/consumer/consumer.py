@@ -24,11 +24,12 @@ from ottla.client.consumer.classic import ClassicMembership
 from ottla.client.consumer.fetcher import Fetcher
 from ottla.client.consumer.handing_over import HandingOver
 from ottla.client.consumer.membership import Callback, Handover, Membership, Subscribed
-from ottla.client.consumer.offsets import GroupMetadata, GroupOffsets, OffsetAndMetadata
+from ottla.client.consumer.offsets import GroupOffsets
 from ottla.client.consumer.positions import Positions
 from ottla.client.consumer.record import ConsumerRecord, RecordMaker
 from ottla.client.consumer.settings import ConsumerSettings
 from ottla.client.errors import ClientError
+from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.client.journey import Listener, Stage, tell
 from ottla.client.list_offsets import EARLIEST, LATEST, FoundOffset, list_offsets
 from ottla.client.security import cluster_for

@@ -17,9 +17,10 @@ from typing import Any
 
 from ottla.client.cluster import GROUP, Cluster
 from ottla.client.consumer.assignment import Assignment, Status
-from ottla.client.consumer.offsets import MOVED, GroupMetadata
+from ottla.client.consumer.offsets import MOVED
 from ottla.client.consumer.settings import ConsumerSettings
 from ottla.client.errors import BrokerError, ClientError
+from ottla.client.group import GroupMetadata
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
 

@@ -5,10 +5,11 @@ for every try, because the epoch of a member may go up while its commit is under
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ottla.client.cluster import GROUP, Cluster
 from ottla.client.errors import BrokerError, ClientError
+from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_commit import (
@@ -34,23 +35,6 @@ _NO_MEMBER: Final = (
     ErrorCode.FENCED_INSTANCE_ID,
     ErrorCode.FENCED_MEMBER_EPOCH,
 )
-
-
-class OffsetAndMetadata(NamedTuple):
-    """The next offset to read, a note, and the leader epoch of the record before it (-1: not known)."""
-
-    offset: int
-    metadata: str = ""
-    leader_epoch: int = -1
-
-
-class GroupMetadata(NamedTuple):
-    """Who commits: a member in its generation (or epoch), or nobody in particular."""
-
-    group_id: str
-    member_id: str = ""
-    generation: int = -1
-    group_instance_id: str | None = None
 
 
 class CommitFailed(ClientError):

@@ -13,9 +13,10 @@ from typing import Final
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.assignment import Assignment, PartitionState, Position, Status
-from ottla.client.consumer.offsets import GroupMetadata, GroupOffsets
+from ottla.client.consumer.offsets import GroupOffsets
 from ottla.client.consumer.settings import ConsumerSettings
 from ottla.client.errors import BrokerError, ClientError, UnsupportedByBroker
+from ottla.client.group import GroupMetadata
 from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode

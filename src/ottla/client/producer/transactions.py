@@ -13,6 +13,7 @@ from typing import Any
 
 from ottla.client.cluster import GROUP, TRANSACTION, Cluster
 from ottla.client.errors import BrokerError, ClientError
+from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.client.producer.identity import ProducerIdentity
 from ottla.client.producer.settings import ProducerSettings
 from ottla.model.ids import TopicPartition
@@ -115,47 +116,46 @@ class Transactions:
         return True
 
     async def send_offsets(
-        self,
-        offsets: Mapping[TopicPartition, int],
-        group_id: str,
-        member_id: str = "",
-        generation: int = -1,
-        group_instance_id: str | None = None,
-        metadata: str = "",
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: str | GroupMetadata
     ) -> None:
-        """Commit a group's offsets as part of the transaction, with a note to find beside them."""
+        """Commit a group's offsets as part of the transaction."""
         self._require(TransactionState.IN_TRANSACTION)
         assert self.transactional_id is not None
+        member = GroupMetadata(group) if isinstance(group, str) else group
         if not self.is_v2:
             await self._ask_coordinator(
                 AddOffsetsToTxnRequest(
                     transactional_id=self.transactional_id,
                     producer_id=self._identity.producer_id,
                     producer_epoch=self._identity.producer_epoch,
-                    group_id=group_id,
+                    group_id=member.group_id,
                 )
             )
         self._has_content = True
         topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-        for where, offset in offsets.items():
+        for where, item in offsets.items():
+            chosen = item if isinstance(item, OffsetAndMetadata) else OffsetAndMetadata(item)
             part = TxnOffsetCommitRequestPartition(
-                partition_index=where.partition, committed_offset=offset, committed_metadata=metadata
+                partition_index=where.partition,
+                committed_offset=chosen.offset,
+                committed_leader_epoch=chosen.leader_epoch,
+                committed_metadata=chosen.metadata,
             )
             topics.setdefault(where.topic, []).append(part)
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
-            group_id=group_id,
+            group_id=member.group_id,
             producer_id=self._identity.producer_id,
             producer_epoch=self._identity.producer_epoch,
-            generation_id=generation,
-            member_id=member_id,
-            group_instance_id=group_instance_id,
+            generation_id=member.generation,
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
             topics=tuple(
                 TxnOffsetCommitRequestTopic(name=name, partitions=tuple(parts))
                 for name, parts in topics.items()
             ),
         )
-        await self._guarded(lambda: self._commit_offsets(group_id, request))
+        await self._guarded(lambda: self._commit_offsets(member.group_id, request))
 
     async def end(self, commit: bool) -> None:
         """Commit or abort. All records must have been flushed."""
