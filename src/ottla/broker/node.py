@@ -162,6 +162,10 @@ class Broker:
 
     # What the metadata tells
 
+    def prepare(self, image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
+        """Make what new metadata needs and takes long, while others are served. See `Controller.prepare`."""
+        return self.partitions.prepare(image, delta, self.threads.run, done)
+
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Act on new metadata. When this returns, everything it says holds."""
         own = ConfigResource(ResourceType.BROKER, str(self.node_id))
@@ -205,6 +209,18 @@ class Broker:
     def new_id(self) -> Uuid:
         """Return a random id."""
         return random_id(self.random)
+
+    def names_changed(self, directory: LogDirectory) -> None:
+        """Have a directory synced."""
+        volume = directory.volume
+
+        def done(error: Exception | None) -> None:
+            if isinstance(error, DiskError):
+                _logger.critical("%s", volume.fail(error))
+            elif error is not None:
+                raise error
+
+        self.threads.run(lambda: volume.disk.sync_directory(volume.path), done)
 
     def directory_changed(self, partition: Partition) -> None:
         """Tell the controller in which directory a replica lies."""

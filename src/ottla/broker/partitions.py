@@ -5,11 +5,11 @@ newer half of the protocol's versions names topics by id. Whoever cannot find on
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
 from ottla.broker.log_configs import log_config
-from ottla.broker.new_logs import NewLog, create_logs
+from ottla.broker.new_logs import create_logs, create_logs_in_thread
 from ottla.broker.partition import Partition, PartitionWatcher
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.delta import MetadataDelta
@@ -18,12 +18,14 @@ from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage,
 from ottla.metadata.topics import PartitionChange, Topic
 from ottla.model.ids import TopicPartition
 from ottla.model.uuid import Uuid
+from ottla.runtime.threads import RunInThread
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.directories import LogDirectories
-from ottla.storage.directory import DirectoryDeletion
+from ottla.storage.directory import DirectoryDeletion, LogDirectory
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.names import DirectoryState
+from ottla.storage.new_log import NewLog
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.partitions import PartitionRecord
 from ottla.world.clock import Clock
@@ -46,6 +48,9 @@ class LogEvents(PartitionWatcher, Protocol):
     def partition_is_gone(self, partition: Partition) -> None:
         """This node has no replica of it any more."""
 
+    def names_changed(self, directory: LogDirectory) -> None:
+        """Logs were renamed: the directory is to be synced."""
+
     def directory_changed(self, partition: Partition) -> None:
         """A replica lies in another directory than the metadata says."""
 
@@ -67,6 +72,8 @@ class Partitions:
         self._events = events
         self._clock = clock
         self._image: MetadataImage | None = None
+        # Directories in which logs got other names.
+        self._renamed: dict[LogDirectory, None] = {}
         # Those whose topic sets `flush.ms`: few, if any, so that nobody has to go through all of them.
         self.flushed_by_time: set[Partition] = set()
         self.by_key: dict[tuple[str | Uuid, int], Partition] = {}
@@ -102,26 +109,53 @@ class Partitions:
 
     # Following the metadata
 
+    def prepare(
+        self,
+        image: MetadataImage,
+        delta: MetadataDelta,
+        run_in_thread: RunInThread,
+        done: Callable[[], None],
+    ) -> bool:
+        """Make the logs that `delta` asks for. True: there is none to make. Else `done` is called later."""
+        coming = self._coming(image, delta)
+        missing = [
+            NewLog("", TopicPartition(change.topic, change.partition), change.topic_id, config)
+            for change, config in coming
+            if (change.topic_id, change.partition) not in self.by_key
+            and self._directories.find(TopicPartition(change.topic, change.partition)) is None
+        ]
+        if not missing:
+            return True
+        create_logs_in_thread(self._directories, missing, self._clock.now_ms(), run_in_thread, done)
+        return False
+
+    def _coming(self, image: MetadataImage, delta: MetadataDelta) -> list[tuple[PartitionChange, LogConfig]]:
+        """Return the partitions that this node has after a change, with what their logs obey."""
+        coming: list[tuple[PartitionChange, LogConfig]] = []
+        config: tuple[str, LogConfig] | None = None
+        for change in delta.topics:
+            if change.after is not None and self._node_id in change.after.replicas:
+                if config is None or config[0] != change.topic:
+                    config = (change.topic, self.log_config_of(image, change.topic))
+                coming.append((change, config[1]))
+        return coming
+
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Create, change and delete partitions as the metadata says."""
         self._image = image
         if delta.configs:
             self._take_configs(image, delta)
-        coming: list[tuple[PartitionChange, LogConfig]] = []
-        config: tuple[str, LogConfig] | None = None
         for change in delta.topics:
             if change.after is None or self._node_id not in change.after.replicas:
                 self._remove(change)
-                continue
-            if config is None or config[0] != change.topic:
-                config = (change.topic, self.log_config_of(image, change.topic))
-            coming.append((change, config[1]))
-        self._take_all(coming, image)
+        self._take_all(self._coming(image, delta), image)
+        self._sync_renamed()
 
     def load(self, image: MetadataImage) -> None:
         """Take over the logs that were loaded. Those of no known partition are set aside as strays."""
         self._image = image
         self._set_strays_aside(image)
+        self._sync_renamed()
         coming: list[tuple[PartitionChange, LogConfig]] = []
         for topic in image.topics:
             config = self.log_config_of(image, topic.name)
@@ -155,27 +189,21 @@ class Partitions:
             self._events.directory_changed(partition)
 
     def _find_or_create_logs(self, new: Sequence[tuple[PartitionChange, LogConfig]]) -> list[Log | None]:
-        """Return the logs of new partitions; None where a directory has failed.
-
-        Making a log takes four syncs, about 2 ms. Syncs at the same time share their work, so several threads
-        make the logs of a large topic.
-        """
-        logs: list[Log | None] = []
+        """Return the logs of new partitions; None where a directory has failed. `prepare` has made most."""
+        keys = [TopicPartition(change.topic, change.partition) for change, _ in new]
         missing: list[NewLog] = []
-        for change, config in new:
-            key = TopicPartition(change.topic, change.partition)
+        for key, (change, config) in zip(keys, new, strict=True):
             log = self._directories.find(key)
             if log is not None and log.topic_id != change.topic_id:
                 # A topic of the same name that is no more: its records must not come back to life.
                 self._set_aside(log, DirectoryState.DELETE)
                 log = None
             if log is None:
-                missing.append(NewLog(key, change.topic_id, config))
+                missing.append(NewLog("", key, change.topic_id, config))
             else:
                 log.config = config
-            logs.append(log)
-        made = iter(create_logs(self._directories, missing, self._clock.now_ms()))
-        return [next(made) if log is None else log for log in logs]
+        create_logs(self._directories, missing, self._clock.now_ms())
+        return [self._directories.find(key) for key in keys]
 
     def _lies_elsewhere(self, log: Log, record: PartitionRecord) -> bool:
         """Say whether the metadata names another directory than the one a log lies in, or none."""
@@ -196,17 +224,27 @@ class Partitions:
     def _set_aside(self, log: Log, state: DirectoryState) -> None:
         try:
             directory = self._directories.directory_of(log)
-            deletion = directory.set_aside(log, state, self._events.new_id())
+            deletion = directory.set_aside(log, state, self._events.new_id(), syncs=False)
         except LogDirectoryOffline:
             return
+        self._renamed[directory] = None
         if state is DirectoryState.DELETE:
             self._events.log_is_gone(log, deletion)
+
+    def _sync_renamed(self) -> None:
+        """Have the new names made safe. If they are lost, the logs come back as strays."""
+        for directory in self._renamed:
+            self._events.names_changed(directory)
+        self._renamed.clear()
 
     def _set_strays_aside(self, image: MetadataImage) -> None:
         for directory in self._directories.online:
             for log in [*directory.logs.values(), *directory.future_logs.values()]:
                 topic = None if log.topic_id is None else image.topics.find_by_id(log.topic_id)
-                if not self._is_assigned(topic, log.topic_partition):
+                if log.topic_id is None and log.log_end_offset == 0:
+                    # It was about to be made when the power went.
+                    self._set_aside(log, DirectoryState.DELETE)
+                elif not self._is_assigned(topic, log.topic_partition):
                     _logger.warning("%s is of no partition that this node should have: set aside", log.path)
                     self._set_aside(log, DirectoryState.STRAY)
 

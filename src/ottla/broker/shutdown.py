@@ -13,6 +13,7 @@ from typing import Final
 from ottla.broker.deferred import Deferred
 from ottla.broker.membership import heartbeat
 from ottla.broker.startup import Node
+from ottla.quorum.controller.controller import needs_nothing
 from ottla.quorum.controller.heartbeat import decide_heartbeat
 from ottla.runtime.closing import close_directory
 from ottla.storage.directory import LogDirectory
@@ -39,6 +40,7 @@ async def stop_node(node: Node) -> None:
     await node.housekeeping.cleaner.drain()
     await broker.flusher.drain()
     broker.flusher.close()
+    broker.controller.prepare = needs_nothing
     broker.threads.close()
     _close_metadata(node)
     for directory in broker.directories.online:

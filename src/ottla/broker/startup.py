@@ -105,6 +105,7 @@ def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -
         directories.release()
         raise
     standalone.voter.request_sync = lambda: _sync(broker, standalone)
+    standalone.controller.prepare = broker.prepare
     broker.groups.start(broker.image)
     broker.transactions.start(broker.image)
     broker.log_moves.resume()

@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 
 from ottla.model.ids import NodeId, Offset, TopicPartition
 from ottla.model.uuid import Uuid
-from ottla.storage import clean_shutdown, flush, meta_properties, partition_metadata, retention
+from ottla.storage import clean_shutdown, flush, meta_properties, retention
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import Deletion, not_found_is_fine
 from ottla.storage.directory_checkpoints import CheckpointKind, CheckpointWrite, DirectoryCheckpoints
-from ottla.storage.errors import StorageError, UnusableDirectory
+from ottla.storage.errors import UnusableDirectory
 from ottla.storage.file_errors import CorruptFile
 from ottla.storage.flush import FlushTicket
-from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.load import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.meta_properties import MetaProperties
 from ottla.storage.names import (
@@ -32,6 +32,7 @@ from ottla.storage.names import (
     directory_name_with_state,
     parse_directory_name,
 )
+from ottla.storage.new_log import NewLog, make_logs
 from ottla.storage.truncation import find_cut
 from ottla.storage.volume import Volume
 from ottla.world.disk import Disk, DiskError, Lock, Reason
@@ -165,40 +166,21 @@ class LogDirectory:
         future_id: Uuid | None = None,
     ) -> Log:
         """Make the log of a partition. With a `future_id`, one that will replace another directory's."""
-        self.volume.check()
         name = directory_name(partition)
         if future_id is not None:
             name = directory_name_with_state(partition, DirectoryState.FUTURE, future_id)
-        path = f"{self.path}/{name}"
-        disk = self.volume.disk
-        try:
-            disk.make_directory(path)
-            metadata_path = f"{path}/{partition_metadata.FILE}"
-            if not disk.exists(metadata_path):
-                # A log without it is taken for a stray. So it comes before the first record.
-                disk.write_file_atomically(
-                    metadata_path, partition_metadata.encode_partition_metadata(topic_id)
-                )
-            disk.sync_directory(self.path)
-        except DiskError as error:
-            raise self.volume.fail(error) from error
-        log = load_log(self.volume, LoadRequest(path, partition, config, now_ms=now_ms))
-        if log.topic_id != topic_id:
-            raise StorageError(
-                f"{path} belongs to topic {log.topic_id}, not to {topic_id}: it has to be set aside first"
-            )
-        try:
-            # Without its first segment a log would seem to start at its second one.
-            disk.sync_directory(path)
-        except DiskError as error:
-            raise self.volume.fail(error) from error
+        new = NewLog(f"{self.path}/{name}", partition, topic_id, config)
+        [log] = make_logs(self.volume, [new], now_ms)
         (self.logs if future_id is None else self.future_logs)[partition] = log
         return log
 
-    def set_aside(self, log: Log, state: DirectoryState, unique_id: Uuid) -> DirectoryDeletion:
+    def set_aside(
+        self, log: Log, state: DirectoryState, unique_id: Uuid, *, syncs: bool = True
+    ) -> DirectoryDeletion:
         """Rename the directory of a log that is to be deleted, or is of no known topic, and let go of it.
 
-        Of the latter kind the returned deletion is not to be run: a human may want the data.
+        Of the latter kind the returned deletion is not to be run: a human may want the data. Who sets many
+        aside syncs this directory once, afterwards.
         """
         for logs in (self.logs, self.future_logs):
             if logs.get(log.topic_partition) is log:
@@ -207,7 +189,7 @@ class LogDirectory:
                     # A topic that gets the same name has not been compacted.
                     self.cleaner_offsets.pop(log.topic_partition, None)
         name = directory_name_with_state(log.topic_partition, state, unique_id)
-        log.move_to(f"{self.path}/{name}")
+        log.move_to(f"{self.path}/{name}", syncs=syncs)
         return DirectoryDeletion(log.path, log.config.file_delete_delay_ms)
 
     def promote_future(self, partition: TopicPartition) -> Log:

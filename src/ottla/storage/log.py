@@ -286,13 +286,14 @@ class Log:
         if self.cleaning is not None:
             self.cleaning.end()
 
-    def move_to(self, path: str) -> None:
+    def move_to(self, path: str, *, syncs: bool = True) -> None:
         """Give the partition's directory another name, next to the old one."""
         self.volume.check()
         self.end_cleaning()
         try:
             self.volume.disk.rename(self.path, path)
-            self.volume.disk.sync_directory(self.volume.path)
+            if syncs:
+                self.volume.disk.sync_directory(self.volume.path)
         except DiskError as error:
             raise self.volume.fail(error) from error
         self.volume.renames += 1

@@ -12,7 +12,18 @@ from textwrap import dedent
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple, cast
 
-from ottla.storage import append, directory, flush, load, read, recovery, retention, roll, truncation
+from ottla.storage import (
+    append,
+    directory,
+    flush,
+    load,
+    new_log,
+    read,
+    recovery,
+    retention,
+    roll,
+    truncation,
+)
 from ottla.storage.compaction import rules, swap
 from ottla.storage.directory import LogDirectory
 from ottla.storage.group_commit import GroupCommit
@@ -98,8 +109,8 @@ _ALL: Final = {
     ),
     "first-segment-without-name": Bug(
         "a new log is used before the name of its first segment is safe",
-        LogDirectory.create_log,
-        "disk.sync_directory(path)",
+        new_log._sync_each,
+        "disk.sync_directory(log.path)",
         "pass",
     ),
     # Recovery.

@@ -1,6 +1,6 @@
 """The active controller: it decides, appends what was decided, and answers when that is committed.
 
-    request -> decide -> records -> append -> replay -> (synced) -> publish -> listeners -> reply
+    request -> decide -> records -> append -> replay -> (synced) -> prepare -> publish -> listeners -> reply
 
 Two images are kept. `image` has everything that was appended, and is what decisions look at. The published
 one has what is committed, and is what the rest of the node acts on. Replies leave in the order of the
@@ -12,7 +12,7 @@ way out is to stop the node and load the log again.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.delta import MetadataDelta
@@ -70,6 +70,18 @@ class _Parked(NamedTuple):
     answer: Callable[[], None] | None
 
 
+Prepare: TypeAlias = Callable[[MetadataImage, MetadataDelta, Callable[[], None]], bool]
+"""Make ready what the listeners of an image need and what takes long, such as the logs of new partitions.
+
+Says whether all is ready. If not, what is given last is called when it is, and not before this has returned.
+"""
+
+
+def needs_nothing(_image: MetadataImage, _delta: MetadataDelta, _done: Callable[[], None]) -> bool:
+    """Leave everything to the listeners, which then take as long as it takes."""
+    return True
+
+
 class Controller:
     """The one that changes the cluster's metadata."""
 
@@ -86,6 +98,9 @@ class Controller:
         self._loader = loader
         self._random = random
         self._parked: deque[_Parked] = deque()
+        self._committed = Offset(-1)
+        self._is_preparing = False
+        self.prepare: Prepare = needs_nothing
         self._configs = EffectiveConfigs(settings.static_configs)
         self._overrides: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
         self.settings = settings
@@ -129,13 +144,29 @@ class Controller:
         self._append(records, now_ms, None)
 
     def committed(self, offset: Offset) -> None:
-        """Publish and answer what lies up to and including `offset`."""
-        while self._parked and self._parked[0].offset <= offset:
-            parked = self._parked.popleft()
-            if parked.delta is not None:
-                self.published.publish(parked.image, parked.delta)
-            if parked.answer is not None:
-                parked.answer()
+        """Publish and answer what lies up to and including `offset`, as soon as all is prepared for it."""
+        self._committed = offset
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while not self._is_preparing and self._parked and self._parked[0].offset <= self._committed:
+            parked = self._parked[0]
+            if parked.delta is None or self.prepare(parked.image, parked.delta, self._prepared):
+                self._publish_next()
+            else:
+                self._is_preparing = True
+
+    def _prepared(self) -> None:
+        self._is_preparing = False
+        self._publish_next()
+        self._go_on()
+
+    def _publish_next(self) -> None:
+        parked = self._parked.popleft()
+        if parked.delta is not None:
+            self.published.publish(parked.image, parked.delta)
+        if parked.answer is not None:
+            parked.answer()
 
     def _append(self, records: Sequence[Any], now_ms: int, answer: Callable[[], None] | None) -> None:
         writer = self.writer

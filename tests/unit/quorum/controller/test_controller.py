@@ -1,7 +1,7 @@
 """The controller: what is decided, appended, committed, published and answered, and in which order."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -188,3 +188,33 @@ def test_a_decision_sees_where_its_records_will_lie() -> None:
 
     world.controller.handle(look, None, 77, lambda _: None)
     assert (seen[0].next_offset, seen[0].now_ms, seen[0].kraft_version) == (2, 77, 1)
+
+
+def test_what_takes_long_is_prepared_before_anybody_is_told() -> None:
+    world = World()
+    preparing: list[Callable[[], None]] = []
+
+    def prepare(_image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
+        if "slow" in delta.features.changed:
+            preparing.append(done)
+            return False
+        return True
+
+    world.controller.prepare = prepare
+    world.decide("quick")
+    world.decide("slow")
+    world.decide("later")
+    world.decide()
+    world.controller.committed(Offset(1))
+    assert world.events == ["published ['quick']", "answered quick"]
+    world.controller.committed(Offset(2))
+    assert len(world.events) == 2, "what comes later keeps its place"
+    assert len(preparing) == 1
+    preparing.pop()()
+    assert world.events[2:] == [
+        "published ['slow']",
+        "answered slow",
+        "published ['later']",
+        "answered later",
+        "answered nothing",
+    ]
