@@ -116,9 +116,12 @@ class Transactions:
         return True
 
     async def send_offsets(
-        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: str | GroupMetadata
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        group: str | GroupMetadata,
+        metadata: str = "",
     ) -> None:
-        """Commit a group's offsets as part of the transaction."""
+        """Commit a group's offsets as part of the transaction; plain numbers with the note in `metadata`."""
         self._require(TransactionState.IN_TRANSACTION)
         assert self.transactional_id is not None
         member = GroupMetadata(group) if isinstance(group, str) else group
@@ -134,7 +137,7 @@ class Transactions:
         self._has_content = True
         topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
         for where, item in offsets.items():
-            chosen = item if isinstance(item, OffsetAndMetadata) else OffsetAndMetadata(item)
+            chosen = item if isinstance(item, OffsetAndMetadata) else OffsetAndMetadata(item, metadata)
             part = TxnOffsetCommitRequestPartition(
                 partition_index=where.partition,
                 committed_offset=chosen.offset,
