@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from ottla.client.errors import BrokerError
 from ottla.client.producer.accumulator import Accumulator, SendBufferFull
+from ottla.client.producer.batch import Batch, SentRecord
 from ottla.model.ids import TopicPartition
+from ottla.wire.error_code import ErrorCode
 
 WHERE = TopicPartition("t", 0)
 
@@ -19,12 +22,21 @@ def _run(body: Callable[[], Awaitable[Any]]) -> Any:
     return asyncio.run(main())
 
 
-def _accumulator(batch_bytes: int = 1000, buffer_bytes: int = 10_000) -> Accumulator:
-    return Accumulator(batch_bytes, 0.01, buffer_bytes, lambda: None)
+class _Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
 
 
-def _append(accumulator: Accumulator, value: bytes, size_bytes: int = 100, now_s: float = 0.0) -> None:
-    accumulator.append(WHERE, 1, None, value, (), size_bytes, now_s)
+def _accumulator(
+    batch_bytes: int = 1000, buffer_bytes: int = 10_000, clock: _Clock | None = None
+) -> Accumulator:
+    return Accumulator(batch_bytes, 0.01, buffer_bytes, lambda: None, clock or _Clock())
+
+
+def _append(accumulator: Accumulator, value: bytes, size_bytes: int = 100) -> Batch:
+    return accumulator.append(WHERE, 1, None, value, (), size_bytes)
 
 
 def test_a_batch_takes_records_while_there_is_room() -> None:
@@ -63,7 +75,7 @@ def test_batches_that_come_back_keep_their_order_across_the_wrap_of_sequences() 
             batch.base_sequence = sequence
         for place in (2, 0, 1):
             accumulator.put_back(batches[place])
-        assert [batch.records[0].value for batch in accumulator.queued(WHERE)] == [b"0", b"1", b"2", b"3"]
+        assert [batch.records[0][3] for batch in accumulator.queued(WHERE)] == [b"0", b"1", b"2", b"3"]
 
     _run(body)
 
@@ -97,10 +109,91 @@ def test_sending_waits_for_room_and_gives_up_in_the_end() -> None:
 
 def test_old_batches_expire_from_the_front() -> None:
     async def body() -> None:
-        accumulator = _accumulator(batch_bytes=161)
-        _append(accumulator, b"old", now_s=1.0)
-        _append(accumulator, b"new", now_s=5.0)
-        assert [batch.records[0].value for batch in accumulator.expired(before_s=2.0)] == [b"old"]
+        clock = _Clock()
+        accumulator = _accumulator(batch_bytes=161, clock=clock)
+        clock.now_s = 1.0
+        _append(accumulator, b"old")
+        clock.now_s = 5.0
+        _append(accumulator, b"new")
+        assert [batch.records[0][3] for batch in accumulator.expired(before_s=2.0)] == [b"old"]
         assert len(accumulator) == 1
+
+    _run(body)
+
+
+def _sent(accumulator: Accumulator, count: int) -> list[SentRecord]:
+    return [
+        SentRecord(batch, len(batch.records) - 1, number)
+        for number in range(count)
+        for batch in [_append(accumulator, b"%d" % number)]
+    ]
+
+
+def test_every_record_of_a_batch_that_landed_gets_its_own_offset() -> None:
+    async def body() -> None:
+        sent = _sent(accumulator := _accumulator(), 3)
+        waiting = [asyncio.create_task(record.result()) for record in sent]
+        await asyncio.sleep(0)
+        assert not any(record.is_done for record in sent)
+        accumulator.take(WHERE).landed(40, -1)
+        metadata = [await task for task in waiting]
+        assert [(item.offset, item.timestamp_ms) for item in metadata] == [(40, 0), (41, 1), (42, 2)]
+
+    _run(body)
+
+
+def test_the_brokers_time_is_told_where_it_sets_one_and_no_offset_where_it_gives_none() -> None:
+    async def body() -> None:
+        [record] = _sent(accumulator := _accumulator(), 1)
+        accumulator.take(WHERE).landed(-1, 77)
+        assert (await record)[2:] == (-1, 77)
+
+    _run(body)
+
+
+def test_one_who_stops_waiting_takes_nobody_along() -> None:
+    async def body() -> None:
+        first, second = _sent(accumulator := _accumulator(), 2)
+        impatient, patient = asyncio.create_task(first.result()), asyncio.create_task(second.result())
+        await asyncio.sleep(0)
+        impatient.cancel()
+        await asyncio.sleep(0)
+        accumulator.take(WHERE).landed(0, -1)
+        assert (await patient).offset == 1
+
+    _run(body)
+
+
+def test_records_of_a_split_batch_wait_for_the_half_they_went_to() -> None:
+    async def body() -> None:
+        sent = _sent(accumulator := _accumulator(), 5)
+        waiting = [asyncio.create_task(record.result()) for record in sent]
+        await asyncio.sleep(0)
+        batch = accumulator.take(WHERE)
+        batch.base_sequence = 2**31 - 1
+        first, second = batch.split()
+        assert [[record[0] for record in half.records] for half in (first, second)] == [[0, 1], [0, 1, 2]]
+        assert [half.base_sequence for half in (first, second)] == [2**31 - 1, 1]
+        assert not any(record.is_done for record in sent)
+        second.fail(BrokerError(ErrorCode.INVALID_RECORD, "refused"))
+        quarter, other_quarter = first.split()
+        other_quarter.landed(8, -1)
+        quarter.landed(7, -1)
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [getattr(item, "offset", str(item)) for item in results] == [
+            7,
+            8,
+            *["refused: INVALID_RECORD"] * 3,
+        ]
+
+    _run(body)
+
+
+def test_a_record_that_is_held_on_to_keeps_no_bytes() -> None:
+    async def body() -> None:
+        _sent(accumulator := _accumulator(), 3)
+        batch = accumulator.take(WHERE)
+        batch.landed(0, -1)
+        assert batch.records == []
 
     _run(body)

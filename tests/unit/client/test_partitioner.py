@@ -5,10 +5,10 @@ import random
 import pytest
 
 from ottla.client.producer.partitioner import (
-    Candidates,
     CustomPartitioner,
     DefaultPartitioner,
     RoundRobinPartitioner,
+    TopicPartitions,
     murmur2,
 )
 
@@ -23,8 +23,8 @@ KNOWN_HASHES = {
 }
 
 
-def _record(key: bytes | None, partitions: int = 4) -> Candidates:
-    return Candidates("t", key, b"v", partitions, range(partitions))
+def _among(partitions: int = 4, queues: dict[int, int] | None = None) -> TopicPartitions:
+    return TopicPartitions("t", partitions, range(partitions), lambda number: (queues or {}).get(number, 0))
 
 
 @pytest.mark.parametrize(("key", "signed"), KNOWN_HASHES.items())
@@ -32,37 +32,63 @@ def test_the_hash_is_that_of_the_java_client(key: bytes, signed: int) -> None:
     assert murmur2(key) == signed & 0xFFFFFFFF
 
 
-def test_a_key_stays_on_its_partition() -> None:
+@pytest.mark.parametrize("key", [b"customer-7", b"long " * 100])
+def test_a_key_stays_on_its_partition(key: bytes) -> None:
     partitioner = DefaultPartitioner(1000)
-    chosen = {partitioner.choose(_record(b"customer-7")).partition for _ in range(10)}
-    assert len(chosen) == 1
+    chosen = {partitioner.choose(_among(), key, b"v") for _ in range(10)}
+    assert chosen == {(murmur2(key) & 0x7FFFFFFF) % 4}
+    assert partitioner.reason(key) == "hash of the key"
+
+
+def _spread(
+    partitioner: DefaultPartitioner, among: TopicPartitions, records: int, key: bytes | None
+) -> list[int]:
+    chosen = []
+    for _ in range(records):
+        chosen.append(partitioner.choose(among, key, b"v"))
+        partitioner.appended("t", 100)
+    return chosen
 
 
 def test_records_without_a_key_stick_until_a_batch_is_full() -> None:
-    partitioner = DefaultPartitioner(250, random.Random(1))
-    chosen = []
-    for _ in range(6):
-        partition = partitioner.choose(_record(None)).partition
-        partitioner.appended("t", partition, 100)
-        chosen.append(partition)
+    chosen = _spread(DefaultPartitioner(250, random.Random(1)), _among(), 6, None)
     assert len(set(chosen[:3])) == 1
     assert len(set(chosen[3:])) == 1
 
 
+def test_keys_can_be_ignored() -> None:
+    chosen = _spread(DefaultPartitioner(100, random.Random(1), ignore_keys=True), _among(), 100, b"the same")
+    assert set(chosen) == {0, 1, 2, 3}
+
+
 def test_a_partition_without_a_leader_is_left_out() -> None:
-    partitioner = DefaultPartitioner(1)
-    for _ in range(20):
-        chosen = partitioner.choose(Candidates("t", None, b"v", 3, [2])).partition
-        partitioner.appended("t", chosen, 10)
-        assert chosen == 2
+    among = TopicPartitions("t", 3, [2], lambda _: 0)
+    assert set(_spread(DefaultPartitioner(1), among, 20, None)) == {2}
+
+
+def test_a_partition_whose_batches_pile_up_gets_less() -> None:
+    # The chances are 1, 10 and 10 of 21: as Kafka's, longest queue + 1 - own queue.
+    among = _among(3, {0: 9})
+    adaptive = _spread(DefaultPartitioner(1, random.Random(1)), among, 2100, None)
+    assert 50 < adaptive.count(0) < 160
+    assert 900 < adaptive.count(1) < 1100
+    even = _spread(DefaultPartitioner(1, random.Random(1), adaptive=False), among, 2100, None)
+    assert 600 < even.count(0) < 800
+
+
+def test_a_topic_that_lost_partitions_is_not_stuck_to_one_of_them() -> None:
+    partitioner = DefaultPartitioner(10_000, random.Random(1))
+    while partitioner.choose(_among(50), None, b"v") < 1:
+        partitioner = DefaultPartitioner(10_000, random.Random())
+    assert partitioner.choose(_among(1), None, b"v") == 0
 
 
 def test_round_robin_takes_one_after_the_other() -> None:
     partitioner = RoundRobinPartitioner()
-    assert [partitioner.choose(_record(b"k", 3)).partition for _ in range(4)] == [0, 1, 2, 0]
+    assert [partitioner.choose(_among(3), b"k", b"v") for _ in range(4)] == [0, 1, 2, 0]
 
 
 def test_a_custom_partitioner_is_held_to_the_partitions_there_are() -> None:
-    assert CustomPartitioner(lambda *_: 3).choose(_record(None)).partition == 3
+    assert CustomPartitioner(lambda *_: 3).choose(_among(), None, b"v") == 3
     with pytest.raises(ValueError, match="chose 4: 't' has 0 to 3"):
-        CustomPartitioner(lambda *_: 4).choose(_record(None))
+        CustomPartitioner(lambda *_: 4).choose(_among(), None, b"v")

@@ -1,5 +1,6 @@
 """The producing half of the journey: serialize, choose a partition, batch, send, acknowledge."""
 
-from ottla.client.producer.producer import Producer, RecordMetadata
+from ottla.client.producer.batch import RecordMetadata, SentRecord
+from ottla.client.producer.producer import Producer
 
-__all__ = ["Producer", "RecordMetadata"]
+__all__ = ["Producer", "RecordMetadata", "SentRecord"]

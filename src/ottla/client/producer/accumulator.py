@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from ottla.client.errors import ClientError
+from ottla.client.producer.batch import Batch
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import HEADER_BYTES
-from ottla.records.codec import Headers, Record
+from ottla.records.codec import Headers
 
 # Length, attributes, two deltas, two lengths, header count: what a record of usual size adds to its content.
 _RECORD_OVERHEAD = 14
@@ -22,60 +23,31 @@ class SendBufferFull(ClientError):
     """`send` waited for max.block.ms, and the buffer was still full."""
 
 
-class Batch:
-    """Records of one partition that travel together."""
-
-    __slots__ = (
-        "attempts",
-        "base_sequence",
-        "created_s",
-        "encoded",
-        "futures",
-        "records",
-        "retry_at_s",
-        "size_bytes",
-        "where",
-    )
-
-    def __init__(self, where: TopicPartition, now_s: float) -> None:
-        self.where = where
-        self.created_s = now_s
-        self.records: list[Record] = []
-        self.futures: list[asyncio.Future[int]] = []
-        self.size_bytes = HEADER_BYTES
-        self.base_sequence = -1
-        self.encoded: bytearray | None = None
-        self.attempts = 0
-        self.retry_at_s = 0.0
-
-    def append(self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        """Take a record in; its offset is its place in the batch."""
-        self.records.append(Record(len(self.records), timestamp_ms, key, value, headers))
-
-    def renumber(self) -> None:
-        """Forget the sequence: the producer starts a new epoch, in which the batch gets another."""
-        self.base_sequence = -1
-        self.encoded = None
-
-
 def record_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     """Return about how many bytes a record takes before compression, rather too many than too few."""
     size = _RECORD_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
-    for name, content in headers:
-        size += _HEADER_OVERHEAD + len(name) * 3 + (len(content) if content else 0)
+    if headers:
+        for name, content in headers:
+            size += _HEADER_OVERHEAD + len(name) * 3 + (len(content) if content else 0)
     return size
 
 
 class Accumulator:
-    """The queues. `wake` is called when something became ready to leave."""
+    """The queues. `wake` is called when something became ready to leave, `clock` for the time in seconds."""
 
     def __init__(
-        self, batch_bytes: int, linger_s: float, buffer_bytes: int, wake: Callable[[], None]
+        self,
+        batch_bytes: int,
+        linger_s: float,
+        buffer_bytes: int,
+        wake: Callable[[], None],
+        clock: Callable[[], float],
     ) -> None:
         self._batch_bytes = batch_bytes
         self._linger_s = linger_s
         self._buffer_bytes = buffer_bytes
         self._wake = wake
+        self._clock = clock
         self._queues: dict[TopicPartition, deque[Batch]] = {}
         self._used_bytes = 0
         self._waiting_for_room: deque[asyncio.Future[None]] = deque()
@@ -85,9 +57,13 @@ class Accumulator:
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
+    def has_room(self, size_bytes: int) -> bool:
+        """Say whether there is memory for a record, and nobody who came before waits for it."""
+        return self._used_bytes + size_bytes <= self._buffer_bytes and not self._waiting_for_room
+
     async def wait_for_room(self, size_bytes: int, timeout_s: float) -> None:
         """Return when there is memory for a record, first come first served."""
-        if self._used_bytes + size_bytes <= self._buffer_bytes and not self._waiting_for_room:
+        if self.has_room(size_bytes):
             return
         room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting_for_room.append(room)
@@ -112,9 +88,8 @@ class Accumulator:
         value: bytes | None,
         headers: Headers,
         size_bytes: int,
-        now_s: float,
-    ) -> asyncio.Future[int]:
-        """Put a record into a batch; the future gets its offset."""
+    ) -> Batch:
+        """Put a record at the end of a batch, and return the batch."""
         queue = self._queues.get(where)
         if queue is None:
             queue = self._queues[where] = deque()
@@ -122,21 +97,20 @@ class Accumulator:
         # A batch that was encoded, or numbered, is on its second way: nothing may be added to it.
         if (
             batch is None
+            or batch.size_bytes + size_bytes > self._batch_bytes
             or batch.attempts
             or batch.encoded is not None
-            or batch.size_bytes + size_bytes > self._batch_bytes
         ):
-            batch = Batch(where, now_s)
+            batch = Batch(where, self._clock())
             queue.append(batch)
             self._wake()
-        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        batch.append(timestamp_ms, key, value, headers)
-        batch.futures.append(future)
+        records = batch.records
+        records.append((len(records), timestamp_ms, key, value, headers))
         batch.size_bytes += size_bytes
         self._used_bytes += size_bytes
         if batch.size_bytes >= self._batch_bytes:
             self._wake()
-        return future
+        return batch
 
     def ready(self, now_s: float) -> Iterator[tuple[TopicPartition, Batch]]:
         """Yield the oldest batch of each partition whose time has come."""
@@ -200,6 +174,11 @@ class Accumulator:
         batches = [batch for queue in self._queues.values() for batch in queue]
         self._queues.clear()
         return batches
+
+    def queue_length(self, where: TopicPartition) -> int:
+        """Return how many batches wait for a partition."""
+        queue = self._queues.get(where)
+        return 0 if queue is None else len(queue)
 
     def queued(self, where: TopicPartition) -> list[Batch]:
         """Return what waits for a partition, oldest first."""

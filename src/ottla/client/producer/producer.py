@@ -6,7 +6,6 @@ async with Producer("127.0.0.1:9092") as producer:
 """
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -14,54 +13,32 @@ from typing import Any, NamedTuple, Self
 
 from ottla.client.cluster import Cluster
 from ottla.client.errors import BrokerError, ClientError
+from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.client.journey import Listener, Stage, tell
 from ottla.client.producer.accumulator import Accumulator, record_bytes
+from ottla.client.producer.batch import SentRecord
 from ottla.client.producer.identity import ProducerIdentity
-from ottla.client.producer.partitioner import Candidates, Choice, DefaultPartitioner, Partitioner
+from ottla.client.producer.partitioner import DefaultPartitioner, Partitioner, TopicPartitions
 from ottla.client.producer.sender import Sender
 from ottla.client.producer.settings import ProducerSettings
 from ottla.client.producer.transactions import Transactions
 from ottla.client.security import cluster_for
 from ottla.client.serializers import Serializer, raw_bytes
+from ottla.client.topology import TopicView
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
-
-
-class RecordMetadata(NamedTuple):
-    """Where a record came to lie. The offset is -1 where the broker gave none (acks=0)."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
 
 
 class RecordTooLarge(ClientError):
     """A record that no request could carry."""
 
 
-class SentRecord:
-    """A record on its way. Await it for its metadata; or let it be, and `flush` at the end."""
+class _Route(NamedTuple):
+    """What `send` must know of a topic, made once for each metadata answer."""
 
-    __slots__ = ("_future", "_timestamp_ms", "_where")
-
-    def __init__(self, where: TopicPartition, timestamp_ms: int, future: "asyncio.Future[int]") -> None:
-        self._where = where
-        self._timestamp_ms = timestamp_ms
-        self._future = future
-
-    async def result(self) -> RecordMetadata:
-        """Wait until the record is acknowledged. Raises what kept it from being."""
-        offset = await asyncio.shield(self._future)
-        return RecordMetadata(self._where.topic, self._where.partition, offset, self._timestamp_ms)
-
-    def __await__(self) -> Any:
-        return self.result().__await__()
-
-    @property
-    def is_done(self) -> bool:
-        """Say whether the record is acknowledged or has failed."""
-        return self._future.done()
+    view: TopicView
+    places: tuple[TopicPartition, ...]
+    among: TopicPartitions
 
 
 class Producer:
@@ -83,11 +60,17 @@ class Producer:
         self._settings = ProducerSettings.of(properties, **settings)
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
-        self._partitioner = partitioner or DefaultPartitioner(self._settings.batch_size, random.Random())
+        self._partitioner = partitioner or DefaultPartitioner(
+            self._settings.batch_size,
+            adaptive=self._settings.partitioner_adaptive_partitioning_enable,
+            ignore_keys=self._settings.partitioner_ignore_keys,
+        )
         self._journey = journey
         self._cluster: Cluster = cluster_for(self._settings, allow_auto_topic_creation=True)
         self._identity = ProducerIdentity()
         self._transactions = Transactions(self._cluster, self._settings, self._identity)
+        self._routes: dict[str, _Route] = {}
+        self._lets_others_run = False
         self._sender: Sender | None = None
 
     async def __aenter__(self) -> Self:
@@ -103,7 +86,13 @@ class Producer:
         settings = self._settings
 
         def accumulator(wake: Any) -> Accumulator:
-            return Accumulator(settings.batch_size, settings.linger_ms / 1000, settings.buffer_memory, wake)
+            return Accumulator(
+                settings.batch_size,
+                settings.linger_ms / 1000,
+                settings.buffer_memory,
+                wake,
+                asyncio.get_running_loop().time,
+            )
 
         self._sender = Sender(
             self._cluster,
@@ -139,10 +128,16 @@ class Producer:
         headers: Iterable[tuple[str, bytes | None]] = (),
     ) -> SentRecord:
         """Hand a record over. Waits only for metadata, or while the buffer is full."""
+        # The way of most records: nothing here waits, and nothing is made that one record does not need.
+        if self._lets_others_run:
+            # A batch was begun: let the sender have the one before it, so that the broker works meanwhile.
+            # Before this record is taken in: whoever cancels the call must find that it was not.
+            self._lets_others_run = False
+            await asyncio.sleep(0)
         sender = self._running()
         self._transactions.check_may_send()
-        key_bytes = self._key_serializer(topic, key)
-        value_bytes = self._value_serializer(topic, value)
+        key_bytes = None if key is None else self._key_serializer(topic, key)
+        value_bytes = None if value is None else self._value_serializer(topic, value)
         header_pairs = tuple(headers)
         size_bytes = record_bytes(key_bytes, value_bytes, header_pairs)
         if size_bytes > self._settings.max_request_size:
@@ -150,25 +145,30 @@ class Producer:
                 f"a record for {topic!r} takes {size_bytes} bytes, above max.request.size "
                 f"({self._settings.max_request_size})"
             )
-        choice = await self._choose(topic, key_bytes, value_bytes, partition)
-        where = TopicPartition(topic, choice.partition)
-        await sender.accumulator.wait_for_room(size_bytes, self._settings.max_block_ms / 1000)
+        route = self._routes.get(topic)
+        if route is None or route.view is not self._cluster.topology.topics.get(topic):
+            route = await self._learn_route(topic, sender.accumulator)
+        chosen = partition
+        if chosen is None:
+            chosen = self._partitioner.choose(route.among, key_bytes, value_bytes)
+        elif not 0 <= chosen < route.among.number:
+            raise ValueError(f"{topic!r} has no partition {chosen}, only 0 to {route.among.number - 1}")
+        accumulator = sender.accumulator
+        if not accumulator.has_room(size_bytes):
+            await accumulator.wait_for_room(size_bytes, self._settings.max_block_ms / 1000)
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
-        future = sender.accumulator.append(
-            where,
-            timestamp_ms,
-            key_bytes,
-            value_bytes,
-            header_pairs,
-            size_bytes,
-            asyncio.get_running_loop().time(),
+        batch = accumulator.append(
+            route.places[chosen], timestamp_ms, key_bytes, value_bytes, header_pairs, size_bytes
         )
+        place = len(batch.records) - 1
         if key_bytes is None and partition is None:
-            self._partitioner.appended(topic, choice.partition, size_bytes)
+            self._partitioner.appended(topic, size_bytes)
         if self._journey is not None:
-            self._tell(topic, choice, size_bytes)
-        return SentRecord(where, timestamp_ms, future)
+            reason = "given by the caller" if partition is not None else self._partitioner.reason(key_bytes)
+            self._tell(topic, chosen, reason, size_bytes)
+        self._lets_others_run = place == 0
+        return SentRecord(batch, place, timestamp_ms)
 
     async def flush(self) -> None:
         """Return when everything handed over is acknowledged or has failed."""
@@ -191,10 +191,13 @@ class Producer:
         self._transactions.begin()
 
     async def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, int], group_id: str, **membership: Any
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: str | GroupMetadata
     ) -> None:
-        """Commit what a group has read as part of the transaction: the offsets to go on from."""
-        await self._transactions.send_offsets(offsets, group_id, **membership)
+        """Commit what a group has read as part of the transaction: the offsets to go on from.
+
+        Give the `group_metadata()` of the consumer, so that a member the group has dropped cannot commit.
+        """
+        await self._transactions.send_offsets(offsets, group)
 
     async def commit_transaction(self) -> None:
         """Make everything of the transaction count."""
@@ -208,21 +211,20 @@ class Producer:
         await sender.flush()
         await self._transactions.end(commit=False)
 
-    async def _choose(
-        self, topic: str, key: bytes | None, value: bytes | None, partition: int | None
-    ) -> Choice:
+    async def _learn_route(self, topic: str, accumulator: Accumulator) -> _Route:
         view = self._cluster.topology.topics.get(topic)
         if view is None or not view.partitions:
             await self._learn(topic)
             view = self._cluster.topology.topics[topic]
-        if partition is not None:
-            if partition not in view.partitions:
-                raise ValueError(
-                    f"{topic!r} has no partition {partition}, only 0 to {len(view.partitions) - 1}"
-                )
-            return Choice(partition, "given by the caller")
-        available = [number for number, part in view.partitions.items() if part.leader >= 0]
-        return self._partitioner.choose(Candidates(topic, key, value, len(view.partitions), available))
+        places = tuple(TopicPartition(topic, number) for number in range(len(view.partitions)))
+        available = tuple(number for number, part in view.partitions.items() if part.leader >= 0)
+
+        def queued_batches(partition: int) -> int:
+            return accumulator.queue_length(places[partition])
+
+        route = _Route(view, places, TopicPartitions(topic, len(places), available, queued_batches))
+        self._routes[topic] = route
+        return route
 
     async def _learn(self, topic: str) -> None:
         async def once() -> None:
@@ -240,11 +242,11 @@ class Producer:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic!r} did not appear within max.block.ms"
             ) from None
 
-    def _tell(self, topic: str, choice: Choice, size_bytes: int) -> None:
+    def _tell(self, topic: str, partition: int, reason: str, size_bytes: int) -> None:
         assert self._journey is not None
         tell(self._journey, Stage.SERIALIZED, topic, None, None, size_bytes=size_bytes)
-        tell(self._journey, Stage.PARTITION_CHOSEN, topic, choice.partition, None, reason=choice.reason)
-        tell(self._journey, Stage.BATCHED, topic, choice.partition, None)
+        tell(self._journey, Stage.PARTITION_CHOSEN, topic, partition, None, reason=reason)
+        tell(self._journey, Stage.BATCHED, topic, partition, None)
 
     def _running(self) -> Sender:
         if self._sender is None:

@@ -18,7 +18,8 @@ from ottla.client.cluster import Cluster
 from ottla.client.connection import BrokerConnection
 from ottla.client.errors import BrokerError, ClientError, RequestTimedOut, UnsupportedByBroker
 from ottla.client.journey import Listener, Stage, tell
-from ottla.client.producer.accumulator import Accumulator, Batch
+from ottla.client.producer.accumulator import Accumulator
+from ottla.client.producer.batch import Batch
 from ottla.client.producer.identity import ProducerIdentity
 from ottla.client.producer.settings import ProducerSettings
 from ottla.model.ids import TopicPartition
@@ -190,7 +191,8 @@ class Sender:
         for batch in batches:
             batch.attempts += 1
             self._in_flight[batch.where].append(batch)
-            self._tell(Stage.SENT, batch, broker=str(connection.address), attempt=batch.attempts)
+            if self._listener is not None:
+                self._tell(Stage.SENT, batch, broker=str(connection.address), attempt=batch.attempts)
         task = asyncio.create_task(self._exchange(connection, batches))
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
@@ -264,10 +266,11 @@ class Sender:
 
     def _take_partition_answer(self, batch: Batch, part: Any) -> None:
         code: ErrorCode = part.error_code
-        error = BrokerError(code, f"{batch.where} did not take a batch", part.error_message)
         if code is ErrorCode.NONE:
             self._landed(batch, Acknowledged(part.base_offset, part.log_append_time_ms))
-        elif code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            return
+        error = BrokerError(code, f"{batch.where} did not take a batch", part.error_message)
+        if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self._landed(batch, Acknowledged(-1, -1))
         elif code is ErrorCode.MESSAGE_TOO_LARGE and len(batch.records) > 1:
             self._split(batch)
@@ -338,16 +341,7 @@ class Sender:
 
     def _split(self, batch: Batch) -> None:
         """Send the halves of a batch that is too large for the broker. Their numbers follow each other."""
-        middle = len(batch.records) // 2
-        halves = (Batch(batch.where, batch.created_s), Batch(batch.where, batch.created_s))
-        for half, (start, stop) in zip(halves, ((0, middle), (middle, len(batch.records))), strict=True):
-            for record in batch.records[start:stop]:
-                half.append(record.timestamp, record.key, record.value, record.headers)
-            half.futures = batch.futures[start:stop]
-            half.attempts = 1
-            if batch.base_sequence >= 0:
-                half.base_sequence = (batch.base_sequence + start) % (1 << 31)
-            half.size_bytes = batch.size_bytes * (stop - start) // len(batch.records)
+        halves = batch.split()
         self._held_back.add(batch.where)
         for half in reversed(halves):
             self.accumulator.put_back(half)
@@ -373,22 +367,13 @@ class Sender:
         self.accumulator.release(batch)
         if self._listener is not None:
             self._tell(Stage.ACKNOWLEDGED, batch, base_offset=how.base_offset, count=len(batch.records))
-        offset = how.base_offset
-        for future in batch.futures:
-            if not future.done():
-                future.set_result(offset)
-            if how.base_offset >= 0:
-                offset += 1
+        batch.landed(*how)
 
     def _fail(self, batch: Batch, error: ClientError) -> None:
         self.accumulator.release(batch)
         self._tell(Stage.FAILED, batch, error=str(error))
         _logger.warning("%d records for %s were not sent: %s", len(batch.records), batch.where, error)
-        for future in batch.futures:
-            if not future.done():
-                future.set_exception(error)
-                # Who does not wait for a record has been told by the log: the loop need not complain as well.
-                future.exception()
+        batch.fail(error)
 
     def _home(self, batch: Batch) -> None:
         """A batch is not on the way any more; its partition is free again once all of it is home."""

@@ -25,6 +25,10 @@ class ProducerSettings(CommonSettings):
     compression_gzip_level: int = prop("The effort of gzip; -1 for its default.", -1, low=-1, high=9)
     compression_lz4_level: int = prop("The effort of lz4.", 9, low=1, high=17)
     compression_zstd_level: int = prop("The effort of zstd.", 3, low=-131_072, high=22)
+    partitioner_ignore_keys: bool = prop("Whether records with a key are spread as those without.", False)
+    partitioner_adaptive_partitioning_enable: bool = prop(
+        "Whether partitions whose batches pile up get fewer of the records without a key.", True
+    )
     enable_idempotence: bool = prop("Whether retries can never make duplicates.", True)
     transactional_id: str | None = prop("The name of this producer across its lives, for transactions.", None)
     transaction_timeout_ms: int = prop("When the broker aborts an open transaction.", 60_000, low=1)
