@@ -1,1 +1,10 @@
-"""Data pipelines on Spark: topics in, topics out, with Kafka's promises kept."""
+"""Data pipelines on Spark: topics in, topics out, with Kafka's promises kept.
+
+    from ottla.pipelines import pipeline, table, topic
+
+Importing this needs no Spark: a pipeline is declared as data. `ottla.pipelines.runner` runs it.
+"""
+
+from ottla.pipelines.definition import InvalidPipeline, PipelineDefinition, TopicInput, pipeline, table, topic
+
+__all__ = ["InvalidPipeline", "PipelineDefinition", "TopicInput", "pipeline", "table", "topic"]

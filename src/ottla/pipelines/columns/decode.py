@@ -51,7 +51,8 @@ class RecordColumns(NamedTuple):
         first, last = (int(place) for place in np.searchsorted(self.offsets, (start_offset, stop_offset)))
         if first == 0 and last == len(self.offsets):
             return self
-        return RecordColumns(*(None if column is None else column[first:last] for column in self))
+        cut: list[Any] = [None if column is None else column[first:last] for column in self]
+        return RecordColumns._make(cut)
 
 
 def decode_columns(batches: Iterable[BatchView], *, with_headers: bool = False) -> Iterator[RecordColumns]:

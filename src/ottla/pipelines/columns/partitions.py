@@ -1,8 +1,8 @@
 """Which partition each row goes to, a whole column at a time.
 
-Rows with a key go where Kafka's own clients put them: murmur2 of the key, modulo the partitions. It is computed
-for all keys of one length together. Rows without a key are dealt out in turn: they come in thousands, so that
-every batch is full, and each partition gets its share.
+Rows with a key go where Kafka's own clients put them: murmur2 of the key, modulo the partitions. It is
+computed for all keys of one length together. Rows without a key are dealt out in turn: they come in
+thousands, so that every batch is full, and each partition gets its share.
 """
 
 from typing import Any, Final

@@ -1,0 +1,197 @@
+"""What a pipeline is: frozen data, made by a decorator, to be looked at and tested without Spark.
+
+    @pipeline("spend_per_minute", to="spend", mode="update", key="customer")
+    def spend(orders=topic("orders", schema="customer string, amount double, ts timestamp")):
+        return (orders.withWatermark("ts", "1 minute")
+                      .groupBy(F.window("ts", "1 minute"), "customer")
+                      .agg(F.sum("amount").alias("spent")))
+
+The name of a pipeline names all that belongs to it: the consumer group that shows its progress, its
+checkpoint, its ledger and its transactional ids. Parameters whose defaults are topics are its inputs: the
+function gets a DataFrame for each. A topic may also be named inside the function.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from ottla.model.topic_names import find_topic_name_fault
+
+MODES: Final = ("append", "update", "complete")
+AVAILABLE_NOW: Final = "available-now"
+# As soon as the last batch is done.
+CONTINUOUSLY: Final = "0 seconds"
+
+
+class InvalidPipeline(ValueError):
+    """A pipeline that cannot be: the sentence says what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInput:
+    """A topic to read, and how its values become columns.
+
+    With `is_table` it is read as a table: the latest value of each key, without keys whose latest is null.
+    """
+
+    topic: str
+    format: str
+    schema: str | None = None
+    starting: str = "earliest"
+    is_table: bool = False
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        fault = find_topic_name_fault(self.topic)
+        if fault is not None:
+            raise InvalidPipeline(fault)
+        if self.format == "json" and self.schema is None:
+            raise InvalidPipeline(
+                f"topic {self.topic!r} is JSON without a schema: "
+                f'say topic("{self.topic}", schema="a int, ...")'
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineDefinition:
+    """A pipeline. Calling it calls its function, with DataFrames for its inputs."""
+
+    name: str
+    function: Callable[..., Any]
+    inputs: Mapping[str, TopicInput]
+    to: tuple[str, ...]
+    mode: str
+    key: tuple[str, ...]
+    trigger: str
+    is_exactly_once: bool
+    dead_letters: str | None
+    options: Mapping[str, str]
+
+    def __call__(self, *frames: Any, **named: Any) -> Any:
+        return self.function(*frames, **named)
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """Return the name of the query for each output: the pipeline's own, if there is only one."""
+        return (self.name,) if len(self.to) == 1 else tuple(f"{self.name}.{topic}" for topic in self.to)
+
+
+class Reader(Protocol):
+    """Whoever turns inputs into DataFrames while a pipeline is being built."""
+
+    def read(self, declared: TopicInput) -> Any:
+        """Return the DataFrame of an input."""
+
+
+building: Final[ContextVar[Reader | None]] = ContextVar("building", default=None)
+
+
+def topic(
+    name: str,
+    *,
+    schema: str | None = None,
+    format: str | None = None,  # noqa: A002 - the word that Spark has for it
+    starting: str = "earliest",
+    options: Mapping[str, str] | None = None,
+) -> Any:
+    """Declare a topic as an input: as a parameter's default, or inside the function of a pipeline.
+
+    With a schema its values are JSON, unless `format` says otherwise; without one they are strings.
+    `starting` is where a new pipeline begins, as `startingOffsets` of the source.
+    """
+    return _declared(TopicInput(name, _format(schema, format), schema, starting, False, _frozen(options)))
+
+
+def table(
+    name: str,
+    *,
+    schema: str | None = None,
+    format: str | None = None,  # noqa: A002
+    options: Mapping[str, str] | None = None,
+) -> Any:
+    """Declare a compacted topic as a table to join with: the latest value of each key, at each batch."""
+    return _declared(TopicInput(name, _format(schema, format), schema, "earliest", True, _frozen(options)))
+
+
+def _declared(declared: TopicInput) -> Any:
+    reader = building.get()
+    return declared if reader is None else reader.read(declared)
+
+
+def _format(schema: str | None, given: str | None) -> str:
+    return given or ("string" if schema is None else "json")
+
+
+def _frozen(options: Mapping[str, str] | None) -> Mapping[str, str]:
+    return MappingProxyType(dict(options or {}))
+
+
+def pipeline(
+    name: str,
+    *,
+    to: str | tuple[str, ...],
+    mode: str = "append",
+    key: str | tuple[str, ...] = (),
+    trigger: str = CONTINUOUSLY,
+    exactly_once: bool = True,
+    dead_letters: str | bool = True,
+    options: Mapping[str, str] | None = None,
+) -> Callable[[Callable[..., Any]], PipelineDefinition]:
+    """Make a pipeline of a function that returns a DataFrame, or a mapping of topics to DataFrames.
+
+    `to` is the topic, or the topics, that it writes. `key` names the columns that make the key of a record.
+    All columns make its value, as JSON, unless there is a column `value` of strings or bytes and nothing else
+    than the sink's columns. `dead_letters` is the topic for what cannot be read or written, by default
+    `<name>.dead_letters`; with False such a row stops the pipeline.
+    """
+
+    def decorate(function: Callable[..., Any]) -> PipelineDefinition:
+        return PipelineDefinition(
+            name=name,
+            function=function,
+            inputs=_inputs(function),
+            to=(to,) if isinstance(to, str) else tuple(to),
+            mode=mode,
+            key=(key,) if isinstance(key, str) else tuple(key),
+            trigger=trigger,
+            is_exactly_once=exactly_once,
+            dead_letters=_dead_letters(name, dead_letters),
+            options=_frozen(options),
+        )
+
+    _check(name, to, mode)
+    return decorate
+
+
+def _dead_letters(name: str, given: str | bool) -> str | None:
+    if isinstance(given, str):
+        return given
+    return f"{name}.dead_letters" if given else None
+
+
+def _check(name: str, to: str | tuple[str, ...], mode: str) -> None:
+    if mode not in MODES:
+        raise InvalidPipeline(f"mode {mode!r} of pipeline {name!r}: there are {', '.join(MODES)}")
+    if not to:
+        raise InvalidPipeline(f"pipeline {name!r} writes nowhere: name a topic with to=")
+    for topic_name in (name, *((to,) if isinstance(to, str) else to)):
+        # A pipeline's name becomes part of the names of groups, topics and files.
+        fault = find_topic_name_fault(topic_name)
+        if fault is not None:
+            raise InvalidPipeline(f"pipeline {name!r}: {fault}")
+
+
+def _inputs(function: Callable[..., Any]) -> Mapping[str, TopicInput]:
+    inputs: dict[str, TopicInput] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if isinstance(parameter.default, TopicInput):
+            inputs[parameter.name] = parameter.default
+        elif parameter.default is inspect.Parameter.empty:
+            raise InvalidPipeline(
+                f"parameter {parameter.name!r} of {function.__name__} is no input: "
+                f'write {parameter.name}=topic("...")'
+            )
+    return MappingProxyType(inputs)

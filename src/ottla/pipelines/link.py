@@ -1,0 +1,67 @@
+"""A cluster for code that is not asyncio: Spark calls its sources and sinks as plain functions.
+
+A link keeps one event loop and the connections of one client. The loop runs only while somebody waits. Python
+workers of Spark serve many tasks one after the other, so links are kept for the life of the process: a task
+then need not connect again. A process that was forked never uses its parent's links.
+"""
+
+import asyncio
+import os
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from ottla.client.admin.group_offsets import GroupOffsets
+from ottla.client.admin.groups import Groups
+from ottla.client.admin.offsets import Offsets
+from ottla.client.admin.routes import Routes
+from ottla.client.admin.topics import Topics
+from ottla.client.cluster import Cluster
+from ottla.client.properties import CommonSettings
+from ottla.client.security import cluster_for
+
+T = TypeVar("T")
+
+
+class Link:
+    """One way to one cluster."""
+
+    def __init__(self, properties: Mapping[str, str], retry_timeout_ms: int = 60_000) -> None:
+        settings = CommonSettings.of(properties)
+        self.cluster: Cluster = cluster_for(
+            settings, allow_auto_topic_creation=True, retry_timeout_ms=retry_timeout_ms
+        )
+        routes = Routes(self.cluster, retry_timeout_ms, settings.request_timeout_ms)
+        self.topics = Topics(routes)
+        self.group_offsets = GroupOffsets(routes, Groups(routes), Offsets(routes), self.topics)
+        self._runner = asyncio.Runner()
+        self._is_started = False
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run until the work is done."""
+        if not self._is_started:
+            self._runner.run(self.cluster.retry(self.cluster.start))
+            self._is_started = True
+        return self._runner.run(work)
+
+    def close(self) -> None:
+        """Close the connections and the loop."""
+        self._runner.run(self.cluster.close())
+        self._runner.close()
+
+
+_links: dict[tuple[int, tuple[tuple[str, str], ...]], Link] = {}
+
+
+def shared_link(properties: Mapping[str, str]) -> Link:
+    """Return this process's link with these properties. It stays open."""
+    key = (os.getpid(), tuple(sorted(properties.items())))
+    link = _links.get(key)
+    if link is None:
+        link = _links[key] = Link(properties)
+    return link
+
+
+def close_shared_links() -> None:
+    """Close this process's links, for one that ends in good order."""
+    for key in [key for key in _links if key[0] == os.getpid()]:
+        _links.pop(key).close()

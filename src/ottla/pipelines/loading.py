@@ -1,0 +1,30 @@
+"""From a Python file to the pipelines it declares."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+from ottla.pipelines.definition import InvalidPipeline, PipelineDefinition
+
+
+def load_pipelines(path: Path) -> tuple[PipelineDefinition, ...]:
+    """Run a file, and return the pipelines among its names, in their order."""
+    spec = importlib.util.spec_from_file_location(f"ottla_pipelines_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InvalidPipeline(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    # What lies beside the file can be imported, as for a script.
+    directory = str(path.resolve().parent)
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    found = {id(item): item for item in vars(module).values() if isinstance(item, PipelineDefinition)}
+    pipelines = tuple(found.values())
+    if not pipelines:
+        raise InvalidPipeline(f"{path} declares no pipeline: decorate a function with @pipeline")
+    names = [item.name for item in pipelines]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidPipeline(f"{path} declares pipeline {name!r} twice")
+    return pipelines

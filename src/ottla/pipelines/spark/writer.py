@@ -1,0 +1,96 @@
+"""The sink as Spark drives it: tasks prepare, the driver commits."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from ottla.pipelines.link import shared_link
+from ottla.pipelines.properties import InvalidOption
+from ottla.pipelines.sink.options import SinkOptions
+from ottla.pipelines.sink.task import TaskIdentity, TaskOutcome, abort_batch, commit_batch, write_rows
+
+# Spark documents neither, and both have been there since Spark 3: a test holds them in place.
+BATCH_ID_PROPERTY = "streaming.sql.batchId"
+QUERY_ID_PROPERTY = "sql.streaming.queryId"
+
+
+class OutcomeMessage(WriterCommitMessage):
+    """The outcome of a task, on its way to the driver."""
+
+    def __init__(self, outcome: TaskOutcome) -> None:
+        self.outcome = outcome
+
+
+class OttlaStreamWriter(DataSourceStreamArrowWriter):
+    """Writes a stream in append mode."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """Write the rows of a task."""
+        return _write(self._options, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803, ARG002
+        """Commit what the tasks have prepared."""
+        commit_batch(shared_link(self._options.properties), _outcomes(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803, ARG002
+        """Abort what the tasks have prepared."""
+        abort_batch(shared_link(self._options.properties), _outcomes(messages))
+
+
+class OttlaWriter(DataSourceArrowWriter):
+    """Writes a batch: at least once, or, as one batch of a stream under `foreachBatch`, exactly once."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """Write the rows of a task."""
+        return _write(self._options, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit what the tasks have prepared."""
+        commit_batch(shared_link(self._options.properties), _outcomes(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Abort what the tasks have prepared."""
+        abort_batch(shared_link(self._options.properties), _outcomes(messages))
+
+
+def _write(options: SinkOptions, rows: Iterator[Any]) -> OutcomeMessage:
+    link = shared_link(options.properties)
+    outcome = write_rows(link, options, _identity(options), rows, lambda: time.time_ns() // 1_000_000)
+    return OutcomeMessage(outcome)
+
+
+def _outcomes(messages: list[WriterCommitMessage | None]) -> list[TaskOutcome]:
+    return [message.outcome for message in messages if isinstance(message, OutcomeMessage)]
+
+
+def _identity(options: SinkOptions) -> TaskIdentity | None:
+    """Return who a task is: by the options, else by what Spark tells tasks of the stream they belong to."""
+    if not options.is_exactly_once:
+        return None
+    context = TaskContext.get()
+    assert context is not None, "Spark runs `write` in a task"
+    batch_id = options.batch_id
+    if batch_id is None:
+        told = context.getLocalProperty(BATCH_ID_PROPERTY)
+        batch_id = None if told is None else int(told)
+    query_id = options.query_id or context.getLocalProperty(QUERY_ID_PROPERTY)
+    if batch_id is None or query_id is None:
+        raise InvalidOption(
+            "only a stream is written exactly once, and this task belongs to none: set deliveryGuarantee to "
+            "at-least-once, or write each batch of a stream by foreachBatch"
+        )
+    # A query keeps its id as long as its checkpoint. That serves where the pipeline has no name.
+    return TaskIdentity(options.pipeline or query_id, query_id, batch_id, context.partitionId())
