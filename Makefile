@@ -95,3 +95,7 @@ guarantees: $(VENV)/.ready ## check delivery guarantees while a node is killed a
 .PHONY: exactly-once
 exactly-once: $(VENV)/.ready ## copy a topic exactly once with three clients while a node is killed: RECORDS=50000
 	RECORDS=$${RECORDS:-50000} $(BIN)/pytest tests/cluster/test_exactly_once.py
+
+.PHONY: copies
+copies: $(VENV)/.ready ## let Apache Kafka's copier copy MESSAGES=100000 through BOUNCES=20 kills of a node (needs Java)
+	$(BIN)/python -m tests.cluster.apache_copies --messages $${MESSAGES:-100000} --bounces $${BOUNCES:-20}
