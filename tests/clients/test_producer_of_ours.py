@@ -1,22 +1,24 @@
-"""Our own producer, judged by librdkafka's consumer."""
+"""Our own producer, judged by librdkafka's consumer, alike against Ottla and against Apache Kafka."""
 
 import asyncio
+import uuid
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.ottla_node import OttlaNode
 
-from ottla.client.errors import NoBrokerReached
+from ottla.client.admin import Admin
+from ottla.client.errors import BrokerError, NoBrokerReached
 from ottla.client.journey import Stage, Step
 from ottla.client.producer import Producer
 from ottla.client.producer.transactions import Fenced
 
-_SETTINGS = {
-    "num.partitions": "1",
-    "offsets.topic.num.partitions": "1",
-    "transaction.state.log.num.partitions": "1",
-}
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other test uses: the brokers are shared, and make topics of one partition on demand."""
+    return f"producer-{uuid.uuid4().hex[:12]}"
 
 
 def _read(bootstrap: str, topic: str, count: int) -> list[tuple[bytes | None, bytes | None]]:
@@ -36,48 +38,72 @@ def _read(bootstrap: str, topic: str, count: int) -> list[tuple[bytes | None, by
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_records_arrive_in_order_under_every_codec(tmp_path: Path, codec: str) -> None:
-    async def produce(bootstrap: str) -> None:
+def test_records_arrive_in_order_under_every_codec(bootstrap: str, topic: str, codec: str) -> None:
+    async def produce() -> None:
         async with Producer(bootstrap, compression_type=codec, batch_size=2000) as producer:
-            sent = [await producer.send("t", b"%d" % number, key=b"k") for number in range(500)]
+            sent = [await producer.send(topic, b"%d" % number, key=b"k") for number in range(500)]
             assert [(await record).offset for record in sent] == list(range(500))
 
-    with OttlaNode(tmp_path, _SETTINGS) as node:
-        asyncio.run(produce(node.bootstrap))
-        assert _read(node.bootstrap, "t", 500) == [(b"k", b"%d" % number) for number in range(500)]
+    asyncio.run(produce())
+    assert _read(bootstrap, topic, 500) == [(b"k", b"%d" % number) for number in range(500)]
 
 
-def test_only_committed_transactions_are_seen(tmp_path: Path) -> None:
-    async def produce(bootstrap: str) -> None:
-        async with Producer(bootstrap, transactional_id="tx") as producer:
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_records_arrive_whatever_the_acks(bootstrap: str, topic: str, acks: str) -> None:
+    async def produce() -> None:
+        async with Producer(bootstrap, acks=acks) as producer:
+            metadata = await (await producer.send(topic, b"first"))
+            assert metadata.offset == (-1 if acks == "0" else 0)
+            await producer.send(topic, b"second", headers=[("trace", b"7"), ("none", None)])
+
+    asyncio.run(produce())
+    assert _read(bootstrap, topic, 2) == [(None, b"first"), (None, b"second")]
+
+
+def test_a_batch_that_is_too_large_for_the_broker_is_split(bootstrap: str, topic: str) -> None:
+    async def produce() -> None:
+        async with Admin(bootstrap) as admin:
+            await admin.topics.create(topic, partitions=1, configs={"max.message.bytes": "1000"})
+        async with Producer(bootstrap, batch_size=20_000) as producer:
+            sent = [await producer.send(topic, b"%03d" % number * 30) for number in range(50)]
+            assert [(await record).offset for record in sent] == list(range(50))
+            alone = await producer.send(topic, b"x" * 2000)
+            with pytest.raises(BrokerError, match="MESSAGE_TOO_LARGE"):
+                await alone
+
+    asyncio.run(produce())
+    assert [value for _, value in _read(bootstrap, topic, 50)] == [b"%03d" % n * 30 for n in range(50)]
+
+
+def test_only_committed_transactions_are_seen(bootstrap: str, topic: str) -> None:
+    async def produce() -> None:
+        async with Producer(bootstrap, transactional_id=topic) as producer:
             async with producer.transaction():
-                await producer.send("t", b"first")
+                await producer.send(topic, b"first")
             producer.begin_transaction()
-            await (await producer.send("t", b"aborted"))
+            await (await producer.send(topic, b"aborted"))
             await producer.abort_transaction()
             async with producer.transaction():
-                await producer.send("t", b"second")
+                await producer.send(topic, b"second")
 
-    with OttlaNode(tmp_path, _SETTINGS) as node:
-        asyncio.run(produce(node.bootstrap))
-        assert [value for _, value in _read(node.bootstrap, "t", 2)] == [b"first", b"second"]
+    asyncio.run(produce())
+    assert [value for _, value in _read(bootstrap, topic, 2)] == [b"first", b"second"]
 
 
-def test_a_second_producer_of_the_same_name_fences_the_first(tmp_path: Path) -> None:
-    async def produce(bootstrap: str) -> None:
-        async with Producer(bootstrap, transactional_id="tx") as old:
+def test_a_second_producer_of_the_same_name_fences_the_first(bootstrap: str, topic: str) -> None:
+    async def produce() -> None:
+        async with Producer(bootstrap, transactional_id=topic) as old:
             async with old.transaction():
-                await old.send("t", b"old")
-            async with Producer(bootstrap, transactional_id="tx") as new:
+                await old.send(topic, b"old")
+            async with Producer(bootstrap, transactional_id=topic) as new:
                 with pytest.raises(Fenced, match="another producer"):
                     async with old.transaction():
-                        await old.send("t", b"zombie")
+                        await old.send(topic, b"zombie")
                 async with new.transaction():
-                    await new.send("t", b"new")
+                    await new.send(topic, b"new")
 
-    with OttlaNode(tmp_path, _SETTINGS) as node:
-        asyncio.run(produce(node.bootstrap))
-        assert [value for _, value in _read(node.bootstrap, "t", 2)] == [b"old", b"new"]
+    asyncio.run(produce())
+    assert [value for _, value in _read(bootstrap, topic, 2)] == [b"old", b"new"]
 
 
 def test_nothing_is_lost_doubled_or_reordered_when_the_broker_restarts(tmp_path: Path) -> None:
@@ -90,20 +116,19 @@ def test_nothing_is_lost_doubled_or_reordered_when_the_broker_restarts(tmp_path:
                     await asyncio.to_thread(node.start)
             await producer.flush()
 
-    with OttlaNode(tmp_path, _SETTINGS) as node:
+    with OttlaNode(tmp_path, {"num.partitions": "1"}) as node:
         asyncio.run(produce(node))
         assert [value for _, value in _read(node.bootstrap, "t", 1500)] == [b"%d" % n for n in range(1500)]
 
 
-def test_a_listener_hears_every_stage(tmp_path: Path) -> None:
+def test_a_listener_hears_every_stage(bootstrap: str, topic: str) -> None:
     steps: list[Step] = []
 
-    async def produce(bootstrap: str) -> None:
+    async def produce() -> None:
         async with Producer(bootstrap, journey=steps.append) as producer:
-            await (await producer.send("t", b"v", key=b"k"))
+            await (await producer.send(topic, b"v", key=b"k"))
 
-    with OttlaNode(tmp_path, _SETTINGS) as node:
-        asyncio.run(produce(node.bootstrap))
+    asyncio.run(produce())
     assert [step.stage for step in steps] == [
         Stage.SERIALIZED,
         Stage.PARTITION_CHOSEN,
