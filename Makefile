@@ -76,6 +76,10 @@ sim-storage-bugs: $(VENV)/.ready ## plant bugs in the storage engine and see tha
 bench-log: $(VENV)/.ready ## measure the log: append, look-up, group commit, recovery, compaction (needs Java)
 	$(BIN)/python -m benchmarks.log
 
+.PHONY: bench-client
+bench-client: $(VENV)/.ready ## compare our Python client with aiokafka, kafka-python and confluent-kafka
+	$(BIN)/python -m benchmarks.client
+
 .PHONY: clean
 clean: ## remove what the verbs made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist target
