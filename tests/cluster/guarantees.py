@@ -21,11 +21,12 @@ from tests.ottla_node import OttlaNode
 
 from ottla.testing.guarantees.campaign import Connect, Result, run_campaign
 from ottla.testing.guarantees.confluent import ConfluentProcess
+from ottla.testing.guarantees.ours import OttlaProcess
 
 TARGET = Path("target/guarantees")
 QUICK_ABORTS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}
 FAULT_INTERVAL_S = 4
-CLIENTS: Mapping[str, Connect] = {"confluent": ConfluentProcess}
+CLIENTS: Mapping[str, Connect] = {"confluent": ConfluentProcess, "ottla": OttlaProcess}
 
 
 def run_slice(

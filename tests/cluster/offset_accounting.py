@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.java.jars import java_classpath, java_command
 
-from ottla.testing.guarantees.generator import PARTITIONS_PER_TOPIC
+from ottla.testing.guarantees.generator import key_of_partition
 
 Committed = dict[int, list[list[int]]]
 """By key, offsets and values."""
@@ -59,7 +59,7 @@ def committed_in_logs(data_directory: Path) -> Committed:
         if line.startswith("Dumping "):
             match = _TOPIC.fullmatch(Path(line.removeprefix("Dumping ")).parent.name)
             assert match is not None, line
-            key = int(match[1]) * PARTITIONS_PER_TOPIC + int(match[2])
+            key = key_of_partition(f"t{match[1]}", int(match[2]))
         else:
             lines[key].append(line)
     return {key: committed_in_log(some) for key, some in lines.items()}

@@ -92,6 +92,30 @@ def test_zombie_after_a_pause_longer_than_its_timeout_is_fenced(node: OttlaNode,
         assert successor.init().error_code is ErrorCode.NONE
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_producer_recovers_from_an_error_within_its_transaction(node: OttlaNode, version: int) -> None:
+    """Come back with the epoch that is known (KIP-360): what was open is aborted, and only the owner goes on."""
+    with PlainClient(node.bootstrap) as client:
+        talk = talk_with(client, "recovers", version)
+        talk.init()
+        if version == 1:
+            talk.add("a")
+        assert talk.write("a", b"before the error") is ErrorCode.NONE
+        known, before = (talk.producer_id, talk.producer_epoch), talk.twin()
+        assert talk.init(expected=known).error_code is ErrorCode.NONE
+        assert talk.producer_id == known[0]
+        assert talk.producer_epoch > known[1]
+        assert before.write("a", b"late") in FENCED
+        if version == 1:
+            talk.add("a")
+        assert talk.write("a", b"after the error") is ErrorCode.NONE
+        assert talk.end(True).error_code is ErrorCode.NONE
+        wait_for_stable_offset(talk, "a", 4)
+        assert talk.committed_values("a") == [b"after the error"]
+        # Whoever knows an epoch of long ago is not the owner any more.
+        assert before.init(expected=known).error_code is ErrorCode.PRODUCER_FENCED
+
+
 def test_open_transaction_survives_a_kill_and_is_ended_by_its_owner(node: OttlaNode) -> None:
     with PlainClient(node.bootstrap) as client:
         talk = talk_with(client, "survivor")

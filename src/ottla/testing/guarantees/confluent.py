@@ -13,7 +13,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from ottla.testing.guarantees.generator import PARTITIONS_PER_TOPIC, partition_of
+from ottla.testing.guarantees.generator import key_of_partition, partition_of
 from ottla.testing.guarantees.process import (
     GROUP,
     POLL_S,
@@ -149,7 +149,7 @@ def committed_offsets(consumer: Consumer, keys: Iterable[int]) -> dict[int, int]
     for part in consumer.committed(asked, SEND_S):
         if part.error is not None:
             raise KafkaException(part.error)
-        found[_key_of(part.topic, part.partition)] = max(part.offset, 0)
+        found[key_of_partition(part.topic, part.partition)] = max(part.offset, 0)
     return found
 
 
@@ -166,8 +166,4 @@ def key_of(message: Message) -> int:
     topic, partition = message.topic(), message.partition()
     assert topic is not None
     assert partition is not None
-    return _key_of(topic, partition)
-
-
-def _key_of(topic: str, partition: int) -> int:
-    return int(topic[1:]) * PARTITIONS_PER_TOPIC + partition
+    return key_of_partition(topic, partition)

@@ -38,6 +38,11 @@ def partition_of(key: int) -> tuple[str, int]:
     return f"t{key // PARTITIONS_PER_TOPIC}", key % PARTITIONS_PER_TOPIC
 
 
+def key_of_partition(topic: str, partition: int) -> int:
+    """Return the key that a partition stands for."""
+    return int(topic[1:]) * PARTITIONS_PER_TOPIC + partition
+
+
 def copy_of(key: int) -> int:
     """Return the key to which a key is copied."""
     return COPIES + key
