@@ -94,7 +94,7 @@ def test_zombie_after_a_pause_longer_than_its_timeout_is_fenced(node: OttlaNode,
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_producer_recovers_from_an_error_within_its_transaction(node: OttlaNode, version: int) -> None:
-    """Come back with the epoch that is known (KIP-360): what was open is aborted, and only the owner goes on."""
+    """Come back with the epoch that is known (KIP-360): what was open is aborted, the owner goes on."""
     with PlainClient(node.bootstrap) as client:
         talk = talk_with(client, "recovers", version)
         talk.init()
