@@ -1,16 +1,64 @@
-"""The root of the command line."""
+"""The root of the command line: which commands there are, and where they are found."""
+
+from importlib import import_module
+from typing import Any, Final
 
 import click
 
-from ottla.cli.storage import storage
-from ottla.cli.up import up
+COMMANDS: Final = {
+    # The name, the module and object that it is, and what the list of commands says of it. It is told here so
+    # that the list can be shown without importing all of them.
+    "up": ("ottla.cli.up", "up", "Run a node, until it is told to stop."),
+    "topic": ("ottla.cli.topic", "topic", "Topics: list, create, describe, alter, delete, truncate."),
+    "produce": ("ottla.cli.produce", "produce", "Write records that are read from stdin."),
+    "consume": ("ottla.cli.consume", "consume", "Read records and print them."),
+    "group": ("ottla.cli.group", "group", "Consumer groups: list, describe with lag, reset, delete."),
+    "config": ("ottla.cli.config", "config", "Configs of topics, brokers and groups: get and set."),
+    "txn": ("ottla.cli.txn", "txn", "Transactions: list, describe, abort."),
+    "pipeline": ("ottla.cli.pipeline", "pipeline", "Run data pipelines, and see how they do."),
+    "storage": ("ottla.cli.storage", "storage", "Data directories: format, info, verify."),
+    "log": ("ottla.cli.log", "log", "Say in words what is in the files of a log."),
+    "graduate": ("ottla.cli.graduate", "graduate", "Hand a data directory over to Apache Kafka."),
+    "bench": ("ottla.cli.bench", "bench", "Measure a cluster: writing, reading, latency."),
+    "completion": ("ottla.cli.completion", "completion", "Print what a shell needs to complete commands."),
+    "version": ("ottla.cli.version", "version", "Show which Ottla and which Python this is."),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Root(click.Group):
+    """The commands, each imported when it is used."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[name]
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_text) for name, (_, _, help_text) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Whoever read our output has seen enough. Python would complain when it flushes at the end.
+            import os
+            import sys
+
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(0) from None
+
+
+@click.group(cls=_Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="ottla")
 def main() -> None:
-    """Ottla: Kafka's sister in Python."""
+    """Ottla: Kafka's sister in Python.
 
-
-main.add_command(up)
-main.add_command(storage)
+    Every command but `up`, `storage`, `log` and `graduate` works with any Kafka: name one of its brokers by
+    --bootstrap, by the environment variable OTTLA_BOOTSTRAP, or in a profile.
+    """

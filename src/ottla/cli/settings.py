@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ottla.cli.failure import Failure
+
 if TYPE_CHECKING:
     from ottla.metadata.configs.load import LoadedConfig
 
@@ -13,12 +15,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 DEFAULT_DATA_DIRECTORY: Final = "ottla-data"
-
-
-class Failure(click.ClickException):
-    """Something did not work: one clear sentence on stderr, exit code 1."""
-
-    exit_code = 1
 
 
 def settings_options(command: F) -> F:

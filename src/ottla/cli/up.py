@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.settings import Failure, load_settings, settings_options
+from ottla.cli.failure import Failure
+from ottla.cli.settings import load_settings, settings_options
 
 
 @click.command()

@@ -1,0 +1,81 @@
+"""Talking to a cluster from a command: an admin client for a while, and errors as sentences."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from ottla.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+    from ottla.client.errors import ClientError
+
+T = TypeVar("T")
+
+INTERRUPTED: Final = 130
+"""The exit code of a command that was ended by Ctrl-C, as shells have it."""
+
+PATIENCE: Final = {"default.api.timeout.ms": "15000", "request.timeout.ms": "10000"}
+"""Who types a command does not want to wait for a minute."""
+
+_NEXT_STEPS: Final = {
+    "UNKNOWN_TOPIC_OR_PARTITION": "`ottla topic list` shows which topics there are",
+    "UNKNOWN_TOPIC_ID": "`ottla topic list` shows which topics there are",
+    "TOPIC_ALREADY_EXISTS": "choose another name, or add --if-not-exists",
+    "GROUP_ID_NOT_FOUND": "`ottla group list` shows which groups there are",
+    "NON_EMPTY_GROUP": "stop its members first; `ottla group describe` shows them",
+    "UNKNOWN_MEMBER_ID": "stop the group's members first; `ottla group describe` shows them",
+    "TRANSACTIONAL_ID_NOT_FOUND": "`ottla txn list` shows which there are",
+}
+_NO_PERMISSION: Final = "ask whoever runs the cluster for permission, or use another --profile"
+
+
+def with_admin(properties: Mapping[str, str], work: "Callable[[Admin], Awaitable[T]]") -> T:
+    """Do some work with an admin client."""
+
+    async def run() -> T:
+        from ottla.client.admin import Admin
+
+        async with Admin(properties={**PATIENCE, **properties}) as admin:
+            return await work(admin)
+
+    return run_client(run)
+
+
+def run_client(work: Callable[[], Awaitable[T]]) -> T:
+    """Run some work of a client. What it raises becomes a sentence."""
+    from ottla.client.errors import ClientError
+    from ottla.client.properties import InvalidProperty
+
+    async def run() -> T:
+        return await work()
+
+    try:
+        return asyncio.run(run())
+    except InvalidProperty as error:
+        raise Failure(f"{error}. It comes from --property, the environment or the profile") from error
+    except ClientError as error:
+        raise Failure(explain(error)) from error
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+def explain(error: "ClientError") -> str:
+    """Say what went wrong, and what to do next."""
+    from ottla.client.errors import BrokerError, NoBrokerReached
+
+    text = str(error)
+    if isinstance(error, NoBrokerReached):
+        return f"{text}. Start a node with `ottla up`, or name another broker by --bootstrap"
+    if isinstance(error, BrokerError):
+        name = error.error_code.name
+        step = _NO_PERMISSION if name.endswith("AUTHORIZATION_FAILED") else _NEXT_STEPS.get(name)
+        return f"{text}; {step}" if step else text
+    return text
+
+
+def failed_items(failed: Mapping[Any, "ClientError"]) -> Failure:
+    """Return one failure for several things that did not work."""
+    return Failure("; ".join(dict.fromkeys(explain(error) for error in failed.values())))

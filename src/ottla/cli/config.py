@@ -1,0 +1,98 @@
+"""`ottla config`: configs of topics, brokers, groups and client metrics, while the cluster runs."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ottla.cli.cluster import with_admin
+from ottla.cli.output import json_option, show_done, show_rows
+from ottla.cli.profiles import cluster_options, parse_assignments
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+
+KINDS: Final = ("topic", "broker", "group", "client-metrics", "broker-logger")
+EVERY_BROKER: Final = "all"
+
+
+@click.group()
+def config() -> None:
+    """Configs of a cluster: of a topic, a broker (its id, or `all` for the default of all), a group."""
+
+
+@config.command()
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("name")
+@click.argument("keys", nargs=-1)
+@cluster_options
+@json_option
+@click.option("--set-only", is_flag=True, help="Leave out what has its default.")
+def get(
+    properties: dict[str, str], as_json: bool, kind: str, name: str, keys: tuple[str, ...], set_only: bool
+) -> None:
+    """Show the configs of NAME, a topic, broker or so: all, or those in KEYS."""
+
+    async def work(admin: "Admin") -> Any:
+        return await admin.configs.describe(_kind(kind), _name(kind, name), keys=keys or None)
+
+    found = with_admin(properties, work)
+    rows = [
+        {
+            "config": item.name,
+            "value": None if item.is_sensitive else item.value,
+            "from": item.source.name.lower(),
+            "read_only": item.is_read_only,
+        }
+        for item in sorted(found.values(), key=lambda item: item.name)
+        if not (set_only and item.is_default)
+    ]
+    show_rows(rows, as_json, f"nothing is set for {kind} {name}")
+
+
+@config.command("set")
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("name")
+@click.argument("assignments", metavar="[KEY=VALUE]...", nargs=-1)
+@cluster_options
+@json_option
+@click.option("--unset", metavar="KEY", multiple=True, help="Take a value back.")
+@click.option("--append", metavar="KEY=VALUE", multiple=True, help="Add an entry to a list.")
+@click.option("--subtract", metavar="KEY=VALUE", multiple=True, help="Take an entry out of a list.")
+@click.option("--dry-run", is_flag=True, help="Only check whether it could be done.")
+def set_configs(
+    properties: dict[str, str],
+    as_json: bool,
+    kind: str,
+    name: str,
+    assignments: tuple[str, ...],
+    unset: tuple[str, ...],
+    append: tuple[str, ...],
+    subtract: tuple[str, ...],
+    dry_run: bool,
+) -> None:
+    """Change configs of NAME, and leave the others as they are."""
+    values: dict[str, str | None] = {**parse_assignments(assignments, "KEY=VALUE"), **dict.fromkeys(unset)}
+    added, removed = parse_assignments(append, "--append"), parse_assignments(subtract, "--subtract")
+    if not values and not added and not removed:
+        raise click.UsageError("say what to change: KEY=VALUE, --unset, --append or --subtract")
+
+    async def work(admin: "Admin") -> None:
+        await admin.configs.alter(
+            _kind(kind), _name(kind, name), values, append=added, subtract=removed, validate_only=dry_run
+        )
+
+    with_admin(properties, work)
+    changed = sorted({*values, *added, *removed})
+    done = "could change" if dry_run else "changed"
+    show_done(f"{done} {', '.join(changed)} of {kind} {name}", as_json, changed=changed, dry_run=dry_run)
+
+
+def _kind(kind: str) -> Any:
+    from ottla.client.admin.configs import ResourceType
+
+    return ResourceType[kind.upper().replace("-", "_")]
+
+
+def _name(kind: str, name: str) -> str:
+    """Return the resource's name: the default of all brokers has an empty one."""
+    return "" if kind == "broker" and name == EVERY_BROKER else name

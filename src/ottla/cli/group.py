@@ -1,0 +1,229 @@
+"""`ottla group`: consumer groups, how far behind they are, and where they go on."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.cluster import failed_items, with_admin
+from ottla.cli.failure import Failure
+from ottla.cli.lag import label_of, oldest_unread_ms, total, velocities
+from ottla.cli.output import json_option, show_done, show_one, show_rows
+from ottla.cli.profiles import cluster_options
+from ottla.cli.times import parse_time_ms
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+
+
+@click.group()
+def group() -> None:
+    """Consumer groups of a cluster."""
+
+
+@group.command("list")
+@cluster_options
+@json_option
+@click.option("--state", "states", multiple=True, help="Only groups in this state, as in Stable or Empty.")
+@click.option("--type", "types", multiple=True, help="Only groups of this type: classic, consumer.")
+@click.option("--lag", "with_lag", is_flag=True, help="Look up the lag of each.")
+def list_groups(
+    properties: dict[str, str],
+    as_json: bool,
+    states: tuple[str, ...],
+    types: tuple[str, ...],
+    with_lag: bool,
+) -> None:
+    """List groups."""
+
+    async def work(admin: "Admin") -> list[dict[str, Any]]:
+        rows = []
+        for item in await admin.groups.list(states=states, types=types):
+            row: dict[str, Any] = {
+                "group": item.group_id,
+                "type": item.type or None,
+                "state": item.state or None,
+                "protocol": item.protocol_type or None,
+                "coordinator": item.coordinator,
+            }
+            if with_lag:
+                lag = total([part.lag for part in await admin.group_offsets.lag(item.group_id)])
+                row |= {"lag": lag, "looks": label_of(lag)}
+            rows.append(row)
+        return rows
+
+    show_rows(with_admin(properties, work), as_json, "there are no groups")
+
+
+@group.command()
+@click.argument("name")
+@cluster_options
+@json_option
+@click.option(
+    "--watch",
+    "watch_s",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="Look twice, so many seconds apart, and show how fast the group reads and its topics grow.",
+)
+def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: float | None) -> None:
+    """Describe the group NAME: its members, and its lag in records and in time for each partition."""
+
+    async def work(admin: "Admin") -> tuple[Any, ...]:
+        description = await admin.groups.describe(name)
+        lags = await admin.group_offsets.lag(name)
+        speeds = {}
+        if watch_s is not None:
+            started = time.monotonic()
+            await asyncio.sleep(watch_s)
+            before, lags = lags, await admin.group_offsets.lag(name)
+            speeds = velocities(before, lags, time.monotonic() - started)
+        unread = await oldest_unread_ms(properties, lags)
+        return description, lags, speeds, unread
+
+    description, lags, speeds, unread = with_admin(properties, work)
+    if not lags and description.state.lower() == "dead":
+        raise Failure(f"there is no group {name!r}; `ottla group list` shows which there are")
+    rows = _partition_rows(lags, speeds, unread, has_speeds=watch_s is not None)
+    lag = total([item.lag for item in lags])
+    facts = {
+        "group": name,
+        "type": description.type,
+        "state": description.state,
+        "assignor": description.assignor or None,
+        "coordinator": description.coordinator,
+        "lag": lag,
+        "looks": label_of(lag),
+    }
+    members = _member_rows(description, lags)
+    if as_json:
+        show_one({**facts, "members": members, "partitions": rows}, as_json)
+        return
+    show_one({**facts, "members": len(members)}, as_json)
+    click.echo()
+    show_rows(rows, as_json, "it has read nothing, and reads nothing")
+    if members:
+        click.echo()
+        show_rows(members, as_json, "")
+
+
+@group.command()
+@click.argument("name")
+@cluster_options
+@json_option
+@click.option(
+    "--topic", "topics", multiple=True, help="Only this topic. Default: all that the group has read."
+)
+@click.option("--to-earliest", is_flag=True, help="To the first record there is.")
+@click.option("--to-latest", is_flag=True, help="To the end.")
+@click.option("--to-offset", type=click.IntRange(0), help="To this offset.")
+@click.option(
+    "--to-time", metavar="TIME", help="To the first record at or after a time: 2026-01-31T12:00, or 2h."
+)
+@click.option("--shift-by", type=int, help="By so many records, backwards if negative.")
+@click.option("--execute", is_flag=True, help="Do it. Without this only the plan is shown.")
+def reset(
+    properties: dict[str, str],
+    as_json: bool,
+    name: str,
+    topics: tuple[str, ...],
+    to_earliest: bool,
+    to_latest: bool,
+    to_offset: int | None,
+    to_time: str | None,
+    shift_by: int | None,
+    execute: bool,
+) -> None:
+    """Say where the group NAME goes on. It must have no members. Shows a plan; --execute does it."""
+    chosen = sum((to_earliest, to_latest, to_offset is not None, to_time is not None, shift_by is not None))
+    if chosen != 1:
+        raise click.UsageError(
+            "say where to: one of --to-earliest, --to-latest, --to-offset, --to-time, --shift-by"
+        )
+    to_timestamp_ms = None if to_time is None else parse_time_ms(to_time, "--to-time")
+
+    async def work(admin: "Admin") -> tuple[Any, Any]:
+        from ottla.client.admin.offsets import OffsetSpec
+
+        place = OffsetSpec.EARLIEST if to_earliest else OffsetSpec.LATEST if to_latest else to_offset
+        before = await admin.group_offsets.list(name)
+        plan = await admin.group_offsets.plan_reset(
+            name, topics=topics or None, to=place, to_timestamp_ms=to_timestamp_ms, shift_by=shift_by
+        )
+        if execute and plan:
+            results = await admin.group_offsets.alter(name, plan)
+            if results.failed:
+                raise failed_items(results.failed)
+        return before, plan
+
+    before, plan = with_admin(properties, work)
+    rows = [
+        {
+            "topic": where.topic,
+            "partition": where.partition,
+            "offset": before[where].offset if where in before else None,
+            "new_offset": offset,
+        }
+        for where, offset in sorted(plan.items())
+    ]
+    show_rows(rows, as_json, f"group {name} has committed nothing: name a --topic")
+    if rows and not execute:
+        click.echo("this is the plan; add --execute to do it", err=True)
+
+
+@group.command()
+@click.argument("names", nargs=-1, required=True)
+@cluster_options
+@json_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], yes: bool) -> None:
+    """Delete the groups NAMES with their offsets. They must have no members."""
+    if not yes and not click.confirm(f"delete {', '.join(names)} with all offsets?", err=True):
+        raise Failure("nothing was done")
+    results = with_admin(properties, lambda admin: admin.groups.delete_many(names))
+    if results.failed:
+        raise failed_items(results.failed)
+    show_done(f"deleted {', '.join(names)}", as_json, deleted=list(names))
+
+
+def _partition_rows(lags: Any, speeds: Any, unread: Any, *, has_speeds: bool) -> list[dict[str, Any]]:
+    now_ms = time.time() * 1000
+    rows = []
+    for item in lags:
+        row: dict[str, Any] = {
+            "topic": item.where.topic,
+            "partition": item.where.partition,
+            "offset": item.committed,
+            "next_offset": item.log_end_offset,
+            "lag": item.lag,
+            "looks": label_of(item.lag),
+            "lag_seconds": 0.0 if item.lag == 0 else None,
+            "member": None if item.member is None else item.member.member_id,
+        }
+        if item.where in unread:
+            row["lag_seconds"] = max(0.0, round((now_ms - unread[item.where]) / 1000, 1))
+        if has_speeds:
+            speed = speeds.get(item.where)
+            row["reads_per_second"] = None if speed is None else round(speed.reads, 1)
+            row["writes_per_second"] = None if speed is None else round(speed.writes, 1)
+        rows.append(row)
+    return rows
+
+
+def _member_rows(description: Any, lags: Any) -> list[dict[str, Any]]:
+    by_member: dict[str, list[int | None]] = {}
+    for item in lags:
+        if item.member is not None:
+            by_member.setdefault(item.member.member_id, []).append(item.lag)
+    return [
+        {
+            "member": member.member_id,
+            "instance": member.instance_id,
+            "client": member.client_id,
+            "host": member.host,
+            "partitions": len(member.assignment),
+            "lag": total(by_member.get(member.member_id, [])),
+        }
+        for member in description.members
+    ]

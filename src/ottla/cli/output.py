@@ -1,0 +1,74 @@
+"""What commands print: tables for people, JSON for programs, both from the same rows.
+
+A row is a mapping from column to value. Columns are in snake case: JSON keeps them as they are, a table has
+them in capitals with spaces. None is `null` in JSON and `-` in a table.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F")
+Row = Mapping[str, Any]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def show_rows(rows: Sequence[Row], as_json: bool, nothing: str) -> None:
+    """Print rows, or the sentence `nothing` to people when there are none."""
+    if as_json:
+        click.echo(json.dumps(list(rows), indent=2, default=str))
+    elif not rows:
+        click.echo(nothing, err=True)
+    else:
+        click.echo(format_table(rows))
+
+
+def show_one(facts: Row, as_json: bool) -> None:
+    """Print one thing: a fact a line."""
+    if as_json:
+        click.echo(json.dumps(facts, indent=2, default=str))
+        return
+    width = max(map(len, facts)) + 2
+    for name, value in facts.items():
+        click.echo(f"{name.replace('_', ' ') + ':':<{width}}{_text(value)}")
+
+
+def show_done(sentence: str, as_json: bool, **facts: Any) -> None:
+    """Print what was done: a sentence to people, facts to programs."""
+    if as_json:
+        click.echo(json.dumps(facts, default=str))
+    else:
+        click.echo(sentence)
+
+
+def format_table(rows: Sequence[Row]) -> str:
+    """Return rows as lines of aligned columns, numbers to the right."""
+    columns = list(rows[0])
+    cells = [[_text(row[column]) for column in columns] for row in rows]
+    titles = [column.replace("_", " ").upper() for column in columns]
+    widths = [max(map(len, values)) for values in zip(titles, *cells, strict=True)]
+    is_number = [
+        all(isinstance(row[column], int | float) or row[column] is None for row in rows) for column in columns
+    ]
+    return "\n".join(
+        "  ".join(
+            f"{cell:>{width}}" if number else f"{cell:<{width}}"
+            for cell, width, number in zip(line, widths, is_number, strict=True)
+        ).rstrip()
+        for line in [titles, *cells]
+    )
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or "-"
+    return str(value)

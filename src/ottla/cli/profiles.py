@@ -1,0 +1,120 @@
+"""How commands learn which cluster to speak to, and how: options, environment, profiles.
+
+    [profiles.default]
+    "bootstrap.servers" = "127.0.0.1:9092"
+
+    [profiles.production]
+    "bootstrap.servers" = "kafka-1:9093,kafka-2:9093"
+    "security.protocol" = "SASL_SSL"
+
+The file is `config.toml` in the user's directory for configuration (~/.config/ottla on Linux), or what
+OTTLA_CONFIG names. What is nearer wins: `--property` and `--bootstrap`, then the environment
+(OTTLA_BOOTSTRAP, and OTTLA_PROPERTY_SASL_PASSWORD for `sasl.password`), then the profile, then
+127.0.0.1:9092.
+"""
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from ottla.cli.failure import Failure
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+DEFAULT_PROFILE: Final = "default"
+PROPERTY_VARIABLE: Final = "OTTLA_PROPERTY_"
+
+
+def cluster_options(command: F) -> F:
+    """Add the options that say which cluster to speak to. The command gets them as `properties`."""
+
+    def collect(ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+        ctx.ensure_object(dict)
+        return client_properties(
+            ctx.params.pop("bootstrap", None),
+            ctx.params.pop("profile", None),
+            parse_assignments(given),
+            os.environ,
+        )
+
+    options = (
+        click.option(
+            "--bootstrap",
+            metavar="HOST:PORT",
+            envvar="OTTLA_BOOTSTRAP",
+            is_eager=True,
+            help=f"A broker of the cluster; several by comma. Default: {DEFAULT_BOOTSTRAP}.",
+        ),
+        click.option(
+            "--profile",
+            metavar="NAME",
+            envvar="OTTLA_PROFILE",
+            is_eager=True,
+            help=f"A profile of the config file. Default: {DEFAULT_PROFILE}, if there is one.",
+        ),
+        click.option(
+            "--property",
+            "properties",
+            metavar="KEY=VALUE",
+            multiple=True,
+            callback=collect,
+            help="A property of the client, by Kafka's name. May be given several times.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def parse_assignments(given: tuple[str, ...], option: str = "--property") -> dict[str, str]:
+    """Read KEY=VALUE, any number of times."""
+    properties = {}
+    for assignment in given:
+        key, equals, value = assignment.partition("=")
+        if not equals or not key.strip():
+            raise click.BadParameter(f"{assignment!r} is not KEY=VALUE", param_hint=option)
+        properties[key.strip()] = value
+    return properties
+
+
+def client_properties(
+    bootstrap: str | None, profile: str | None, given: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Put the properties of a client together, by Kafka's names."""
+    variables = {
+        name.removeprefix(PROPERTY_VARIABLE).lower().replace("_", "."): value
+        for name, value in environment.items()
+        if name.startswith(PROPERTY_VARIABLE)
+    }
+    properties = {**_profile(profile), **variables, **given}
+    if bootstrap:
+        properties["bootstrap.servers"] = bootstrap
+    properties.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
+    return properties
+
+
+def config_path() -> Path:
+    """Return where the config file is, if there is one."""
+    named = os.environ.get("OTTLA_CONFIG")
+    return Path(named) if named else Path(click.get_app_dir("ottla")) / "config.toml"
+
+
+def _profile(name: str | None) -> dict[str, str]:
+    path = config_path()
+    try:
+        profiles = tomllib.loads(path.read_text()).get("profiles", {})
+    except FileNotFoundError:
+        profiles = {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Failure(f"cannot read {path}: {error}") from error
+    if not isinstance(profiles, dict) or not all(isinstance(found, dict) for found in profiles.values()):
+        raise Failure(f"{path} has no tables like [profiles.production]: see the guide to the command line")
+    if name is not None and name not in profiles:
+        known = ", ".join(profiles) or "none"
+        raise Failure(f"there is no profile {name!r} in {path}; it has: {known}")
+    return {key: str(value) for key, value in profiles.get(name or DEFAULT_PROFILE, {}).items()}

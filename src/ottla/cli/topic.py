@@ -1,0 +1,198 @@
+"""`ottla topic`: the topics of a cluster."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.cluster import failed_items, with_admin
+from ottla.cli.failure import Failure
+from ottla.cli.output import json_option, show_done, show_one, show_rows
+from ottla.cli.profiles import cluster_options, parse_assignments
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+
+
+@click.group()
+def topic() -> None:
+    """Topics of a cluster."""
+
+
+@topic.command("list")
+@cluster_options
+@json_option
+@click.option("--internal", is_flag=True, help="Show those that Kafka keeps for itself, too.")
+def list_topics(properties: dict[str, str], as_json: bool, internal: bool) -> None:
+    """List topics."""
+    found = with_admin(properties, lambda admin: admin.topics.list(internal=internal))
+    rows = [
+        {"topic": item.name, "partitions": item.partitions, "topic_id": str(item.topic_id)} for item in found
+    ]
+    show_rows(rows, as_json, "there are no topics; `ottla topic create NAME` makes one")
+
+
+@topic.command()
+@click.argument("name")
+@cluster_options
+@json_option
+@click.option("--partitions", type=click.IntRange(1), help="How many. Default: the broker's num.partitions.")
+@click.option("--replication-factor", type=click.IntRange(1), help="On how many brokers. Default: theirs.")
+@click.option("--config", "assignments", metavar="KEY=VALUE", multiple=True, help="A config of the topic.")
+@click.option("--if-not-exists", is_flag=True, help="Succeed when the topic is there already.")
+def create(
+    properties: dict[str, str],
+    as_json: bool,
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    assignments: tuple[str, ...],
+    if_not_exists: bool,
+) -> None:
+    """Create the topic NAME."""
+    configs = parse_assignments(assignments, "--config")
+
+    async def work(admin: "Admin") -> Any:
+        from ottla.client.errors import BrokerError
+        from ottla.wire.error_code import ErrorCode
+
+        try:
+            return await admin.topics.create(
+                name, partitions=partitions, replication_factor=replication_factor, configs=configs
+            )
+        except BrokerError as error:
+            if if_not_exists and error.error_code is ErrorCode.TOPIC_ALREADY_EXISTS:
+                return None
+            raise
+
+    created = with_admin(properties, work)
+    if created is None:
+        show_done(f"topic {name} is there already", as_json, topic=name, created=False)
+        return
+    count = f" with {created.partitions} partitions" if created.partitions > 0 else ""
+    show_done(
+        f"created topic {name}{count}",
+        as_json,
+        topic=name,
+        created=True,
+        topic_id=str(created.topic_id),
+        partitions=created.partitions,
+    )
+
+
+@topic.command()
+@click.argument("name")
+@cluster_options
+@json_option
+def describe(properties: dict[str, str], as_json: bool, name: str) -> None:
+    """Describe the topic NAME: partitions, offsets, and the configs that were set."""
+
+    async def work(admin: "Admin") -> tuple[Any, ...]:
+        from ottla.client.admin.configs import ConfigSource, ResourceType
+
+        found = await admin.topics.describe(name)
+        starts = await admin.offsets.earliest(found.topic_partitions)
+        ends = await admin.offsets.latest(found.topic_partitions)
+        configs = await admin.configs.describe(ResourceType.TOPIC, name)
+        chosen = {
+            config.name: config.value for config in configs.values() if config.source is ConfigSource.TOPIC
+        }
+        return found, starts.succeeded, ends.succeeded, chosen
+
+    found, starts, ends, configs = with_admin(properties, work)
+    partitions = [
+        {
+            "partition": item.partition,
+            "leader": item.leader if item.leader >= 0 else None,
+            "replicas": list(item.replicas),
+            "in_sync": list(item.in_sync_replicas),
+            "first_offset": _offset(starts, where),
+            "next_offset": _offset(ends, where),
+        }
+        for item, where in zip(found.partitions, found.topic_partitions, strict=True)
+    ]
+    facts = {
+        "topic": found.name,
+        "topic_id": str(found.topic_id),
+        "internal": found.is_internal,
+        "replication_factor": found.replication_factor,
+    }
+    if as_json:
+        show_one({**facts, "configs": configs, "partitions": partitions}, as_json)
+        return
+    show_one({**facts, "configs": [f"{key}={value}" for key, value in sorted(configs.items())]}, as_json)
+    click.echo()
+    show_rows(partitions, as_json, "it has no partitions")
+
+
+@topic.command()
+@click.argument("name")
+@cluster_options
+@json_option
+@click.option(
+    "--partitions", type=click.IntRange(1), help="Let the topic have so many: more than it has now."
+)
+@click.option("--config", "assignments", metavar="KEY=VALUE", multiple=True, help="Set a config.")
+@click.option("--unset", metavar="KEY", multiple=True, help="Let a config be the broker's default again.")
+def alter(
+    properties: dict[str, str],
+    as_json: bool,
+    name: str,
+    partitions: int | None,
+    assignments: tuple[str, ...],
+    unset: tuple[str, ...],
+) -> None:
+    """Give the topic NAME more partitions, or other configs. With more, keys may move to other partitions."""
+    changes: dict[str, str | None] = {**parse_assignments(assignments, "--config"), **dict.fromkeys(unset)}
+    if partitions is None and not changes:
+        raise click.UsageError("say what to change: --partitions, --config or --unset")
+
+    async def work(admin: "Admin") -> None:
+        from ottla.client.admin.configs import ResourceType
+
+        await admin.topics.describe(name)
+        if changes:
+            await admin.configs.alter(ResourceType.TOPIC, name, changes)
+        if partitions is not None:
+            await admin.topics.add_partitions(name, partitions)
+
+    with_admin(properties, work)
+    show_done(f"altered topic {name}", as_json, topic=name, partitions=partitions, configs=changes)
+
+
+@topic.command()
+@click.argument("names", nargs=-1, required=True)
+@cluster_options
+@json_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], yes: bool) -> None:
+    """Delete the topics NAMES with all their records."""
+    _confirm(f"delete {', '.join(names)} with all records?", yes)
+    results = with_admin(properties, lambda admin: admin.topics.delete_many(names))
+    if results.failed:
+        raise failed_items(results.failed)
+    show_done(f"deleted {', '.join(names)}", as_json, deleted=list(names))
+
+
+@topic.command()
+@click.argument("name")
+@cluster_options
+@json_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def truncate(properties: dict[str, str], as_json: bool, name: str, yes: bool) -> None:
+    """Delete all records of the topic NAME. The topic stays, and offsets go on from where they were."""
+    _confirm(f"delete all records of {name}?", yes)
+    results = with_admin(properties, lambda admin: admin.records.truncate(name))
+    if results.failed:
+        raise failed_items(results.failed)
+    offsets = {where.partition: offset for where, offset in results.succeeded.items()}
+    show_done(f"deleted all records of {name}", as_json, topic=name, first_offsets=offsets)
+
+
+def _confirm(question: str, yes: bool) -> None:
+    """Ask before something is lost. A program that cannot be asked has to say --yes."""
+    if not yes and not click.confirm(question, err=True):
+        raise Failure("nothing was done")
+
+
+def _offset(found: Any, where: Any) -> int | None:
+    return found[where].offset if where in found else None

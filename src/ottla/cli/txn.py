@@ -1,0 +1,141 @@
+"""`ottla txn`: transactions, those that hang among them."""
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.cluster import with_admin
+from ottla.cli.failure import Failure
+from ottla.cli.output import json_option, show_done, show_one, show_rows
+from ottla.cli.profiles import cluster_options
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+
+
+@click.group()
+def txn() -> None:
+    """Transactions of a cluster."""
+
+
+@txn.command("list")
+@cluster_options
+@json_option
+@click.option("--state", "states", multiple=True, help="Only those in this state, as in Ongoing.")
+@click.option(
+    "--longer-than", "longer_than_s", type=click.IntRange(0), help="Only those open for so many seconds."
+)
+def list_transactions(
+    properties: dict[str, str], as_json: bool, states: tuple[str, ...], longer_than_s: int | None
+) -> None:
+    """List transactional ids with the state of their transactions."""
+    longer_than_ms = None if longer_than_s is None else longer_than_s * 1000
+    found = with_admin(
+        properties, lambda admin: admin.transactions.list(states=states, longer_than_ms=longer_than_ms)
+    )
+    rows = [
+        {
+            "transactional_id": item.transactional_id,
+            "state": item.state,
+            "producer_id": item.producer_id,
+            "coordinator": item.coordinator,
+        }
+        for item in found
+    ]
+    show_rows(rows, as_json, "there are no transactional ids")
+
+
+@txn.command()
+@click.argument("transactional_id")
+@cluster_options
+@json_option
+def describe(properties: dict[str, str], as_json: bool, transactional_id: str) -> None:
+    """Describe TRANSACTIONAL_ID: its state, its producer, and the partitions of its transaction."""
+    found = with_admin(properties, lambda admin: admin.transactions.describe(transactional_id))
+    open_s = None
+    if found.started_at_ms is not None and found.state == "Ongoing":
+        open_s = round(time.time() - found.started_at_ms / 1000, 1)
+    facts = {
+        "transactional_id": found.transactional_id,
+        "state": found.state,
+        "producer_id": found.producer_id,
+        "producer_epoch": found.producer_epoch,
+        "coordinator": found.coordinator,
+        "timeout_ms": found.timeout_ms,
+        "open_for_seconds": open_s,
+        "partitions": [str(where) for where in found.partitions],
+    }
+    show_one(facts, as_json)
+
+
+@txn.command()
+@click.argument("transactional_id", required=False)
+@cluster_options
+@json_option
+@click.option(
+    "--topic", help="End the hanging transactions in this topic, which no coordinator knows any more."
+)
+@click.option(
+    "--open-for",
+    "open_for_s",
+    type=click.IntRange(0),
+    default=900,
+    show_default=True,
+    help="With --topic: how many seconds a transaction must be open to count as hanging.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def abort(
+    properties: dict[str, str],
+    as_json: bool,
+    transactional_id: str | None,
+    topic: str | None,
+    open_for_s: int,
+    yes: bool,
+) -> None:
+    """Abort the transaction of TRANSACTIONAL_ID, and fence its producer; or what hangs in a --topic."""
+    if (transactional_id is None) == (topic is None):
+        raise click.UsageError("name either a TRANSACTIONAL_ID or a --topic")
+    what = transactional_id or f"hanging transactions in {topic}"
+    if not yes and not click.confirm(f"abort {what}?", err=True):
+        raise Failure("nothing was done")
+    if transactional_id is not None:
+        _abort_known(properties, transactional_id, as_json)
+    else:
+        assert topic is not None, "one of the two was given"
+        _abort_hanging(properties, topic, open_for_s, as_json)
+
+
+def _abort_known(properties: dict[str, str], transactional_id: str, as_json: bool) -> None:
+    async def work(admin: "Admin") -> str:
+        # A name that nobody has used would be made by fencing it.
+        state = (await admin.transactions.describe(transactional_id)).state
+        await admin.transactions.fence(transactional_id)
+        return state
+
+    state = with_admin(properties, work)
+    show_done(
+        f"aborted {transactional_id}, which was {state}; its producer cannot go on",
+        as_json,
+        transactional_id=transactional_id,
+        was=state,
+    )
+
+
+def _abort_hanging(properties: dict[str, str], topic: str, open_for_s: int, as_json: bool) -> None:
+    async def work(admin: "Admin") -> list[dict[str, Any]]:
+        partitions = (await admin.topics.describe(topic)).topic_partitions
+        hanging = await admin.transactions.find_hanging(partitions, open_for_ms=open_for_s * 1000)
+        for item in hanging:
+            await admin.transactions.abort(item.where, item.producer)
+        return [
+            {
+                "topic": item.where.topic,
+                "partition": item.where.partition,
+                "producer_id": item.producer.producer_id,
+                "first_offset": item.producer.transaction_start_offset,
+            }
+            for item in hanging
+        ]
+
+    show_rows(with_admin(properties, work), as_json, f"no transaction hangs in {topic}")

@@ -1,0 +1,21 @@
+"""`ottla version`: what this is."""
+
+import platform
+from importlib.metadata import version as version_of
+
+import click
+
+from ottla.cli.output import json_option, show_one
+
+
+@click.command()
+@json_option
+def version(as_json: bool) -> None:
+    """Show which Ottla and which Python this is."""
+    facts = {
+        "ottla": version_of("ottla"),
+        "speaks": "Apache Kafka 4.3",
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+    show_one(facts, as_json)
