@@ -112,8 +112,10 @@ def test_producer_recovers_from_an_error_within_its_transaction(node: OttlaNode,
         assert talk.end(True).error_code is ErrorCode.NONE
         wait_for_stable_offset(talk, "a", 4)
         assert talk.committed_values("a") == [b"after the error"]
-        # Whoever knows an epoch of long ago is not the owner any more.
-        assert before.init(expected=known).error_code is ErrorCode.PRODUCER_FENCED
+        if version == 2:
+            # Its epoch is of long ago. With version 1 the epoch is still that of the recovery, and who comes
+            # with the one before could be the owner who lost the answer: so it is in Kafka.
+            assert before.init(expected=known).error_code is ErrorCode.PRODUCER_FENCED
 
 
 def test_open_transaction_survives_a_kill_and_is_ended_by_its_owner(node: OttlaNode) -> None:
