@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ottla.pipelines.columns.varints import Numbers, decode_varints
+from ottla.pipelines.columns.varints import Bytes, Numbers, decode_varints
 from ottla.records.attributes import APPEND_TIME_BIT
 from ottla.records.batch import BatchView, LegacyBatchView
 from ottla.records.batch_records import iter_batch_record_tuples
@@ -113,14 +113,8 @@ def _decode_together(opened: Sequence[_Opened]) -> RecordColumns | None:
     key_ends = key_starts + np.maximum(key_lengths, 0)
     value_lengths, value_starts = decode_varints(data, key_ends)
     value_ends = value_starts + np.maximum(value_lengths, 0)
-    header_counts, position = decode_varints(data, value_ends)
-    is_sound = (
-        (lengths >= RECORD_BYTES_MIN - 1)
-        & (key_ends < ends)
-        & (value_ends < ends)
-        & np.where(header_counts == 0, position == ends, (header_counts > 0) & (position < ends))
-    )
-    if not is_sound.all():
+    is_sound = (lengths >= RECORD_BYTES_MIN - 1) & (key_ends < ends) & (value_ends < ends)
+    if not is_sound.all() or not _headers_are_sound(data, value_ends, ends):
         return None
     headers = [item.batch.header for item in opened]
     counts = np.array([header.count for header in headers])
@@ -140,6 +134,24 @@ def _decode_together(opened: Sequence[_Opened]) -> RecordColumns | None:
         _cut_out(buffer, value_starts, value_ends, value_lengths),
         None,
     )
+
+
+def _headers_are_sound(data: Bytes, position: Numbers, ends: Numbers) -> bool:
+    """Say whether headers fill the rest of each record. They are not looked at otherwise."""
+    counts, position = decode_varints(data, position)
+    left = counts.copy()
+    # A header takes two bytes at least, so no count makes the loop longer than the longest record.
+    if ((counts < 0) | (2 * counts > ends - position)).any():
+        return False
+    for _ in range(int(counts.max(initial=0))):
+        (rows,) = np.nonzero(left)
+        for may_be_null in (False, True):
+            lengths, after = decode_varints(data, position[rows])
+            if (not may_be_null and (lengths < 0).any()) or (lengths > ends[rows] - after).any():
+                return False
+            position[rows] = after + np.maximum(lengths, 0)
+        left[rows] -= 1
+    return bool((position == ends).all())
 
 
 def _find_starts(area: bytes, opened: Sequence[_Opened]) -> Numbers | None:

@@ -43,8 +43,7 @@ class MissingPiece(Exception):
 
 def open_session(name: str, master: str = LOCAL, settings: Mapping[str, str] | None = None) -> "SparkSession":
     """Return a session, with `format("ottla")` at hand."""
-    if importlib.util.find_spec("pyspark") is None:
-        raise MissingPiece("pipelines need PySpark: pip install 'ottla[pipelines]'")
+    require_pyspark()
     from pyspark.sql import SparkSession
 
     # Workers must find the same packages as we do, not those of whichever python3 comes first.
@@ -59,6 +58,12 @@ def open_session(name: str, master: str = LOCAL, settings: Mapping[str, str] | N
     for key, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def require_pyspark() -> None:
+    """Raise `MissingPiece` with what to do unless PySpark is installed."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise MissingPiece("pipelines need PySpark: pip install 'ottla[pipelines]'")
 
 
 def find_java() -> None:

@@ -1,0 +1,140 @@
+"""Runs pipelines: one Spark session for all, a supervised query for each output, files that tell of them."""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.definition import PipelineDefinition
+from ottla.pipelines.status import (
+    QueryStatus,
+    forget_wishes,
+    prepare_directory,
+    wants_to_stop,
+    write_status,
+)
+from ottla.pipelines.supervision import Progress, SupervisedQuery, progress_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ottla.pipelines.spark.progress import BatchProgress
+    from ottla.pipelines.spark.queries import PlannedQuery
+
+DEFAULT_DIRECTORY: Final = "ottla-pipelines"
+_LOOK_EVERY_S: Final = 0.2
+_TELL_EVERY_S: Final = 5.0
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How pipelines are run."""
+
+    properties: Mapping[str, str]
+    """Of the client: where the cluster is, and how to speak to it."""
+    directory: Path = Path(DEFAULT_DIRECTORY)
+    master: str = "local[*]"
+    trigger: str | None = None
+    """Instead of what the pipelines say."""
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Return the properties as options of the source and the sink."""
+        return {f"kafka.{name}": value for name, value in self.properties.items()}
+
+
+def run_pipelines(
+    definitions: Sequence[PipelineDefinition],
+    settings: RunSettings,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[QueryStatus]:
+    """Run pipelines until all are done or stopped. Returns how each of their queries ended."""
+    from ottla.pipelines.spark.session import open_session
+
+    directory = prepare_directory(settings.directory)
+    spark = open_session(
+        f"ottla {' '.join(item.name for item in definitions)}", settings.master, settings.spark
+    )
+    try:
+        queries = _supervised(spark, definitions, settings, directory)
+        _listen(spark, settings, queries)
+        return _supervise(queries, directory, should_stop, tell)
+    finally:
+        spark.stop()
+
+
+def _supervised(
+    spark: "SparkSession",
+    definitions: Sequence[PipelineDefinition],
+    settings: RunSettings,
+    directory: Path,
+) -> dict[str, SupervisedQuery]:
+    from ottla.pipelines.spark.queries import plan_queries, start_query
+
+    def starter(planned: "PlannedQuery", trigger: str) -> SupervisedQuery:
+        forget_wishes(directory, planned.name)
+        status = QueryStatus(planned.name, os.getpid())
+        return SupervisedQuery(status, lambda: start_query(planned, settings.options, directory, trigger))
+
+    return {
+        planned.name: starter(planned, settings.trigger or definition.trigger)
+        for definition in definitions
+        for planned in plan_queries(spark, definition, settings.options)
+    }
+
+
+def _listen(spark: "SparkSession", settings: RunSettings, queries: Mapping[str, SupervisedQuery]) -> None:
+    from ottla.pipelines.spark.progress import ProgressListener
+
+    def took_note(progress: "BatchProgress") -> None:
+        query = queries.get(progress.query)
+        if query is not None:
+            query.took_note(
+                Progress(progress.batch_id, progress.input_rows, progress.rows_per_second, progress.lag)
+            )
+
+    listener = ProgressListener(
+        settings.properties, lambda name: name if name in queries else None, took_note
+    )
+    spark.streams.addListener(listener)
+
+
+def _supervise(
+    queries: Mapping[str, SupervisedQuery],
+    directory: Path,
+    should_stop: Callable[[], bool],
+    tell: Callable[[str], None],
+) -> list[QueryStatus]:
+    written: dict[str, QueryStatus] = {}
+    told_at_s = time.monotonic()
+    try:
+        while not all(query.status.is_over for query in queries.values()):
+            for name, query in queries.items():
+                if should_stop() or wants_to_stop(directory, name):
+                    query.stop()
+                query.look(time.monotonic())
+            _write_news(queries, directory, written)
+            if time.monotonic() - told_at_s >= _TELL_EVERY_S:
+                told_at_s = time.monotonic()
+                for query in queries.values():
+                    tell(progress_line(query.status))
+            time.sleep(_LOOK_EVERY_S)
+    finally:
+        for query in queries.values():
+            query.stop()
+        _write_news(queries, directory, written)
+    return [query.status for query in queries.values()]
+
+
+def _write_news(
+    queries: Mapping[str, SupervisedQuery], directory: Path, written: dict[str, QueryStatus]
+) -> None:
+    for name, query in queries.items():
+        if written.get(name) != query.status:
+            written[name] = query.status
+            write_status(directory, query.status)

@@ -1,0 +1,124 @@
+"""Keeps queries going: starts them, tells how they do, and starts again what failed, later each time.
+
+Spark is behind a protocol, and so is time: nothing here sleeps or reads a clock.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from ottla.pipelines.status import DONE, RUNNING, STOPPED, WAITING, QueryStatus
+
+FIRST_WAIT_S: Final = 1.0
+LONGEST_WAIT_S: Final = 60.0
+# Who has run so long was well: what comes next is a new trouble.
+_WELL_AFTER_S: Final = 60.0
+# An error of Spark's may be a hundred lines of Java. The first says what, and a later one in Python says why.
+_REASON_LENGTH_MAX: Final = 500
+
+
+class RunningQuery(Protocol):
+    """What supervision must know of a query of Spark's."""
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        """Whether it still runs."""
+
+    def exception(self) -> Exception | None:
+        """Return what ended it."""
+
+    def stop(self) -> None:
+        """End it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a batch has done."""
+
+    batch_id: int
+    rows: int
+    rows_per_second: float
+    lag: int
+
+
+class SupervisedQuery:
+    """One query, through all its lives."""
+
+    def __init__(self, status: QueryStatus, start: Callable[[], RunningQuery]) -> None:
+        self.status = status
+        self._start = start
+        self._query: RunningQuery | None = None
+        self._started_at_s = 0.0
+        self._start_at_s = 0.0
+        self._wait_s = FIRST_WAIT_S
+
+    def look(self, now_s: float) -> None:
+        """Start the query if it is time, and take note of how it ended if it did."""
+        if self.status.is_over:
+            return
+        if self._query is None:
+            if now_s >= self._start_at_s:
+                self._try_to_start(now_s)
+            return
+        if self._query.isActive:
+            return
+        error = self._query.exception()
+        self._query = None
+        if error is None:
+            self.status = replace(self.status, state=DONE)
+        else:
+            self._failed(error, now_s)
+
+    def took_note(self, progress: Progress) -> None:
+        """Take note of a batch."""
+        self.status = replace(
+            self.status,
+            batch_id=progress.batch_id,
+            rows=self.status.rows + progress.rows,
+            rows_per_second=progress.rows_per_second,
+            lag=progress.lag,
+        )
+
+    def stop(self) -> None:
+        """End the query for good."""
+        if self._query is not None:
+            self._query.stop()
+            self._query = None
+        if not self.status.is_over:
+            self.status = replace(self.status, state=STOPPED)
+
+    def _try_to_start(self, now_s: float) -> None:
+        try:
+            self._query = self._start()
+        # Whatever Spark may raise, the other queries go on, and this one is tried again.
+        except Exception as error:
+            self._failed(error, now_s)
+            return
+        self._started_at_s = now_s
+        self.status = replace(self.status, state=RUNNING)
+
+    def _failed(self, error: Exception, now_s: float) -> None:
+        if now_s - self._started_at_s > _WELL_AFTER_S:
+            self._wait_s = FIRST_WAIT_S
+        self._start_at_s = now_s + self._wait_s
+        self._wait_s = min(self._wait_s * 2, LONGEST_WAIT_S)
+        self.status = replace(
+            self.status, state=WAITING, restarts=self.status.restarts + 1, last_error=reason_of(error)
+        )
+
+
+def reason_of(error: Exception) -> str:
+    """Return an error in one line. The last line of a Python traceback inside says more than Java's first."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    from_python = [line for line in lines if line.startswith("ottla.") and ": " in line]
+    chosen = from_python[-1] if from_python else (lines[0] if lines else type(error).__name__)
+    return chosen[:_REASON_LENGTH_MAX]
+
+
+def progress_line(status: QueryStatus) -> str:
+    """Return how a query does, in one line for people."""
+    line = (
+        f"{status.name}: {status.state}, batch {status.batch_id}, {status.rows:,} rows, "
+        f"{status.rows_per_second:,.0f} rows/s, lag {status.lag:,}"
+    )
+    return line if status.last_error is None else f"{line}, {status.restarts} restarts: {status.last_error}"

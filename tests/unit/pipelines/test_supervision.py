@@ -1,0 +1,154 @@
+"""Queries are started, watched, and started again later each time; files tell of them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ottla.pipelines.status import (
+    InvalidDirectory,
+    QueryStatus,
+    ask_to_stop,
+    forget_wishes,
+    prepare_directory,
+    read_statuses,
+    wants_to_stop,
+    write_status,
+)
+from ottla.pipelines.supervision import Progress, SupervisedQuery, progress_line, reason_of
+
+
+class FakeQuery:
+    def __init__(self) -> None:
+        self.isActive = True
+        self.error: Exception | None = None
+
+    def exception(self) -> Exception | None:
+        return self.error
+
+    def stop(self) -> None:
+        self.isActive = False
+
+    def fail(self, why: str) -> None:
+        self.isActive = False
+        self.error = RuntimeError(why)
+
+
+class Lives:
+    """Starts queries, and remembers them."""
+
+    def __init__(self) -> None:
+        self.queries: list[FakeQuery] = []
+
+    def start(self) -> FakeQuery:
+        self.queries.append(FakeQuery())
+        return self.queries[-1]
+
+
+def supervised() -> tuple[SupervisedQuery, Lives]:
+    lives = Lives()
+    return SupervisedQuery(QueryStatus("q", os.getpid()), lives.start), lives
+
+
+def test_failed_query_is_started_again_later_each_time() -> None:
+    query, lives = supervised()
+    now_s, waits = 0.0, []
+    query.look(now_s)
+    for attempt in range(1, 9):
+        lives.queries[-1].fail("no luck")
+        query.look(now_s)
+        assert query.status.state == "waiting to restart"
+        failed_at_s = now_s
+        while len(lives.queries) == attempt:
+            now_s += 0.5
+            query.look(now_s)
+        waits.append(now_s - failed_at_s)
+
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert query.status.restarts == 8
+    assert query.status.last_error == "no luck"
+
+
+def test_query_that_was_well_for_long_is_started_again_soon() -> None:
+    query, lives = supervised()
+    query.look(0)
+    lives.queries[-1].fail("first")
+    query.look(0)
+    query.look(1)
+    lives.queries[-1].fail("much later")
+    query.look(1000)
+    query.look(1001)
+
+    assert len(lives.queries) == 3
+
+
+def test_query_that_cannot_even_start_is_tried_again() -> None:
+    def refuse() -> FakeQuery:
+        raise RuntimeError("no broker")
+
+    query = SupervisedQuery(QueryStatus("q", 1), refuse)
+    query.look(0)
+
+    assert query.status.state == "waiting to restart"
+    assert query.status.last_error == "no broker"
+
+
+def test_query_that_ends_without_error_is_done_and_a_stopped_one_stays_stopped() -> None:
+    query, lives = supervised()
+    query.look(0)
+    lives.queries[-1].stop()
+    query.look(1)
+    assert query.status.state == "done"
+
+    query, lives = supervised()
+    query.look(0)
+    query.stop()
+    query.look(100)
+    assert query.status.state == "stopped"
+    assert len(lives.queries) == 1
+
+
+def test_progress_adds_up_and_is_told_in_a_line() -> None:
+    query, _ = supervised()
+    query.look(0)
+    query.took_note(Progress(0, 1000, 250.0, 7))
+    query.took_note(Progress(1, 500, 125.4, 3))
+
+    assert progress_line(query.status) == "q: running, batch 1, 1,500 rows, 125 rows/s, lag 3"
+
+
+def test_reason_is_the_python_error_inside_a_java_one() -> None:
+    inside = "ottla.pipelines.sink.ledger.LedgerConflict: batch 3 was begun"
+    assert reason_of(RuntimeError(f"Job aborted\n  at org.apache.spark\n{inside}\n at x")) == inside
+    assert reason_of(RuntimeError("\nJob aborted\n  at x")) == "Job aborted"
+    assert reason_of(RuntimeError("")) == "RuntimeError"
+
+
+def test_status_is_read_as_it_was_written(tmp_path: Path) -> None:
+    directory = prepare_directory(tmp_path / "pipelines")
+    status = QueryStatus("q", os.getpid(), "running", 3, 10, 2.5, 1, 2, "why")
+    write_status(directory, status)
+
+    assert read_statuses(directory) == [status]
+
+
+def test_query_whose_process_is_gone_is_told_so(tmp_path: Path) -> None:
+    directory = prepare_directory(tmp_path)
+    write_status(directory, QueryStatus("q", 2**22 + 1, "running"))
+
+    assert [status.state for status in read_statuses(directory)] == ["gone"]
+
+
+def test_wish_to_stop_is_seen_until_it_is_forgotten(tmp_path: Path) -> None:
+    directory = prepare_directory(tmp_path)
+    ask_to_stop(directory, ["q"])
+    assert wants_to_stop(directory, "q")
+    assert not wants_to_stop(directory, "other")
+    forget_wishes(directory, "q")
+    assert not wants_to_stop(directory, "q")
+
+
+def test_directory_of_a_node_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1")
+    with pytest.raises(InvalidDirectory, match="where a node keeps its log"):
+        prepare_directory(tmp_path / "below")
