@@ -31,6 +31,7 @@ _logger: Final = logging.getLogger("ottla.coordinators")
 TOPIC: Final = GROUP_RECORDS.topic
 _MINUTE_MS: Final = 60_000
 _GROUP_VERSION_WITH_CONSUMER_GROUPS: Final = 1
+_INTERVALS_MAX: Final = 10_000
 
 
 class Groups:
@@ -44,6 +45,10 @@ class Groups:
         self.wake = self._timer.wake
         self.topics: Topics = KnownTopics(broker.metadata)
         self._intervals: dict[str, ConsumerIntervals] = {}
+        self._is_consumer_protocol_configured = any(
+            name.lower() == GroupKind.CONSUMER.value
+            for name in broker.config.group_coordinator_rebalance_protocols
+        )
         self.coordinator = GroupCoordinator(group_settings(broker.config), self)
         self.hosting = ShardHosting(
             TOPIC,
@@ -79,11 +84,9 @@ class Groups:
     @property
     def serves_consumer_protocol(self) -> bool:
         """Whether members may use the new protocol: it is configured, and the cluster has agreed on it."""
-        broker = self._broker
-        configured = broker.config.group_coordinator_rebalance_protocols
         return (
-            any(name.lower() == GroupKind.CONSUMER.value for name in configured)
-            and broker.image.features.get(GROUP_VERSION, 0) >= _GROUP_VERSION_WITH_CONSUMER_GROUPS
+            self._is_consumer_protocol_configured
+            and self._broker.image.features.get(GROUP_VERSION, 0) >= _GROUP_VERSION_WITH_CONSUMER_GROUPS
         )
 
     # What the coordinator asks for
@@ -94,13 +97,13 @@ class Groups:
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         """Return the times of a consumer group: its own where it has set them, else the node's."""
-        own = self._broker.image.group_config(group_id)
-        # Each heartbeat asks. Reading a group's own configs takes 30 us, so what came out is kept.
-        name = group_id if own else ""
-        known = self._intervals.get(name)
+        # Each heartbeat asks three times. Reading a group's own configs takes 30 us, so what came out is kept.
+        known = self._intervals.get(group_id)
         if known is None:
-            group_config = self._broker.configs.group(own)
-            known = self._intervals[name] = ConsumerIntervals(
+            group_config = self._broker.configs.group(self._broker.image.group_config(group_id))
+            if len(self._intervals) >= _INTERVALS_MAX:
+                self._intervals.clear()
+            known = self._intervals[group_id] = ConsumerIntervals(
                 group_config.consumer_session_timeout_ms,
                 group_config.consumer_heartbeat_interval_ms,
                 group_config.consumer_assignment_interval_ms,

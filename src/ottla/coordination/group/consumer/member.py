@@ -1,6 +1,6 @@
 """A member of a consumer group, as its two records tell of it: who it is, and what it has."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.coordination.group.consumer.reconciliation import Assignment, Held, MemberState
@@ -17,11 +17,16 @@ LEFT_FOR_NOW: Final = -2
 """The epoch of a static member that is away, and keeps what it has until its session ends."""
 
 _NEVER_ASSIGNED: Final = Assignment()
+_STATES: Final = {state.value: state for state in MemberState}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Member:
-    """One member. It changes by being replaced."""
+    """One member. It changes by being replaced.
+
+    Nobody sets its fields. It is not frozen because making it would take four times as long, and each step of
+    each member makes two.
+    """
 
     member_id: str
     instance_id: str | None = None
@@ -35,7 +40,7 @@ class Member:
     server_assignor: str | None = None
     classic: ClassicMemberMetadata | None = None
     """What a member that still uses the classic protocol has said when it joined."""
-    assignment: Assignment = _NEVER_ASSIGNED
+    assignment: Assignment = field(default_factory=lambda: _NEVER_ASSIGNED)
 
     @property
     def epoch(self) -> int:
@@ -94,7 +99,7 @@ def assignment_of_record(value: ConsumerGroupCurrentMemberAssignmentValue) -> As
     return Assignment(
         value.member_epoch,
         value.previous_member_epoch,
-        MemberState(value.state),
+        _STATES.get(value.state, MemberState.UNKNOWN),
         _held(value.assigned_partitions, value.member_epoch),
         _held(value.partitions_pending_revocation, value.member_epoch),
     )

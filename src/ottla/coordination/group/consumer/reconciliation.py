@@ -45,14 +45,10 @@ class MemberState(IntEnum):
     UNRELEASED_PARTITIONS = 2
     UNKNOWN = 127
 
-    @classmethod
-    def _missing_(cls, _value: object) -> "MemberState":
-        return cls.UNKNOWN
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Assignment:
-    """What a member has, and in which epoch."""
+    """What a member has, and in which epoch. Nobody changes one: like `Member` it is not frozen for speed."""
 
     member_epoch: int = 0
     previous_epoch: int = -1
@@ -65,9 +61,9 @@ class Assignment:
         return self.state is MemberState.STABLE and self.member_epoch == target_epoch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Goal:
-    """Where a member is to get, and what it depends on."""
+    """Where a member is to get, and what it depends on. Nobody changes one."""
 
     target_epoch: int
     target: Partitions

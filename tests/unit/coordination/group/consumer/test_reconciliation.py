@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.coordination.group.consumer.member import assignment_of_record
 from ottla.coordination.group.consumer.reconciliation import (
     Assignment,
     Goal,
@@ -11,6 +12,7 @@ from ottla.coordination.group.consumer.reconciliation import (
 )
 from ottla.coordination.group.refusal import Refused
 from ottla.model.uuid import Uuid
+from ottla.wire.coordinator_records.consumer_group import ConsumerGroupCurrentMemberAssignmentValue
 from ottla.wire.error_code import ErrorCode
 
 A = Uuid(b"topic A---------")
@@ -131,7 +133,7 @@ def test_topics_taken_away_that_it_does_not_own_are_just_gone() -> None:
 
 
 def test_a_state_of_a_newer_release_fences_the_member() -> None:
-    current = Assignment(5, 4, MemberState(9), {A: {0: 5}})
+    current = Assignment(5, 4, MemberState.UNKNOWN, {A: {0: 5}})
     for owned in (None, {A: frozenset((0,))}):
         with pytest.raises(Refused) as refused:
             reconcile(current, goal(), owned)
@@ -147,3 +149,14 @@ def test_nothing_held_is_shared_between_two_states() -> None:
     before: Held = {A: {0: 5}}
     reconcile(Assignment(5, 4, STABLE, before), goal(), None)
     assert before == {A: {0: 5}}
+
+
+def test_a_state_that_a_newer_release_wrote_is_unknown() -> None:
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=5,
+        previous_member_epoch=4,
+        state=9,
+        assigned_partitions=(),
+        partitions_pending_revocation=(),
+    )
+    assert assignment_of_record(value) == Assignment(5, 4, MemberState.UNKNOWN)
