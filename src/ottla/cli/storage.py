@@ -1,16 +1,17 @@
-"""`ottla storage`: prepare the directories that a node keeps its data in."""
+"""`ottla storage`: the directories that a node keeps its data in: prepared, shown, checked."""
 
 from pathlib import Path
 
 import click
 
 from ottla.cli.failure import Failure
+from ottla.cli.output import json_option, show_one, show_rows
 from ottla.cli.settings import load_settings, settings_options
 
 
 @click.group()
 def storage() -> None:
-    """Prepare data directories."""
+    """Data directories."""
 
 
 @storage.command("format")
@@ -34,3 +35,49 @@ def format_storage(
         raise Failure(str(error)) from error
     for directory in formatted.directories:
         click.echo(f"formatted {directory} for cluster {formatted.cluster_id}")
+
+
+@storage.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@json_option
+def info(directory: Path, as_json: bool) -> None:
+    """Show what is in the data directory DIRECTORY, of Ottla or Apache Kafka."""
+    from ottla.cli.directory_checks import UnusableData, read_contents
+
+    try:
+        contents = read_contents(directory)
+    except UnusableData as error:
+        raise Failure(str(error)) from error
+    facts = {
+        "directory": str(directory),
+        "cluster_id": contents.meta.cluster_id,
+        "node_id": contents.meta.node_id,
+        "in_use": contents.is_in_use,
+        "stopped_cleanly": contents.was_stopped_cleanly,
+        "topics": len(contents.topics),
+        "partitions": contents.partitions,
+        "segments": contents.segments,
+        "size_bytes": contents.size_bytes,
+    }
+    show_one(facts, as_json)
+
+
+@storage.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@json_option
+def verify(directory: Path, as_json: bool) -> None:
+    """Check every file of the stopped data directory DIRECTORY. Exits with 1 if something is wrong."""
+    from ottla.cli.directory_checks import UnusableData, find_problems, read_contents
+
+    try:
+        contents = read_contents(directory)
+    except UnusableData as error:
+        raise Failure(str(error)) from error
+    if contents.is_in_use:
+        raise Failure(f"a server uses {directory}: stop it first")
+    rows = [problem._asdict() for problem in find_problems(directory)]
+    show_rows(
+        rows, as_json, f"{directory} is sound: {contents.partitions} partitions, {contents.segments} segments"
+    )
+    if rows:
+        raise click.exceptions.Exit(Failure.exit_code)
