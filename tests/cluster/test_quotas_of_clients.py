@@ -8,6 +8,7 @@ from tests.data_plane import batch_of, create_topic, fetch_request, produce_requ
 from tests.in_process import InProcessClient, in_process_node
 
 from ottla.broker.startup import Node
+from ottla.model.uuid import ZERO_UUID
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -15,6 +16,9 @@ from ottla.wire.messages.alter_client_quotas import (
     QuotaAlteration,
     QuotaOperation,
 )
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 
@@ -76,3 +80,41 @@ def test_others_are_not_concerned(node: Node) -> None:
     answer = client.ask(produce_request("t", batch_of(b"x" * 8000)), 12, client_id="somebody else")
     assert answer.throttle_time_ms == 0
     assert client.muted_ms == []
+
+
+def creation(name: str, partitions: int) -> CreateTopicsRequest:
+    topic = CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+    )
+    return CreateTopicsRequest(topics=(topic,), timeout_ms=30_000)
+
+
+def test_who_creates_too_many_partitions_is_refused(node: Node) -> None:
+    limit(node, "controller_mutation_rate", 1)
+    client = InProcessClient(node)
+    answer = client.ask(creation("large", 50))
+    assert answer.topics[0].error_code is ErrorCode.NONE
+    assert answer.throttle_time_ms == 0
+
+    answer = client.ask(creation("another", 1))
+
+    assert answer.topics[0].error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert 0 < answer.throttle_time_ms <= 39_000
+    assert client.muted_ms == [answer.throttle_time_ms]
+    state = DeleteTopicState(name="large", topic_id=ZERO_UUID)
+    deleted = client.ask(DeleteTopicsRequest(topics=(state,), timeout_ms=1000))
+    assert deleted.responses[0].error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    more = CreatePartitionsTopic(name="large", partition_count=51, assignments=None)
+    added = client.ask(CreatePartitionsRequest(topics=(more,), timeout_ms=1000, validate_only=False))
+    assert added.results[0].error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+def test_older_versions_do_what_they_are_asked_and_have_to_wait(node: Node) -> None:
+    limit(node, "controller_mutation_rate", 1)
+    client = InProcessClient(node)
+    answer = client.ask(creation("large", 50), 5)
+    assert answer.topics[0].error_code is ErrorCode.NONE
+    assert 0 < answer.throttle_time_ms <= 39_000
+    answer = client.ask(creation("another", 1), 5)
+    assert answer.topics[0].error_code is ErrorCode.NONE
+    assert client.muted_ms[-1] == answer.throttle_time_ms > 0

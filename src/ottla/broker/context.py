@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ottla.broker.deferred import Deferred
+from ottla.wire.declare import replace
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
@@ -67,6 +68,33 @@ class RequestContext:
     def user(self) -> str:
         """The name of the principal, as quotas know it."""
         return self.principal.partition(":")[2]
+
+    def decide_within_quota(
+        self, decide: "Decide[Ask, Reply]", ask: Ask, strict_from: int
+    ) -> Deferred[Reply]:
+        """Let the controller decide on partitions that come and go, which there may be a quota on.
+
+        From version `strict_from` on the API has an error for clients that are over it.
+        """
+        broker = self.broker
+        if not broker.quotas.limits_mutations:
+            return self.decide(decide, ask)
+        config, now_ms = broker.config, broker.clock.monotonic_ms()
+        window_s = config.controller_quota_window_num * config.controller_quota_window_size_seconds
+        is_strict = self.version >= strict_from
+        charge = broker.quotas.charge_mutations(self.user, self.client_id or "", is_strict, window_s, now_ms)
+        if charge is None:
+            return self.decide(decide, ask)
+        reply: Deferred[Reply] = Deferred()
+        broker.decide(decide, ask, reply.resolve, charge)
+
+        def throttled(response: Reply) -> Reply:
+            throttle_ms = charge.throttle_ms(broker.clock.monotonic_ms())
+            if throttle_ms > 0:
+                self.mute(throttle_ms)
+            return replace(response, throttle_time_ms=throttle_ms)
+
+        return reply.then(throttled)
 
     def decide(self, decide: "Decide[Ask, Reply]", ask: Ask) -> Deferred[Reply]:
         """Let the controller decide. The reply comes when the decision is committed and published."""

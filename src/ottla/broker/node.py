@@ -34,7 +34,7 @@ from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage,
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.uuid import Uuid
 from ottla.quorum.controller.controller import Controller
-from ottla.quorum.controller.decision import Decide
+from ottla.quorum.controller.decision import Charge, Decide, free_of_charge
 from ottla.quorum.random_id import random_id
 from ottla.runtime.connection import Connection
 from ottla.runtime.flusher import Flusher
@@ -152,10 +152,16 @@ class Broker:
             finalized_epoch=image.offset,
         )
 
-    def decide(self, decide: Decide[Ask, Reply], ask: Ask, answer: Callable[[Reply], None]) -> None:
+    def decide(
+        self,
+        decide: Decide[Ask, Reply],
+        ask: Ask,
+        answer: Callable[[Reply], None],
+        charge: Charge = free_of_charge,
+    ) -> None:
         """Let the controller decide. The answer comes when the decision is committed and published."""
         try:
-            self.controller.handle(decide, ask, self.clock.now_ms(), answer)
+            self.controller.handle(decide, ask, self.clock.now_ms(), answer, charge)
         except LogDirectoryOffline as error:
             # What was decided is in no log. Nobody is answered: whoever asks the next start learns the truth.
             self.give_up(error)

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
-from ottla.broker.log_configs import log_config
+from ottla.broker.log_configs import SettingsOfTopics, TopicSettings
 from ottla.broker.new_logs import create_logs, create_logs_in_thread
 from ottla.broker.partition import Partition, PartitionWatcher
 from ottla.metadata.configs.effective import EffectiveConfigs
@@ -19,7 +19,7 @@ from ottla.metadata.topics import PartitionChange, Topic
 from ottla.model.ids import TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.runtime.threads import RunInThread
-from ottla.storage.config import LONG_MAX, LogConfig
+from ottla.storage.config import LONG_MAX
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory import DirectoryDeletion, LogDirectory
 from ottla.storage.errors import LogDirectoryOffline
@@ -68,7 +68,7 @@ class Partitions:
     ) -> None:
         self._node_id = node_id
         self._directories = directories
-        self._configs = configs
+        self._settings = SettingsOfTopics(configs)
         self._events = events
         self._clock = clock
         self._image: MetadataImage | None = None
@@ -103,9 +103,9 @@ class Partitions:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    def log_config_of(self, image: MetadataImage, topic: str) -> LogConfig:
-        """Return what the logs of a topic obey."""
-        return log_config(self._configs.topic(image.topic_config(topic)), self._configs.node)
+    def settings_of(self, image: MetadataImage, topic: str) -> TopicSettings:
+        """Return what the partitions of a topic obey."""
+        return self._settings.find(image.topic_config(topic))
 
     # Following the metadata
 
@@ -119,8 +119,8 @@ class Partitions:
         """Make the logs that `delta` asks for. True: there is none to make. Else `done` is called later."""
         coming = self._coming(image, delta)
         missing = [
-            NewLog("", TopicPartition(change.topic, change.partition), change.topic_id, config)
-            for change, config in coming
+            NewLog("", TopicPartition(change.topic, change.partition), change.topic_id, settings.log)
+            for change, settings in coming
             if (change.topic_id, change.partition) not in self.by_key
             and self._directories.find(TopicPartition(change.topic, change.partition)) is None
         ]
@@ -129,15 +129,17 @@ class Partitions:
         create_logs_in_thread(self._directories, missing, self._clock.now_ms(), run_in_thread, done)
         return False
 
-    def _coming(self, image: MetadataImage, delta: MetadataDelta) -> list[tuple[PartitionChange, LogConfig]]:
-        """Return the partitions that this node has after a change, with what their logs obey."""
-        coming: list[tuple[PartitionChange, LogConfig]] = []
-        config: tuple[str, LogConfig] | None = None
+    def _coming(
+        self, image: MetadataImage, delta: MetadataDelta
+    ) -> list[tuple[PartitionChange, TopicSettings]]:
+        """Return the partitions that this node has after a change, with what they obey."""
+        coming: list[tuple[PartitionChange, TopicSettings]] = []
+        settings: tuple[str, TopicSettings] | None = None
         for change in delta.topics:
             if change.after is not None and self._node_id in change.after.replicas:
-                if config is None or config[0] != change.topic:
-                    config = (change.topic, self.log_config_of(image, change.topic))
-                coming.append((change, config[1]))
+                if settings is None or settings[0] != change.topic:
+                    settings = (change.topic, self.settings_of(image, change.topic))
+                coming.append((change, settings[1]))
         return coming
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
@@ -148,7 +150,7 @@ class Partitions:
         for change in delta.topics:
             if change.after is None or self._node_id not in change.after.replicas:
                 self._remove(change)
-        self._take_all(self._coming(image, delta), image)
+        self._take_all(self._coming(image, delta))
         self._sync_renamed()
 
     def load(self, image: MetadataImage) -> None:
@@ -156,22 +158,22 @@ class Partitions:
         self._image = image
         self._set_strays_aside(image)
         self._sync_renamed()
-        coming: list[tuple[PartitionChange, LogConfig]] = []
+        coming: list[tuple[PartitionChange, TopicSettings]] = []
         for topic in image.topics:
-            config = self.log_config_of(image, topic.name)
+            settings = self.settings_of(image, topic.name)
             coming += [
-                (PartitionChange(topic.name, topic.id, number, None, record), config)
+                (PartitionChange(topic.name, topic.id, number, None, record), settings)
                 for number, record in topic.partitions.items()
                 if self._node_id in record.replicas
             ]
-        self._take_all(coming, image)
+        self._take_all(coming)
 
-    def _take_all(self, coming: Sequence[tuple[PartitionChange, LogConfig]], image: MetadataImage) -> None:
+    def _take_all(self, coming: Sequence[tuple[PartitionChange, TopicSettings]]) -> None:
         """Have the partitions that the metadata gives to this node, new and changed ones."""
         new = [pair for pair in coming if (pair[0].topic_id, pair[0].partition) not in self.by_key]
-        for (change, config), log in zip(new, self._find_or_create_logs(new), strict=True):
+        for (change, settings), log in zip(new, self._find_or_create_logs(new), strict=True):
             if log is not None:
-                self._add(change, config, log, image)
+                self._add(change, settings, log)
         for change, _ in coming:
             partition = self.by_key.get((change.topic_id, change.partition))
             if partition is not None and change.after is not None:
@@ -179,29 +181,29 @@ class Partitions:
                 if partition.parked:
                     self._events.changed(partition)
 
-    def _add(self, change: PartitionChange, config: LogConfig, log: Log, image: MetadataImage) -> None:
+    def _add(self, change: PartitionChange, settings: TopicSettings, log: Log) -> None:
         assert change.after is not None, "what is gone has no log"
         partition = Partition(change.topic, change.topic_id, change.partition, log, self._events)
         self.by_key[change.topic, change.partition] = partition
         self.by_key[change.topic_id, change.partition] = partition
-        self._configure_partition(partition, config, image, change.after)
+        self._configure_partition(partition, settings, change.after)
         if self._lies_elsewhere(log, change.after):
             self._events.directory_changed(partition)
 
-    def _find_or_create_logs(self, new: Sequence[tuple[PartitionChange, LogConfig]]) -> list[Log | None]:
+    def _find_or_create_logs(self, new: Sequence[tuple[PartitionChange, TopicSettings]]) -> list[Log | None]:
         """Return the logs of new partitions; None where a directory has failed. `prepare` has made most."""
         keys = [TopicPartition(change.topic, change.partition) for change, _ in new]
         missing: list[NewLog] = []
-        for key, (change, config) in zip(keys, new, strict=True):
+        for key, (change, settings) in zip(keys, new, strict=True):
             log = self._directories.find(key)
             if log is not None and log.topic_id != change.topic_id:
                 # A topic of the same name that is no more: its records must not come back to life.
                 self._set_aside(log, DirectoryState.DELETE)
                 log = None
             if log is None:
-                missing.append(NewLog("", key, change.topic_id, config))
+                missing.append(NewLog("", key, change.topic_id, settings.log))
             else:
-                log.config = config
+                log.config = settings.log
         create_logs(self._directories, missing, self._clock.now_ms())
         return [self._directories.find(key) for key in keys]
 
@@ -260,9 +262,7 @@ class Partitions:
         changed = delta.configs.changed
         own = ConfigResource(ResourceType.BROKER, str(self._node_id))
         if DEFAULT_BROKERS in changed or own in changed:
-            self._configs = self._configs.with_dynamic(
-                image.default_broker_config(), image.broker_config(self._node_id)
-            )
+            self._settings.use_dynamic(image.default_broker_config(), image.broker_config(self._node_id))
             topics = {partition.topic for partition in self}
         else:
             topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}
@@ -273,20 +273,19 @@ class Partitions:
         topic = image.topics.find(name)
         if topic is None:
             return
-        config = self.log_config_of(image, name)
+        settings = self.settings_of(image, name)
         for number, record in topic.partitions.items():
             partition = self.by_key.get((topic.id, number))
             if partition is not None:
-                self._configure_partition(partition, config, image, record)
+                self._configure_partition(partition, settings, record)
 
     def _configure_partition(
-        self, partition: Partition, config: LogConfig, image: MetadataImage, record: PartitionRecord
+        self, partition: Partition, settings: TopicSettings, record: PartitionRecord
     ) -> None:
-        topic = self._configs.topic(image.topic_config(partition.topic))
         # A topic cannot ask for more in-sync replicas than it has.
-        in_sync_replicas_min = min(topic.min_insync_replicas, len(record.replicas))
-        partition.configure(config, in_sync_replicas_min, topic.ottla_acks_all_sync)
-        if config.flush_ms < LONG_MAX:
+        in_sync_replicas_min = min(settings.in_sync_replicas_min, len(record.replicas))
+        partition.configure(settings.log, in_sync_replicas_min, settings.acks_all_sync)
+        if settings.log.flush_ms < LONG_MAX:
             self.flushed_by_time.add(partition)
         else:
             self.flushed_by_time.discard(partition)

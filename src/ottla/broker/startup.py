@@ -178,7 +178,7 @@ def _load_logs(broker: Broker) -> None:
         started_ms = broker.clock.monotonic_ms()
         try:
             plan = directory.plan_load(
-                lambda topic: partitions.log_config_of(image, topic), broker.clock.now_ms()
+                lambda topic: partitions.settings_of(image, topic).log, broker.clock.now_ms()
             )
             logs = load_logs(directory.volume, plan.loads)
         except LogDirectoryOffline as error:

@@ -9,12 +9,13 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 _DISABLED_FROM = 3
+_STRICT_FROM = 5
 
 
 @handles(DeleteTopicsRequest)
 def delete_topics(ask: DeleteTopicsRequest, context: RequestContext) -> Deferred[DeleteTopicsResponse]:
     """Answer when the topics are gone. Their files go later."""
-    reply = context.decide(decide_delete_topics, ask)
+    reply = context.decide_within_quota(decide_delete_topics, ask, _STRICT_FROM)
     return reply if context.version >= _DISABLED_FROM else reply.then(_without_disabled)
 
 

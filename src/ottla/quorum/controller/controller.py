@@ -21,7 +21,14 @@ from ottla.metadata.image import MetadataImage, Position
 from ottla.metadata.loader import MetadataLoader
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import Offset
-from ottla.quorum.controller.decision import RECORDS_MAX, ControllerView, Decide, Randomness
+from ottla.quorum.controller.decision import (
+    RECORDS_MAX,
+    Charge,
+    ControllerView,
+    Decide,
+    Randomness,
+    free_of_charge,
+)
 from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.voters import VoterIdentity
 
@@ -109,10 +116,15 @@ class Controller:
         published.publish(self.image, delta)
 
     def handle(
-        self, decide: Decide[Ask, Reply], ask: Ask, now_ms: int, answer: Callable[[Reply], None]
+        self,
+        decide: Decide[Ask, Reply],
+        ask: Ask,
+        now_ms: int,
+        answer: Callable[[Reply], None],
+        charge: Charge = free_of_charge,
     ) -> None:
         """Decide what to do about a request. `answer` is called when it is done, maybe at once."""
-        decision = decide(self.view(now_ms), ask)
+        decision = decide(self.view(now_ms, charge), ask)
         if decision.records:
             self._append(decision.records, now_ms, lambda: answer(decision.reply))
         elif self._parked:
@@ -122,7 +134,7 @@ class Controller:
         else:
             answer(decision.reply)
 
-    def view(self, now_ms: int) -> ControllerView:
+    def view(self, now_ms: int, charge: Charge = free_of_charge) -> ControllerView:
         """Return what a decision made now may look at."""
         image = self.image
         overrides = (image.default_broker_config(), image.broker_config(self.settings.node_id))
@@ -137,6 +149,7 @@ class Controller:
             self._configs,
             self._random,
             self.writer.kraft_version,
+            charge,
         )
 
     def append(self, records: Sequence[Any], now_ms: int) -> None:

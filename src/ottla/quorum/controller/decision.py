@@ -46,6 +46,14 @@ class Refusal(Exception):
         self.message = message
 
 
+Charge = Callable[[int], None]
+"""Take note of partitions to be created or deleted. Raises `Refusal` if whoever asks is over a quota."""
+
+
+def free_of_charge(_partitions: int) -> None:
+    """Let everybody create and delete as much as they like."""
+
+
 class ControllerView(NamedTuple):
     """Everything a decision may look at.
 
@@ -63,6 +71,8 @@ class ControllerView(NamedTuple):
     random: Randomness
     kraft_version: int
     """The level of kraft.version, which the image does not have."""
+    charge: "Charge" = free_of_charge
+    """Who asks is charged with this many partitions that come or go."""
 
     @property
     def metadata_version(self) -> int:

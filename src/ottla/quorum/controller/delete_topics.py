@@ -29,6 +29,7 @@ def decide_delete_topics(view: ControllerView, ask: DeleteTopicsRequest) -> Deci
         try:
             _check_once(times[_topic_of(view, topic)])
             topic_id = _find(view, topic)
+            view.charge(len(view.image.topics.by_id[topic_id].partitions))
         except Refusal as refusal:
             results[topic.name, topic.topic_id] = _refused(topic, refusal)
         else:

@@ -137,6 +137,7 @@ def _create_topic(view: ControllerView, topic: CreatableTopic) -> tuple[Creatabl
     except ChangeRefused as refused:
         raise Refusal(refused.error_code, refused.message) from refused
     assignments = _manual(view, topic) if topic.assignments else _placed(view, topic)
+    view.charge(len(assignments))
     topic_id = random_id(view.random)
     result = CreatableTopicResult(
         name=topic.name,
@@ -263,15 +264,16 @@ def _create_partitions(
         )
     # Before anything is placed: a request that asks for too much costs nothing.
     check_record_count(records_before + added)
+    if ask.assignments is not None and len(ask.assignments) != added:
+        raise Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{added} partition(s) are to be added, but {len(ask.assignments)} are assigned.",
+        )
+    view.charge(added)
     replication_factor = len(topic.partitions[0].replicas)
     if ask.assignments is None:
         assignments = place_partitions(view, added, replication_factor)
     else:
-        if len(ask.assignments) != added:
-            raise Refusal(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"{added} partition(s) are to be added, but {len(ask.assignments)} are assigned.",
-            )
         assignments = [one.broker_ids for one in ask.assignments]
         for partition, assignment in enumerate(assignments, present):
             check_manual_assignment(view, assignment, replication_factor, partition)
