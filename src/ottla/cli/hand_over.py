@@ -1,0 +1,193 @@
+"""Whether Apache Kafka sees in a data directory what Ottla sees: each opens a copy, and both are asked.
+
+Compared are: topics with ids, partitions and configs; first and next offsets, for readers of committed
+records and for all; every record, by a hash over offset, timestamp, key, value and headers; groups with their
+offsets; transactional ids with their states.
+"""
+
+import asyncio
+import hashlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ottla.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from ottla.cli.directory_checks import Contents
+    from ottla.client.admin import Admin
+
+_START_SECONDS_MAX: Final = 120
+_STOP_SECONDS_MAX: Final = 60
+_LOADING_SECONDS_MAX: Final = 30
+
+# Neither server may clean up what is compared.
+_FROZEN: Final = {
+    "log.retention.ms": "-1",
+    "log.retention.bytes": "-1",
+    "offsets.retention.minutes": "2147483",
+    "transactional.id.expiration.ms": "2147483647",
+    "log.cleaner.min.cleanable.ratio": "1.0",
+    "auto.create.topics.enable": "false",
+}
+
+
+def compare_with_kafka(directory: Path, contents: "Contents", java: str, classpath: str) -> list[str]:
+    """Return what differs, as sentences; nothing if all is the same."""
+    from ottla.testing.node import ProcessNode
+
+    with tempfile.TemporaryDirectory(prefix="ottla-graduate-") as scratch:
+        root = Path(scratch)
+        with click.progressbar(length=4, label="comparing", file=sys.stderr) as bar:
+            for name in ("ottla/data", "kafka/data"):
+                shutil.copytree(directory, root / name)
+            bar.update(1)
+            with ProcessNode(root / "ottla", _FROZEN) as node:
+                ours = asyncio.run(_state(node.bootstrap))
+            bar.update(1)
+            kafka = _Kafka(root / "kafka", contents, java, classpath)
+            try:
+                bootstrap = kafka.start()
+                bar.update(1)
+                differences = _ask_until_same(bootstrap, ours)
+            finally:
+                kafka.stop()
+            bar.update(1)
+    return differences
+
+
+def _ask_until_same(bootstrap: str, ours: dict[str, Any]) -> list[str]:
+    """Compare, and compare again: Apache Kafka loads groups and transactions after it has begun to serve."""
+    deadline = time.monotonic() + _LOADING_SECONDS_MAX
+    while True:
+        differences = _differences(ours, asyncio.run(_state(bootstrap)))
+        if not differences or time.monotonic() > deadline:
+            return differences
+        time.sleep(0.5)
+
+
+class _Kafka:
+    """Apache Kafka on a copy of the directory."""
+
+    def __init__(self, root: Path, contents: "Contents", java: str, classpath: str) -> None:
+        self._root = root
+        self._contents = contents
+        self._command = [java, "-Xmx512m", "-cp", classpath, "kafka.Kafka"]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> str:
+        """Start it, and return its address once it accepts connections."""
+        from ottla.cli.graduate import server_properties
+        from ottla.testing.ports import free_port
+
+        port, controller_port = free_port(), free_port()
+        text = server_properties(self._root / "data", self._contents, port, controller_port)
+        frozen = "".join(f"{key}={value}\n" for key, value in _FROZEN.items())
+        properties = self._root / "server.properties"
+        properties.write_text(text + frozen)
+        with (self._root / "kafka.log").open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                [*self._command, str(properties)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + _START_SECONDS_MAX
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    return f"127.0.0.1:{port}"
+            time.sleep(0.1)
+        last_words = (self._root / "kafka.log").read_text(errors="replace").strip()[-500:]
+        raise Failure(f"Apache Kafka did not start on the copy: {last_words or 'it said nothing'}")
+
+    def stop(self) -> None:
+        """Stop it."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(_STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+async def _state(bootstrap: str) -> dict[str, Any]:
+    """Return everything that is compared, by names that a sentence can use."""
+    from ottla.client.admin import Admin
+    from ottla.client.admin.configs import ConfigSource, ResourceType
+
+    state: dict[str, Any] = {}
+    async with Admin(bootstrap) as admin:
+        for topic in await admin.topics.list(internal=True):
+            state[f"id of topic {topic.name}"] = str(topic.topic_id)
+            state[f"partitions of topic {topic.name}"] = topic.partitions
+            configs = await admin.configs.describe(ResourceType.TOPIC, topic.name)
+            state[f"configs of topic {topic.name}"] = {
+                item.name: item.value
+                for item in configs.values()
+                # Apache Kafka does not show configs that it does not know.
+                if item.source is ConfigSource.TOPIC and not item.name.startswith("ottla.")
+            }
+            if not topic.is_internal:
+                await _add_records(admin, bootstrap, topic.name, state)
+        for group in await admin.groups.list():
+            offsets = await admin.group_offsets.list(group.group_id)
+            state[f"type of group {group.group_id}"] = group.type.lower()
+            state[f"offsets of group {group.group_id}"] = {
+                str(where): (found.offset, found.metadata) for where, found in offsets.items()
+            }
+        for transaction in await admin.transactions.list():
+            state[f"state of transactional id {transaction.transactional_id}"] = transaction.state
+    return state
+
+
+async def _add_records(admin: "Admin", bootstrap: str, topic: str, state: dict[str, Any]) -> None:
+    from ottla.client.admin.offsets import OffsetSpec
+
+    partitions = (await admin.topics.describe(topic)).topic_partitions
+    for read_committed in (False, True):
+        for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST):
+            found = await admin.offsets.list(dict.fromkeys(partitions, spec), read_committed=read_committed)
+            for where, place in found.check().items():
+                kind = "committed " if read_committed else ""
+                state[f"{kind}{spec.name.lower()} offset of {where}"] = place.offset
+    for where in partitions:
+        start = state[f"earliest offset of {where}"]
+        end = state[f"latest offset of {where}"]
+        state[f"records of {where}"] = await _hash(bootstrap, where, start, end)
+
+
+async def _hash(bootstrap: str, where: Any, start: int, end: int) -> str:
+    from ottla.client.admin.settings import AdminSettings
+    from ottla.client.fetching import read_range
+    from ottla.client.security import cluster_for
+    from ottla.records.batch import iter_batches
+    from ottla.records.batch_records import iter_batch_records
+
+    digest = hashlib.sha256()
+    cluster = cluster_for(AdminSettings.of({"bootstrap.servers": bootstrap}))
+    await cluster.start()
+    try:
+        async for fetched in read_range(cluster, where, start, end):
+            for batch in iter_batches(fetched.records):
+                for record in iter_batch_records(batch):
+                    if start <= record.offset < end:
+                        digest.update(repr(tuple(record)).encode("utf-8", "backslashreplace"))
+    finally:
+        await cluster.close()
+    return digest.hexdigest()
+
+
+def _differences(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
+    return [
+        f"{name}: {ours.get(name, 'none')} here, {theirs.get(name, 'none')} there"
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name) != theirs.get(name)
+    ]
