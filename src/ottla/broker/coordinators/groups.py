@@ -97,7 +97,7 @@ class Groups:
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         """Return the times of a consumer group: its own where it has set them, else the node's."""
-        # Each heartbeat asks three times. Reading a group's own configs takes 30 us, so what came out is kept.
+        # Each heartbeat asks three times. To read a group's own configs takes 30 us, so the outcome is kept.
         known = self._intervals.get(group_id)
         if known is None:
             group_config = self._broker.configs.group(self._broker.image.group_config(group_id))
