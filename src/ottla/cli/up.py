@@ -29,6 +29,13 @@ from ottla.cli.settings import load_settings, settings_options
     help="Which log lines are written.",
 )
 @click.option(
+    "--brokers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many brokers. There is no cluster of several yet.",
+)
+@click.option(
     "--insecure",
     is_flag=True,
     help="Listen beyond this machine without authentication: whoever reaches the port may do everything.",
@@ -41,12 +48,17 @@ def up(
     port: int | None,
     log_format: str,
     log_level: str,
+    brokers: int,
     insecure: bool,
 ) -> None:
     """Run a node: a broker and its controller, until SIGTERM or SIGINT.
 
     Prints one line, `ready HOST:PORT`, when clients are served. An empty data directory is formatted first.
     """
+    if brokers > 1:
+        raise Failure(
+            f"a cluster of {brokers} brokers is not there yet: Ottla runs one node; leave --brokers out"
+        )
     from ottla.broker.process import NodeFailure, NodeOptions, run_node
     from ottla.runtime.log_lines import set_up_logging
 
