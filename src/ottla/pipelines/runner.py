@@ -20,7 +20,7 @@ from ottla.pipelines.supervision import Progress, SupervisedQuery, progress_line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ottla.pipelines.spark.progress import BatchProgress
+    from ottla.pipelines.spark.progress import BatchProgress, ProgressListener
     from ottla.pipelines.spark.queries import PlannedQuery
 
 DEFAULT_DIRECTORY: Final = "ottla-pipelines"
@@ -50,22 +50,43 @@ def run_pipelines(
     definitions: Sequence[PipelineDefinition],
     settings: RunSettings,
     *,
+    session: "SparkSession | None" = None,
     should_stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[QueryStatus]:
-    """Run pipelines until all are done or stopped. Returns how each of their queries ended."""
+    """Run pipelines until all are done or stopped. Returns how each of their queries ended.
+
+    They share one session: the one given, or one that is opened for them and closed at the end.
+    """
     from ottla.pipelines.spark.session import open_session
 
     directory = prepare_directory(settings.directory)
+    if session is not None:
+        return _run(session, definitions, settings, directory, should_stop, tell)
     spark = open_session(
         f"ottla {' '.join(item.name for item in definitions)}", settings.master, settings.spark
     )
     try:
-        queries = _supervised(spark, definitions, settings, directory)
-        _listen(spark, settings, queries)
-        return _supervise(queries, directory, should_stop, tell)
+        return _run(spark, definitions, settings, directory, should_stop, tell)
     finally:
         spark.stop()
+
+
+def _run(
+    spark: "SparkSession",
+    definitions: Sequence[PipelineDefinition],
+    settings: RunSettings,
+    directory: Path,
+    should_stop: Callable[[], bool],
+    tell: Callable[[str], None],
+) -> list[QueryStatus]:
+    queries = _supervised(spark, definitions, settings, directory)
+    listener = _listener(settings, queries)
+    spark.streams.addListener(listener)
+    try:
+        return _supervise(queries, directory, should_stop, tell)
+    finally:
+        spark.streams.removeListener(listener)
 
 
 def _supervised(
@@ -88,7 +109,7 @@ def _supervised(
     }
 
 
-def _listen(spark: "SparkSession", settings: RunSettings, queries: Mapping[str, SupervisedQuery]) -> None:
+def _listener(settings: RunSettings, queries: Mapping[str, SupervisedQuery]) -> "ProgressListener":
     from ottla.pipelines.spark.progress import ProgressListener
 
     def took_note(progress: "BatchProgress") -> None:
@@ -98,10 +119,7 @@ def _listen(spark: "SparkSession", settings: RunSettings, queries: Mapping[str, 
                 Progress(progress.batch_id, progress.input_rows, progress.rows_per_second, progress.lag)
             )
 
-    listener = ProgressListener(
-        settings.properties, lambda name: name if name in queries else None, took_note
-    )
-    spark.streams.addListener(listener)
+    return ProgressListener(settings.properties, lambda name: name if name in queries else None, took_note)
 
 
 def _supervise(
