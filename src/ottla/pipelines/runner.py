@@ -80,6 +80,10 @@ def _run(
     should_stop: Callable[[], bool],
     tell: Callable[[str], None],
 ) -> list[QueryStatus]:
+    from ottla.pipelines.spark.session import ship_by_value
+
+    for definition in definitions:
+        ship_by_value(definition)
     queries = _supervised(spark, definitions, settings, directory)
     listener = _listener(settings, queries)
     spark.streams.addListener(listener)

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.definition import PipelineDefinition
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -113,3 +115,18 @@ def _wrapped_runtime() -> Path:
     unfinished.chmod(unfinished.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
     unfinished.rename(wrapper)
     return home
+
+
+def ship_by_value(definition: PipelineDefinition) -> None:
+    """Let Spark's workers have the functions of a pipeline's file, and of what lies beside it.
+
+    Workers could not import them: the file is no module of any package.
+    """
+    from pyspark.cloudpickle import register_pickle_by_value
+
+    module = sys.modules[definition.function.__module__]
+    home = Path(str(module.__file__)).resolve().parent
+    for name, other in list(sys.modules.items()):
+        place = getattr(other, "__file__", None)
+        if place is not None and Path(place).resolve().parent == home and "." not in name:
+            register_pickle_by_value(other)  # type: ignore[no-untyped-call]

@@ -1,0 +1,253 @@
+"""The payments demo: a node, a stream of payments, three pipelines, a live view, and a reckoning.
+
+    python examples/payments/demo.py --seconds 60 --rate 2000
+
+It keeps everything in a directory of its own, which is removed at the end. The reckoning at the end is not
+taken from the pipelines: every payment that was sent is judged again in plain Python.
+"""
+
+import argparse
+import asyncio
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from payments import CUSTOMERS, Memory, Payment, customer_name, judge, make_payments  # noqa: E402
+
+from ottla.client.admin import Admin  # noqa: E402
+from ottla.client.fetching import IsolationLevel, fetch_once, next_offset, visible_batches  # noqa: E402
+from ottla.client.list_offsets import LATEST, list_offsets  # noqa: E402
+from ottla.client.producer import Producer  # noqa: E402
+from ottla.model.ids import TopicPartition  # noqa: E402
+from ottla.pipelines.link import Link  # noqa: E402
+from ottla.pipelines.status import read_statuses  # noqa: E402
+from ottla.records.batch_records import iter_batch_records  # noqa: E402
+
+SEED = 11
+PARTITIONS = 2
+QUERIES = ("clean", "fraud", "revenue")
+
+
+def label(lag: int) -> str:
+    """Say in a word how far behind somebody is."""
+    for bound, word in ((100, "normal"), (1_000, "caution"), (10_000, "warning")):
+        if lag < bound:
+            return word
+    return "critical"
+
+
+class Feeder(threading.Thread):
+    """Sends payments at an even rate until it is told to stop."""
+
+    def __init__(self, bootstrap: str, per_second: int) -> None:
+        super().__init__(daemon=True)
+        self.sent: list[Payment] = []
+        self.stopping = threading.Event()
+        self.error: Exception | None = None
+        self._bootstrap = bootstrap
+        self._per_second = per_second
+
+    def run(self) -> None:
+        try:
+            asyncio.run(self._feed())
+        except Exception as error:
+            self.error = error
+
+    async def _feed(self) -> None:
+        start_ms = time.time_ns() // 1_000_000
+        started_s = time.monotonic()
+        async with Producer(self._bootstrap, linger_ms=20) as producer:
+            for payment in make_payments(SEED, start_ms, self._per_second):
+                if self.stopping.is_set():
+                    break
+                await producer.send("payments", payment.to_json(), key=payment.customer.encode())
+                self.sent.append(payment)
+                ahead_s = len(self.sent) / self._per_second - (time.monotonic() - started_s)
+                if ahead_s > 0.01:
+                    await asyncio.sleep(ahead_s)
+
+
+async def prepare(bootstrap: str) -> None:
+    """Create the topics, and tell where customers are at home."""
+    async with Admin(bootstrap) as admin:
+        for name in ("payments", "payments-clean", "alerts"):
+            await admin.topics.create(name, partitions=PARTITIONS)
+        for name in ("customers", "revenue-per-minute"):
+            await admin.topics.create(name, partitions=1, configs={"cleanup.policy": "compact"})
+    async with Producer(bootstrap) as producer:
+        for number in range(CUSTOMERS):
+            customer = customer_name(number)
+            row = {"customer": customer, "country": f"country-{number % 7}"}
+            await producer.send("customers", json.dumps(row).encode(), key=customer.encode())
+
+
+async def read_all(link: Link, topic: str) -> list[dict[str, Any]]:
+    """Read a topic from its beginning, as a careful reader: nothing that is open or aborted."""
+    await link.cluster.refresh([topic])
+    partitions = [TopicPartition(topic, number) for number in link.cluster.topology.topics[topic].partitions]
+    ends = await list_offsets(link.cluster, dict.fromkeys(partitions, LATEST), IsolationLevel.READ_COMMITTED)
+    rows: list[dict[str, Any]] = []
+    for where in partitions:
+        position = 0
+        while position < ends[where].offset:
+            answers = await fetch_once(
+                link.cluster, {where: position}, isolation=IsolationLevel.READ_COMMITTED
+            )
+            for batch in visible_batches(answers[where], IsolationLevel.READ_COMMITTED):
+                found = (item for item in iter_batch_records(batch) if item.offset >= position)
+                rows += [json.loads(item.value) for item in found if item.value is not None]
+            position = next_offset(answers[where].records, position)
+    return rows
+
+
+def show(directory: Path, sent: int, rate: float, alerts: int, is_first: bool) -> None:
+    """Draw how everything does, over what was drawn before."""
+    lines = [f"payments sent   {sent:>10,}   {rate:>8,.0f}/s", f"alerts          {alerts:>10,}", ""]
+    lines.append(f"{'pipeline':<10}{'state':<20}{'batch':>6}{'rows':>12}{'rows/s':>10}{'lag':>10}")
+    lines += [
+        f"{status.name:<10}{status.state:<20}{status.batch_id:>6}{status.rows:>12,}"
+        f"{status.rows_per_second:>10,.0f}{status.lag:>10,}  {label(status.lag)}"
+        for status in read_statuses(directory)
+        if status.name in QUERIES
+    ]
+    lines += [""] * (7 - len(lines))
+    if sys.stdout.isatty() and not is_first:
+        print(f"\x1b[{len(lines)}A", end="")
+    for line in lines:
+        print(f"\x1b[2K{line}" if sys.stdout.isatty() else line, flush=True)
+
+
+def expected_alerts(payments: list[Payment]) -> Counter[tuple[str, str]]:
+    """Judge all payments in plain Python, each once."""
+    memories: dict[str, Memory] = {}
+    found: Counter[tuple[str, str]] = Counter()
+    for payment in sorted(payments, key=lambda item: (item.ts_ms, item.id)):
+        reasons = judge(memories.setdefault(payment.customer, Memory([])), payment)
+        if reasons:
+            found[payment.id, "+".join(reasons)] += 1
+    return found
+
+
+def reckon(link: Link, sent: list[Payment]) -> bool:
+    """Compare what the pipelines have delivered with what was sent."""
+    once = {payment.id: payment for payment in sent}
+    clean = Counter(row["id"] for row in link.run(read_all(link, "payments-clean")))
+    alerts = Counter((row["id"], row["reasons"]) for row in link.run(read_all(link, "alerts")))
+    minutes = {row["minute"]: row for row in link.run(read_all(link, "revenue-per-minute"))}
+    expected = expected_alerts(list(once.values()))
+    counted = sum(row["payments"] for row in minutes.values())
+    revenue = sum(row["revenue"] for row in minutes.values())
+    total = sum(payment.amount for payment in once.values())
+    print(
+        f"\nsent {len(sent):,} payments, {len(sent) - len(once):,} of them twice: {len(once):,} to account for"
+    )
+    checks = {
+        f"{len(clean):,} payments came through, none lost, none twice": clean == Counter(list(once)),
+        f"{sum(alerts.values()):,} alerts, none missing, none twice": alerts == expected,
+        f"{counted:,} payments counted in {len(minutes)} minutes": counted == len(once),
+        f"revenue {revenue:,.2f} is what was paid": abs(revenue - total) < 0.01 * max(len(minutes), 1),
+    }
+    for sentence, is_right in checks.items():
+        print(f"  {'right' if is_right else 'WRONG'}  {sentence}")
+    return all(checks.values())
+
+
+def wait_until_read(directory: Path, link: Link, timeout_s: float) -> None:
+    """Wait until the pipelines have read all that is there."""
+    give_up_s = time.monotonic() + timeout_s
+    pending = [("clean", "payments"), ("fraud", "payments-clean"), ("revenue", "payments-clean")]
+    while pending and time.monotonic() < give_up_s:
+        group, topic = pending[0]
+        partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+        ends = link.run(list_offsets(link.cluster, dict.fromkeys(partitions, LATEST)))
+        done = link.run(link.group_offsets.list(group))
+        if all(where in done and done[where].offset >= ends[where].offset for where in partitions):
+            pending.pop(0)
+        else:
+            time.sleep(0.5)
+    if pending:
+        print(f"{pending[0][0]} has not read everything: {read_statuses(directory)}")
+
+
+def run_demo(root: Path, seconds: int, rate: int) -> bool:
+    """Run the demo in a directory. Returns whether the reckoning came out right."""
+    ottla = str(Path(sys.executable).with_name("ottla"))
+    node = subprocess.Popen(
+        [ottla, "up", "--port", "0", "--data", str(root / "node"), "--log-level", "warning"],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    runner: subprocess.Popen[bytes] | None = None
+    try:
+        assert node.stdout is not None
+        bootstrap = node.stdout.readline().removeprefix("ready ").strip()
+        print(f"a node runs at {bootstrap}; Spark takes some seconds to start")
+        asyncio.run(prepare(bootstrap))
+        feeder = Feeder(bootstrap, rate)
+        feeder.start()
+        with (root / "pipelines.log").open("wb") as log:
+            runner = subprocess.Popen(
+                [ottla, "pipeline", "run", str(HERE / "pipelines.py"), "--bootstrap", bootstrap,
+                 "--directory", str(root / "pipelines"), "--conf", "spark.sql.shuffle.partitions=2"],
+                stdout=log, stderr=log,
+            )  # fmt: skip
+        link = Link({"bootstrap.servers": bootstrap})
+        _watch(root, link, feeder, runner, seconds)
+        feeder.stopping.set()
+        feeder.join()
+        if feeder.error is not None:
+            raise feeder.error
+        print("\nno more payments: waiting until all are processed")
+        wait_until_read(root / "pipelines", link, 300)
+        runner.send_signal(signal.SIGTERM)
+        runner.wait(120)
+        is_right = reckon(link, feeder.sent)
+        link.close()
+        return is_right
+    finally:
+        for process in (runner, node):
+            if process is not None and process.poll() is None:
+                process.terminate()
+                process.wait(60)
+
+
+def _watch(root: Path, link: Link, feeder: Feeder, runner: "subprocess.Popen[bytes]", seconds: int) -> None:
+    before, started_s = 0, time.monotonic()
+    alerts, is_first = 0, True
+    while time.monotonic() - started_s < seconds:
+        time.sleep(1)
+        if runner.poll() is not None:
+            raise SystemExit(f"the pipelines have ended: {(root / 'pipelines.log').read_text()[-2000:]}")
+        sent = len(feeder.sent)
+        partitions = dict.fromkeys((TopicPartition("alerts", number) for number in range(PARTITIONS)), LATEST)
+        ends = link.run(list_offsets(link.cluster, partitions))
+        alerts = sum(item.offset for item in ends.values())
+        show(root / "pipelines", sent, sent - before, alerts, is_first)
+        before, is_first = sent, False
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--rate", type=int, default=2000)
+    arguments = parser.parse_args()
+    root = Path(tempfile.mkdtemp(prefix="ottla-demo-"))
+    try:
+        is_right = run_demo(root, arguments.seconds, arguments.rate)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    sys.exit(0 if is_right else 1)
+
+
+if __name__ == "__main__":
+    main()

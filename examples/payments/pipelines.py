@@ -1,0 +1,65 @@
+"""The pipelines of the payments example: clean, judge, add up. Each delivers exactly once.
+
+payments -> clean -> payments-clean -> fraud   -> alerts
+                                    -> revenue -> revenue-per-minute
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+from payments import Memory, Payment, judge
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from ottla.pipelines import pipeline, table, topic
+
+PAYMENT = "id string, customer string, amount double, city string, ts_ms long"
+clean_payments = topic("payments-clean", schema=PAYMENT)
+
+
+@pipeline("clean", to="payments-clean", key="customer")
+def clean(payments=topic("payments", schema=PAYMENT)):
+    """Let each payment through once, though clients may send it twice."""
+    return (
+        payments.withColumn("ts", F.timestamp_millis("ts_ms"))
+        .withWatermark("ts", "10 minutes")
+        .dropDuplicatesWithinWatermark(["id"])
+        .drop("ts")
+    )
+
+
+@pipeline("fraud", to="alerts", key="customer")
+def fraud(payments=clean_payments, customers=table("customers", schema="customer string, country string")):
+    """Judge each payment by what its customer did before, and say where the customer is at home."""
+    known = payments.join(customers.select("customer", "country"), "customer", "left")
+    return known.groupBy("customer").applyInPandasWithState(
+        _alerts, "id string, customer string, country string, amount double, reasons string",
+        "memory string", "append", GroupStateTimeout.NoTimeout,
+    )  # fmt: skip
+
+
+@pipeline("revenue", to="revenue-per-minute", mode="update", key="minute")
+def revenue(payments=clean_payments):
+    """Add up what was paid in each minute. The last value of a minute is the right one."""
+    minute = F.date_trunc("minute", F.timestamp_millis("ts_ms"))
+    return payments.groupBy(minute.alias("minute")).agg(
+        F.count("*").alias("payments"), F.round(F.sum("amount"), 2).alias("revenue")
+    )
+
+
+def _alerts(
+    key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
+) -> Iterator[pd.DataFrame]:
+    memory = Memory(**json.loads(state.get[0])) if state.exists else Memory([])
+    # Spark promises no order within a batch, and order is what this is about.
+    rows = pd.concat(list(frames)).sort_values(["ts_ms", "id"])
+    found = []
+    for row in rows.itertuples():
+        reasons = judge(memory, Payment(row.id, key[0], row.amount, row.city, row.ts_ms))
+        if reasons:
+            found.append((row.id, key[0], row.country, row.amount, "+".join(reasons)))
+    state.update((json.dumps(asdict(memory)),))
+    yield pd.DataFrame(found, columns=["id", "customer", "country", "amount", "reasons"])
