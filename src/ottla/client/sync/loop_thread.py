@@ -7,7 +7,7 @@ is cancelled, it cleans up, and only then KeyboardInterrupt goes on, so that not
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -39,13 +39,20 @@ class LoopThread:
         if not self.is_running:
             coroutine.close()
             raise RuntimeError("the client is closed")
-        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        answer: Future[R] = Future()
+        tasks: list[asyncio.Task[R]] = []
+
+        def begin() -> None:
+            tasks.append(self.loop.create_task(coroutine))
+            tasks[0].add_done_callback(lambda task: _hand_over(task, answer))
+
+        self.loop.call_soon_threadsafe(begin)
         try:
-            return future.result()
+            return answer.result()
         except KeyboardInterrupt:
-            future.cancel()
+            self.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
             with suppress(CancelledError, Exception):
-                future.exception()
+                answer.result()
             raise
 
     def stop(self) -> None:
@@ -66,6 +73,15 @@ class LoopThread:
             self.loop.close()
 
 
+def _hand_over(task: asyncio.Task[R], answer: Future[R]) -> None:
+    if task.cancelled():
+        answer.set_exception(CancelledError())
+    elif (error := task.exception()) is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(task.result())
+
+
 class HasLoop(Protocol):
     """What `blocking` needs: the loop, and the asynchronous twin that does the work."""
 
@@ -80,6 +96,21 @@ def blocking(
 
     def call(self: HasLoop, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._thread.run(method(self._twin, *args, **kwargs))
+
+    call.__name__ = method.__name__
+    call.__qualname__ = method.__qualname__
+    call.__doc__ = method.__doc__
+    return call
+
+
+def blocking_call(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[HasLoop, P], R]:
+    """Make of a method that does not wait, but belongs to the loop's thread, one that any thread may call."""
+
+    def call(self: HasLoop, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        async def on_the_loop() -> R:
+            return method(self._twin, *args, **kwargs)
+
+        return self._thread.run(on_the_loop())
 
     call.__name__ = method.__name__
     call.__qualname__ = method.__qualname__

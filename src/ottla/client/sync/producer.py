@@ -1,0 +1,229 @@
+"""The producer for callers without an event loop. Any number of threads may share one.
+
+with Producer("127.0.0.1:9092") as producer:
+    sent = producer.send("payments", b"42", key=b"customer-7")
+    print(sent.result().offset)
+
+`send` does not cross to the loop's thread for each record: it puts records into a queue, and a pump on the
+loop takes them out, many at a time. Their order is that of the calls.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
+
+from ottla.client.errors import ClientError, RequestTimedOut
+from ottla.client.group import GroupMetadata, OffsetAndMetadata
+from ottla.client.journey import Listener
+from ottla.client.producer import producer as asynchronous
+from ottla.client.producer.batch import RecordMetadata, SentRecord
+from ottla.client.producer.partitioner import Partitioner
+from ottla.client.serializers import Serializer, raw_bytes
+from ottla.client.sync.loop_thread import LoopThread
+from ottla.model.ids import TopicPartition
+
+R = TypeVar("R")
+_logger = logging.getLogger(__name__)
+# What waits here does not count as buffer.memory yet, so it must not be much.
+_HANDED_OVER_MAX = 4096
+
+
+class Delivery:
+    """A record on its way."""
+
+    __slots__ = ("_error", "_producer", "_sent", "_waiter")
+
+    def __init__(self, producer: "Producer") -> None:
+        self._producer = producer
+        self._sent: SentRecord | None = None
+        self._error: Exception | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def result(self, timeout_s: float | None = None) -> RecordMetadata:
+        """Wait until the record is acknowledged. Raises what kept it from being."""
+        return self._producer._thread.run(self._result(timeout_s))
+
+    @property
+    def is_done(self) -> bool:
+        """Say whether the record is acknowledged or has failed."""
+        return self._error is not None or (self._sent is not None and self._sent.is_done)
+
+    async def _result(self, timeout_s: float | None) -> RecordMetadata:
+        try:
+            async with asyncio.timeout(timeout_s):
+                if self._sent is None and self._error is None:
+                    self._waiter = self._waiter or asyncio.get_running_loop().create_future()
+                    await asyncio.shield(self._waiter)
+                if self._error is not None:
+                    raise self._error
+                assert self._sent is not None, "a record that was taken in is sent or has failed"
+                return await self._sent.result()
+        except TimeoutError:
+            raise RequestTimedOut(f"the record was not acknowledged within {timeout_s:g} s") from None
+
+    def _taken_in(self, sent: SentRecord | None, error: Exception | None) -> None:
+        self._sent, self._error = sent, error
+        if self._waiter is not None:
+            self._waiter.set_result(None)
+
+
+class Producer:
+    """Sends records."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | None = None,
+        *,
+        properties: Mapping[str, Any] | None = None,
+        key_serializer: Serializer = raw_bytes,
+        value_serializer: Serializer = raw_bytes,
+        partitioner: Partitioner | None = None,
+        journey: Listener | None = None,
+        **settings: Any,
+    ) -> None:
+        self._key_serializer = key_serializer
+        self._value_serializer = value_serializer
+        self._queue: deque[tuple[Delivery, str, dict[str, Any]]] = deque()
+        self._room = threading.Condition()
+        self._pumping: asyncio.Task[None] | None = None
+        self._is_pumping = False
+        self._closed = False
+        self._twin = asynchronous.Producer(
+            bootstrap_servers, properties=properties, partitioner=partitioner, journey=journey, **settings
+        )
+        self._thread = LoopThread("ottla-producer")
+        try:
+            self._thread.run(self._twin.start())
+        except BaseException:
+            self._thread.stop()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+    ) -> Delivery:
+        """Hand a record over. Waits only while records come faster than they are taken."""
+        record = {
+            "key": None if key is None else self._key_serializer(topic, key),
+            "value": None if value is None else self._value_serializer(topic, value),
+            "partition": partition,
+            "timestamp_ms": time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
+            "headers": tuple(headers),
+        }
+        delivery = Delivery(self)
+        with self._room:
+            while len(self._queue) >= _HANDED_OVER_MAX and not self._closed:
+                self._room.wait()
+            if self._closed:
+                raise ClientError("the producer is closed: nothing more can be sent")
+            self._queue.append((delivery, topic, record))
+            if not self._is_pumping:
+                self._is_pumping = True
+                self._thread.loop.call_soon_threadsafe(self._start_pump)
+        return delivery
+
+    def flush(self) -> None:
+        """Return when everything handed over is acknowledged or has failed."""
+        self._run_in_order(self._twin.flush())
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Open a transaction; commit at the end of the block, abort when it raises."""
+        self.begin_transaction()
+        try:
+            yield self
+        except BaseException:
+            self.abort_transaction()
+            raise
+        self.commit_transaction()
+
+    def begin_transaction(self) -> None:
+        """Open a transaction."""
+
+        async def begin() -> None:
+            self._twin.begin_transaction()
+
+        self._run_in_order(begin())
+
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: str | GroupMetadata
+    ) -> None:
+        """Commit what a group has read as part of the transaction: the offsets to go on from.
+
+        Give the `group_metadata()` of the consumer, so that a member the group has dropped cannot commit.
+        """
+        self._run_in_order(self._twin.send_offsets_to_transaction(offsets, group))
+
+    def commit_transaction(self) -> None:
+        """Make everything of the transaction count."""
+        self._run_in_order(self._twin.commit_transaction())
+
+    def abort_transaction(self) -> None:
+        """Make nothing of the transaction count."""
+        self._run_in_order(self._twin.abort_transaction())
+
+    def close(self) -> None:
+        """Send what is left, then close and end the thread."""
+        with self._room:
+            if self._closed:
+                return
+            self._closed = True
+            self._room.notify_all()
+        try:
+            self._run_in_order(self._twin.close())
+        finally:
+            self._thread.stop()
+
+    def _run_in_order(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine after the records that were handed over before."""
+
+        async def after_the_pump() -> R:
+            try:
+                while self._is_pumping:
+                    if self._pumping is None:
+                        await asyncio.sleep(0)
+                    else:
+                        await asyncio.shield(self._pumping)
+            except BaseException:
+                coroutine.close()
+                raise
+            return await coroutine
+
+        return self._thread.run(after_the_pump())
+
+    def _start_pump(self) -> None:
+        self._pumping = asyncio.get_running_loop().create_task(self._pump())
+
+    async def _pump(self) -> None:
+        while True:
+            with self._room:
+                taken, self._queue = self._queue, deque()
+                self._is_pumping = bool(taken)
+                self._room.notify_all()
+            if not taken:
+                self._pumping = None
+                return
+            for delivery, topic, record in taken:
+                try:
+                    delivery._taken_in(await self._twin.send(topic, **record), None)
+                except Exception as error:
+                    # Nobody may ever ask for this delivery: then the log is where the failure is seen.
+                    _logger.warning("a record for %r was not sent: %s", topic, error)
+                    delivery._taken_in(None, error)
