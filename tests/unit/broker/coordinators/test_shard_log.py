@@ -7,7 +7,7 @@ import pytest
 from tests.group_world import ManualClock, topic_id
 from tests.unit.storage.logs import new_log
 
-from ottla.broker.coordinators.shard_log import PartitionShardLog
+from ottla.broker.coordinators.shard_log import HELD_MIN, PartitionShardLog
 from ottla.broker.partition import Partition
 from ottla.coordination.group.offsets.ledger import commit_record, offset_tombstone
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
@@ -160,6 +160,19 @@ def test_what_is_decided_in_one_turn_is_one_batch() -> None:
     assert [batch.header.producer_id for batch in world.batches()] == [-1, -1]
     assert world.log.high_watermark == 4
     assert world.shard.written_offset == 3
+
+
+def test_in_a_long_turn_the_disk_works_alongside() -> None:
+    world = World()
+    for partition in range(2 * HELD_MIN):
+        world.write(commit(partition))
+    assert world.log.log_end_offset == HELD_MIN, "while it syncs, the rest is held back"
+    assert world.shard.written_offset == 2 * HELD_MIN - 1
+    world.flusher.sync()
+    assert world.answers == ["done"] * HELD_MIN
+    assert [batch.count for batch in world.batches()] == [HELD_MIN, HELD_MIN]
+    world.sync()
+    assert world.answers == ["done"] * 2 * HELD_MIN
 
 
 def test_a_turn_without_decisions_writes_nothing() -> None:
