@@ -4,7 +4,6 @@ It makes a topic of its own, writes, reads, and removes the topic again. The fig
 on this machine: they say whether a cluster works as it should, and not how fast it could be.
 """
 
-import asyncio
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -102,6 +101,8 @@ async def _read(properties: dict[str, str], topic: str, records: int) -> float:
 
 async def _latencies(properties: dict[str, str], topic: str, size_bytes: int, acks: str) -> list[float]:
     """Write records one by one, and return how long each took, in order of duration."""
+    import asyncio
+
     from ottla.client.producer import Producer
 
     took_ms = []

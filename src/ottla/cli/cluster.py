@@ -1,6 +1,5 @@
 """Talking to a cluster from a command: an admin client for a while, and errors as sentences."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -46,6 +45,8 @@ def with_admin(properties: Mapping[str, str], work: "Callable[[Admin], Awaitable
 
 def run_client(work: Callable[[], Awaitable[T]]) -> T:
     """Run some work of a client. What it raises becomes a sentence."""
+    import asyncio
+
     from ottla.client.errors import ClientError
     from ottla.client.properties import InvalidProperty
 

@@ -1,6 +1,5 @@
 """`ottla group`: consumer groups, how far behind they are, and where they go on."""
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +70,8 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
     """Describe the group NAME: its members, and its lag in records and in time for each partition."""
 
     async def work(admin: "Admin") -> tuple[Any, ...]:
+        import asyncio
+
         description = await admin.groups.describe(name)
         lags = await admin.group_offsets.lag(name)
         speeds = {}

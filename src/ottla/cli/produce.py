@@ -1,6 +1,5 @@
 """`ottla produce`: records from stdin, or from the command line, into a topic."""
 
-import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -101,6 +100,8 @@ def produce(
 
 
 async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]) -> tuple[int, Any]:
+    import asyncio
+
     from ottla.client.producer import Producer
 
     count = 0

@@ -1,0 +1,334 @@
+"""Every command that talks to a cluster, against Ottla and against Apache Kafka, as text and as JSON."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from tests.cli.typing import fail, run, succeed
+
+pytestmark = pytest.mark.xdist_group("cli")
+
+
+def write(bootstrap: str, topic: str, *values: str) -> None:
+    succeed("produce", topic, *(f"--value={value}" for value in values), bootstrap=bootstrap)
+
+
+def read_as_group(bootstrap: str, topic: str, group: str, count: int) -> None:
+    """Read some records as a member of a group that leaves again."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    for _ in range(count):
+        message = consumer.poll(60)
+        assert message is not None
+        consumer.commit(message=message, asynchronous=False)
+    consumer.close()
+
+
+# Topics
+
+
+def test_a_topic_is_created_described_altered_and_deleted(bootstrap: str, name: str) -> None:
+    made = succeed(
+        "topic", "create", name, "--partitions=2", "--config=retention.ms=9000000", bootstrap=bootstrap
+    )
+    assert made.out == f"created topic {name} with 2 partitions\n"
+    described = succeed("topic", "describe", name, "--json", bootstrap=bootstrap).data
+    assert described["topic"] == name
+    assert described["configs"] == {"retention.ms": "9000000"}
+    assert [part["partition"] for part in described["partitions"]] == [0, 1]
+    assert {part["next_offset"] for part in described["partitions"]} == {0}
+    text = succeed("topic", "describe", name, bootstrap=bootstrap).out
+    assert "configs:            retention.ms=9000000" in text
+    assert "PARTITION  LEADER  REPLICAS  IN SYNC  FIRST OFFSET  NEXT OFFSET" in text
+    altered = succeed(
+        "topic", "alter", name, "--partitions=3", "--unset=retention.ms", "--json", bootstrap=bootstrap
+    )
+    assert altered.data == {"topic": name, "partitions": 3, "configs": {"retention.ms": None}}
+    described = succeed("topic", "describe", name, "--json", bootstrap=bootstrap).data
+    assert (len(described["partitions"]), described["configs"]) == (3, {})
+    listed = succeed("topic", "list", "--json", bootstrap=bootstrap).data
+    assert {"topic": name, "partitions": 3, "topic_id": described["topic_id"]} in listed
+    assert name in succeed("topic", "list", bootstrap=bootstrap).out
+    assert succeed("topic", "delete", name, "--yes", bootstrap=bootstrap).out == f"deleted {name}\n"
+    assert name not in succeed("topic", "list", bootstrap=bootstrap).out
+
+
+def test_a_topic_that_is_there_already_is_named_with_the_next_step(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    said = fail("topic", "create", name, bootstrap=bootstrap)
+    assert said.startswith(f"cannot create topic '{name}': ")
+    assert said.endswith("(TOPIC_ALREADY_EXISTS); choose another name, or add --if-not-exists")
+    again = succeed("topic", "create", name, "--if-not-exists", "--json", bootstrap=bootstrap)
+    assert again.data == {"topic": name, "created": False}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("describe",), ("delete", "--yes"), ("truncate", "--yes"), ("alter", "--partitions=2")],
+    ids=lambda words: words[0],
+)
+def test_an_unknown_topic_is_named_with_the_next_step(bootstrap: str, words: tuple[str, ...]) -> None:
+    said = fail("topic", words[0], "nowhere", *words[1:], bootstrap=bootstrap)
+    assert "nowhere" in said
+    assert said.endswith("; `ottla topic list` shows which topics there are")
+
+
+def test_nothing_is_deleted_unless_somebody_says_yes(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    typed = run("topic", "delete", name, bootstrap=bootstrap, stdin="n\n")
+    assert (typed.code, typed.err.splitlines()[-1]) == (1, "Error: nothing was done")
+    assert name in succeed("topic", "list", bootstrap=bootstrap).out
+    succeed("topic", "delete", name, bootstrap=bootstrap, stdin="y\n")
+
+
+def test_truncating_keeps_the_topic_and_its_offsets(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    write(bootstrap, name, "a", "b")
+    cut = succeed("topic", "truncate", name, "--yes", "--json", bootstrap=bootstrap)
+    assert cut.data == {"topic": name, "first_offsets": {"0": 2}}
+    assert succeed("consume", name, bootstrap=bootstrap).out == ""
+    assert (
+        succeed("topic", "truncate", name, "--yes", bootstrap=bootstrap).out
+        == f"deleted all records of {name}\n"
+    )
+
+
+# Configs
+
+
+def test_configs_are_set_shown_and_taken_back(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    done = succeed("config", "set", "topic", name, "retention.ms=123456", bootstrap=bootstrap)
+    assert done.out == f"changed retention.ms of topic {name}\n"
+    shown = succeed("config", "get", "topic", name, "retention.ms", "--json", bootstrap=bootstrap).data
+    assert shown == [{"config": "retention.ms", "value": "123456", "from": "topic", "read_only": False}]
+    assert (
+        "retention.ms  123456  topic"
+        in succeed("config", "get", "topic", name, "retention.ms", bootstrap=bootstrap).out
+    )
+    unset = succeed("config", "set", "topic", name, "--unset=retention.ms", "--json", bootstrap=bootstrap)
+    assert unset.data == {"changed": ["retention.ms"], "dry_run": False}
+    (shown,) = succeed("config", "get", "topic", name, "retention.ms", "--json", bootstrap=bootstrap).data
+    assert shown["from"] != "topic"
+
+
+def test_a_wrong_config_is_refused_with_the_brokers_words(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    said = fail("config", "set", "topic", name, "retention.ms=soon", bootstrap=bootstrap)
+    assert said.startswith(f"cannot change configs of topic {name}: Invalid value soon")
+    assert "KEY=VALUE, --unset" in run("config", "set", "topic", name, bootstrap=bootstrap).err
+    assert "nowhere" in fail("config", "get", "topic", "nowhere", bootstrap=bootstrap)
+
+
+def test_a_broker_has_configs(bootstrap: str) -> None:
+    shown = succeed("config", "get", "broker", "0", "node.id", "--json", bootstrap=bootstrap).data
+    assert shown == [{"config": "node.id", "value": "0", "from": "static_broker", "read_only": True}]
+    succeed("config", "set", "broker", "all", "log.cleaner.threads=1", "--dry-run", bootstrap=bootstrap)
+
+
+# Records
+
+
+def test_what_is_written_line_by_line_is_read(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    wrote = succeed("produce", name, "-K:", stdin="alice:coffee\nbob:tea\n", bootstrap=bootstrap)
+    assert wrote.out == f"2 records written to {name}, the last at {name}-0 offset 1\n"
+    assert succeed("consume", name, bootstrap=bootstrap).out == "alice\tcoffee\nbob\ttea\n"
+    assert succeed("consume", name, "--format=value", "-o", "1", bootstrap=bootstrap).out == "tea\n"
+    assert succeed("consume", name, "-f", "%t/%p@%o %k=%s\\n", "-c1", bootstrap=bootstrap).out == (
+        f"{name}/0@0 alice=coffee\n"
+    )
+
+
+def test_keys_headers_and_tombstones_survive_a_copy_in_json(bootstrap: str, name: str) -> None:
+    source, copy = f"{name}-1", f"{name}-2"
+    for topic in (source, copy):
+        succeed("topic", "create", topic, bootstrap=bootstrap)
+    succeed("produce", source, "-v", "x", "-k", "key", "-H", "a=1", "-H", "b", bootstrap=bootstrap)
+    succeed("produce", source, "-v", "", "-k", "gone", "--null", "--compression=zstd", bootstrap=bootstrap)
+    first, second = (line for line in succeed("consume", source, "--json", bootstrap=bootstrap).lines)
+    assert (first["key"], first["value"], first["headers"]) == ("key", "x", [["a", "1"], ["b", None]])
+    assert (second["key"], second["value"]) == ("gone", None)
+    whole = succeed("consume", source, "--json", bootstrap=bootstrap).out
+    wrote = succeed("produce", copy, "--format=json", "--json", stdin=whole, bootstrap=bootstrap)
+    assert wrote.data == {"topic": copy, "records": 2, "last_partition": 0, "last_offset": 1}
+    assert succeed("consume", copy, "--json", bootstrap=bootstrap).out == whole.replace(source, copy)
+
+
+def test_reading_begins_and_ends_where_it_is_told_to(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, "--config=retention.ms=-1", bootstrap=bootstrap)
+    lines = "".join(f'{{"value": "v{number}", "timestamp_ms": {number + 1}000}}\n' for number in range(5))
+    succeed("produce", name, "--format=json", stdin=lines, bootstrap=bootstrap)
+
+    def values(*options: str) -> list[str]:
+        return succeed("consume", name, "--format=value", *options, bootstrap=bootstrap).out.split()
+
+    assert values("-o", "-2") == ["v3", "v4"]
+    assert values("-o", "@3500") == ["v3", "v4"]
+    assert values("--until", "3000") == ["v0", "v1"]
+    assert values("-o", "end") == []
+    assert values("-p", "0", "-c", "1") == ["v0"]
+
+
+def test_reading_as_a_group_goes_on_where_it_was(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    write(bootstrap, name, "a", "b", "c")
+    once = ("consume", name, "--format=value", "--group", name)
+    assert succeed(*once, "-c", "1", bootstrap=bootstrap).out == "a\n"
+    assert succeed(*once, "-c", "2", bootstrap=bootstrap).out == "b\nc\n"
+
+
+def test_only_committed_records_are_read_unless_asked_for(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(name, "lost")
+    producer.flush(60)
+    producer.abort_transaction(60)
+    write(bootstrap, name, "kept")
+    assert succeed("consume", name, bootstrap=bootstrap).out == "kept\n"
+    assert succeed("consume", name, "--read-uncommitted", bootstrap=bootstrap).out == "lost\nkept\n"
+
+
+def test_wrong_wishes_are_refused_in_one_sentence(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    assert fail("consume", "nowhere", bootstrap=bootstrap).endswith(
+        "`ottla topic list` shows which topics there are"
+    )
+    assert fail("consume", name, "-p", "7", bootstrap=bootstrap) == f"{name} has no partition 7, only 0 to 0"
+    assert fail("produce", name, "-K:", stdin="nothing\n", bootstrap=bootstrap) == (
+        "line 1 has no ':' between key and value"
+    )
+    assert "line 1 is no record" in fail("produce", name, "--format=json", stdin="[]\n", bootstrap=bootstrap)
+
+
+# Groups
+
+
+def test_a_group_is_listed_described_reset_and_deleted(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    write(bootstrap, name, *"abcde")
+    read_as_group(bootstrap, name, name, 2)
+    (listed,) = (
+        row
+        for row in succeed("group", "list", "--lag", "--json", bootstrap=bootstrap).data
+        if row["group"] == name
+    )
+    assert (listed["state"], listed["lag"], listed["looks"]) == ("Empty", 3, "normal")
+    assert "GROUP" in succeed("group", "list", bootstrap=bootstrap).out
+    described = succeed("group", "describe", name, "--json", bootstrap=bootstrap).data
+    assert (described["lag"], described["members"]) == (3, [])
+    (part,) = described["partitions"]
+    assert (part["offset"], part["next_offset"], part["lag"], part["member"]) == (2, 5, 3, None)
+    assert part["lag_seconds"] >= 0
+    text = succeed("group", "describe", name, "--watch", "0.1", bootstrap=bootstrap).out
+    assert "READS PER SECOND" in text
+    plan = succeed("group", "reset", name, "--to-earliest", bootstrap=bootstrap)
+    assert "this is the plan; add --execute to do it" in plan.err
+    assert succeed("group", "describe", name, "--json", bootstrap=bootstrap).data["lag"] == 3
+    moved = succeed("group", "reset", name, "--to-offset=1", "--execute", "--json", bootstrap=bootstrap).data
+    assert moved == [{"topic": name, "partition": 0, "offset": 2, "new_offset": 1}]
+    assert succeed("group", "describe", name, "--json", bootstrap=bootstrap).data["lag"] == 4
+    assert succeed("group", "delete", name, "--yes", bootstrap=bootstrap).out == f"deleted {name}\n"
+
+
+def test_the_members_of_a_group_are_shown_with_their_lag(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    write(bootstrap, name, "a", "b")
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": name, "auto.offset.reset": "earliest", "client.id": "me"}
+    )
+    consumer.subscribe([name])
+    message = consumer.poll(60)
+    assert message is not None
+    consumer.commit(message=message, asynchronous=False)
+    described = succeed("group", "describe", name, "--json", bootstrap=bootstrap).data
+    (member,) = described["members"]
+    assert (member["client"], member["partitions"], member["lag"]) == ("me", 1, 1)
+    assert described["partitions"][0]["member"] == member["member"]
+    said = fail("group", "delete", name, "--yes", bootstrap=bootstrap)
+    assert said.endswith("(NON_EMPTY_GROUP)") or "stop its members first" in said
+    assert "stop the group's members first" in fail(
+        "group", "reset", name, "--to-latest", "--execute", bootstrap=bootstrap
+    )
+    consumer.close()
+
+
+def test_unknown_groups_are_named_with_the_next_step(bootstrap: str) -> None:
+    for words in (("describe", "nobody"), ("delete", "nobody", "--yes")):
+        said = fail("group", *words, bootstrap=bootstrap)
+        assert "nobody" in said
+        assert said.endswith("`ottla group list` shows which groups there are")
+    assert "say where to" in run("group", "reset", "nobody", bootstrap=bootstrap).err
+
+
+# Transactions
+
+
+def test_a_transaction_is_listed_described_and_aborted(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(name, "open")
+    producer.flush(60)
+    (listed,) = (
+        row
+        for row in succeed("txn", "list", "--json", bootstrap=bootstrap).data
+        if row["transactional_id"] == name
+    )
+    assert listed["state"] == "Ongoing"
+    described = succeed("txn", "describe", name, "--json", bootstrap=bootstrap).data
+    assert (described["state"], described["partitions"]) == ("Ongoing", [f"{name}-0"])
+    assert "open for seconds:" in succeed("txn", "describe", name, bootstrap=bootstrap).out
+    assert "Ongoing" in succeed("txn", "list", bootstrap=bootstrap).out
+    assert succeed("txn", "abort", "--topic", name, "--yes", bootstrap=bootstrap).err == (
+        f"no transaction hangs in {name}\n"
+    )
+    done = succeed("txn", "abort", name, "--yes", bootstrap=bootstrap)
+    assert done.out == f"aborted {name}, which was Ongoing; its producer cannot go on\n"
+    write(bootstrap, name, "after")
+    assert succeed("consume", name, bootstrap=bootstrap).out == "after\n"
+    producer.purge()
+
+
+def test_an_unknown_transactional_id_is_named(bootstrap: str) -> None:
+    for words in (("describe", "nobody"), ("abort", "nobody", "--yes")):
+        said = fail("txn", *words, bootstrap=bootstrap)
+        assert said == (
+            "cannot describe 'nobody': TRANSACTIONAL_ID_NOT_FOUND; `ottla txn list` shows which there are"
+        )
+    assert "either a TRANSACTIONAL_ID or a --topic" in run("txn", "abort", bootstrap=bootstrap).err
+
+
+# The rest
+
+
+def test_a_cluster_is_measured_and_left_as_it_was(bootstrap: str) -> None:
+    measured = succeed("bench", "--records=500", "--size=10", "--json", bootstrap=bootstrap).data
+    assert (measured["records"], measured["size_bytes"]) == (500, 10)
+    assert measured["written_per_second"] > 0
+    assert "ottla-bench" not in succeed("topic", "list", bootstrap=bootstrap).out
+
+
+def test_following_ends_with_ctrl_c(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    write(bootstrap, name, "first")
+    command = [sys.executable, "-m", "ottla", "consume", name, "--follow", "--bootstrap", bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "first\n"
+        write(bootstrap, name, "second")
+        assert process.stdout.readline() == "second\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "")
+
+
+def test_a_broker_that_is_not_there_is_named_at_once() -> None:
+    said = fail("topic", "list", bootstrap="127.0.0.1:1")
+    assert said.startswith("no broker answers at 127.0.0.1:1")
+    assert said.endswith("Start a node with `ottla up`, or name another broker by --bootstrap")
