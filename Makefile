@@ -8,9 +8,18 @@ BIN := $(VENV)/bin
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+# What a node needs: Python and a few packages.
+$(VENV)/.runs: pyproject.toml constraints.txt
+	@echo 'setting up $(VENV): this happens once' >&2
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) --editable .
+	touch $@
+
+# What building and testing needs on top of it.
+$(VENV)/.ready: $(VENV)/.runs
+	$(INSTALL) --editable '.[dev]'
 	touch $@
 
 .PHONY: test
@@ -76,6 +85,10 @@ sim-storage-bugs: $(VENV)/.ready ## plant bugs in the storage engine and see tha
 bench-log: $(VENV)/.ready ## measure the log: append, look-up, group commit, recovery, compaction (needs Java)
 	$(BIN)/python -m benchmarks.log
 
+.PHONY: restart-clients
+restart-clients: $(VENV)/.ready ## kill and start a broker under our producer and a group of our consumers: RESTARTS=20
+	RESTARTS=$${RESTARTS:-20} $(BIN)/pytest tests/cluster/test_clients_through_restarts.py
+
 .PHONY: bench-client
 bench-client: $(VENV)/.ready ## compare our Python client with aiokafka, kafka-python and confluent-kafka
 	$(BIN)/python -m benchmarks.client
@@ -85,12 +98,27 @@ clean: ## remove what the verbs made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist target
 
 .PHONY: up
-up: $(VENV)/.ready ## run a node on 127.0.0.1:9092, its data in ./ottla-data
-	$(BIN)/ottla up
+up: $(VENV)/.runs ## run a node on 127.0.0.1:9092, its data in ./ottla-data
+	@$(BIN)/ottla up --hints
+
+.PHONY: wheel
+wheel: $(VENV)/.runs ## build the package as dist/ottla-*.whl
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist/ottla-*.whl
+
+.PHONY: docs
+docs: reference ## build the site of the docs in target/site, with all links checked
+	$(BIN)/mkdocs build --quiet --strict --site-dir target/site
+	@echo 'open target/site/index.html'
+
+.PHONY: bench-fixture
+bench-fixture: $(VENV)/.ready ## time 200 tests that each get a fresh node
+	$(BIN)/python -m benchmarks.fresh_nodes
 
 .PHONY: bench
 bench: $(VENV)/.ready ## compare a node with Apache Kafka 4.3.1 (needs Java and Maven)
 	$(BIN)/python -m benchmarks.node
+	$(BIN)/python -m benchmarks.front_door
 
 .PHONY: guarantees
 guarantees: $(VENV)/.ready ## check delivery guarantees while a node is killed and paused: OPERATIONS=100000 SEED=0 CLIENT=confluent

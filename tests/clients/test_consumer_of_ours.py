@@ -489,6 +489,7 @@ def test_read_process_and_write_are_one_step(bootstrap: str) -> None:
             copied = 0
             while True:
                 records = await consumer.poll(30_000, max_records=10)
+                assert records, f"{copied} copied, then nothing came at {consumer.positions()}"
                 async with producer.transaction():
                     for record in records:
                         await producer.send(target, b"copy of " + record.value)

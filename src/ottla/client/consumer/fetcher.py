@@ -109,21 +109,22 @@ class Fetcher:
     async def _run(self) -> None:
         while True:
             self._wake.clear()
+            # One look at the clock for the whole round: a partition is either served in it or waited for.
+            now_s = asyncio.get_running_loop().time()
             self._check_leaders()
-            if self._positions.needs_work(self._assignment):
-                self._start_chore("positions", self._settle_positions())
-            for node_id, states in self._wanted().items():
+            if self._positions.needs_work(self._assignment, now_s):
+                self._start_chore("positions", self._settle_positions(now_s))
+            for node_id, states in self._wanted(now_s).items():
                 if node_id not in self._on_the_way:
                     task = asyncio.create_task(self._fetch(node_id, states))
                     self._on_the_way[node_id] = task
-            await self._wait()
+            await self._wait(now_s)
 
-    async def _wait(self) -> None:
+    async def _wait(self, now_s: float) -> None:
         """Sleep until there is news, or until a partition that was told to wait may be asked again."""
-        now_s = asyncio.get_running_loop().time()
-        pauses = [state.wait_until_s - now_s for state in self._assignment if state.wait_until_s > now_s]
+        ends_s = [state.wait_until_s for state in self._assignment if state.wait_until_s > now_s]
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(pauses, default=None)):
+            async with asyncio.timeout_at(min(ends_s, default=None)):
                 await self._wake.wait()
 
     def _check_leaders(self) -> None:
@@ -134,13 +135,12 @@ class Fetcher:
                 if view is not None and view.leader_epoch > max(state.checked_epoch, state.fetch_epoch):
                     state.status = Status.NEEDS_CHECK
 
-    def _wanted(self) -> dict[int, list[PartitionState]]:
+    def _wanted(self, now_s: float) -> dict[int, list[PartitionState]]:
         """Return what to ask each leader for."""
         if self._assignment.buffered_bytes() >= self._settings.fetch_buffer_bytes:
             return {}
-        now_s = asyncio.get_running_loop().time()
         wanted: dict[int, list[PartitionState]] = {}
-        unknown: set[str] = set()
+        leaderless: list[PartitionState] = []
         for state in self._assignment:
             if (
                 state.status is not Status.READY
@@ -151,11 +151,12 @@ class Fetcher:
                 continue
             view = self._cluster.topology.leader_of(state.where)
             if view is None:
-                unknown.add(state.where.topic)
+                leaderless.append(state)
             else:
                 wanted.setdefault(view.leader, []).append(state)
-        if unknown:
-            self._learn(unknown)
+        if leaderless:
+            self._put_off(leaderless)
+            self._learn({state.where.topic for state in leaderless})
         return wanted
 
     async def _fetch(self, node_id: int, states: list[PartitionState]) -> None:
@@ -266,13 +267,14 @@ class Fetcher:
             self._put_off([state])
             self.fail(BrokerError(code, f"{fetched.where} cannot be read"))
 
-    async def _settle_positions(self) -> None:
+    async def _settle_positions(self, now_s: float) -> None:
+        unsettled = [state for state in self._assignment if state.status is not Status.READY]
         try:
-            await self._positions.settle(self._assignment)
+            await self._positions.settle(self._assignment, now_s)
         except ClientError as error:
-            self._put_off([state for state in self._assignment if state.status is not Status.READY])
             if not error.retriable:
                 self.fail(error)
+        self._put_off([state for state in unsettled if state.status is not Status.READY])
         self._arrived()
 
     def _learn(self, topics: set[str]) -> None:

@@ -5,7 +5,6 @@ N means that the log was cut (by an unclean election): what was read is not ther
 reset policy reading goes on where the logs part; with `none` the user is told.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -70,16 +69,15 @@ class Positions:
         self._offsets = offsets
         self._who = who
 
-    def needs_work(self, assignment: Assignment) -> bool:
+    def needs_work(self, assignment: Assignment, now_s: float) -> bool:
         """Say whether some partition cannot be fetched before something is asked."""
-        now_s = asyncio.get_running_loop().time()
         return any(state.status is not Status.READY and state.wait_until_s <= now_s for state in assignment)
 
-    async def settle(self, assignment: Assignment) -> None:
+    async def settle(self, assignment: Assignment, now_s: float) -> None:
         """Ask what has to be asked. Raises what the user has to know."""
-        await self._use_committed(_in_status(assignment, Status.NEEDS_COMMITTED))
-        await self._reset(_in_status(assignment, Status.NEEDS_RESET))
-        await self._check(_in_status(assignment, Status.NEEDS_CHECK))
+        await self._use_committed(_in_status(assignment, Status.NEEDS_COMMITTED, now_s))
+        await self._reset(_in_status(assignment, Status.NEEDS_RESET, now_s))
+        await self._check(_in_status(assignment, Status.NEEDS_CHECK, now_s))
 
     async def _use_committed(self, states: list[PartitionState]) -> None:
         if not states:
@@ -184,6 +182,5 @@ class Positions:
             state.seek(Position(min(cut_at, state.position.offset), epoch))
 
 
-def _in_status(assignment: Assignment, status: Status) -> list[PartitionState]:
-    now_s = asyncio.get_running_loop().time()
+def _in_status(assignment: Assignment, status: Status, now_s: float) -> list[PartitionState]:
     return [state for state in assignment if state.status is status and state.wait_until_s <= now_s]
