@@ -280,8 +280,13 @@ def check_found(log: Log, truth: Truth, found: Sequence[Batch], *, is_whole: boo
     )
 
 
-def check_compacted(log: Log, truth: Truth, before: Sequence[Batch], after: Sequence[Batch]) -> None:
-    """Compaction invents nothing, keeps the newest value of every key, and forgets no active producer."""
+def check_compacted(
+    log: Log, truth: Truth, before: Sequence[Batch], after: Sequence[Batch], round_end: int
+) -> None:
+    """Compaction invents nothing, keeps the newest value of every key, and forgets no active producer.
+
+    The last batch of a round, which ends at `round_end`, stays: else the end of a follower's log would move.
+    """
     had = {record.offset: record for batch in before for record in read_records(batch)}
     for batch in after:
         for record in read_records(batch):
@@ -289,6 +294,8 @@ def check_compacted(log: Log, truth: Truth, before: Sequence[Batch], after: Sequ
     ends = [batch.last_offset for batch in after]
     assert ends == sorted(set(ends)), "compaction mixed up offsets"
     assert ends[-1] == before[-1].last_offset, "compaction moved the log end"
+    if any(batch.last_offset + 1 == round_end for batch in before):
+        assert round_end - 1 in ends, "compaction moved the end of what it cleaned"
     replay = Replay(truth.history)
     newest, kept = latest_values(before, replay, truth.start), latest_values(after, replay, truth.start)
     for key, (offset, value) in newest.items():

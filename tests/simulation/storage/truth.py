@@ -80,7 +80,9 @@ class Truth:
     def may_append(self, data: bytes) -> None:
         """Take what a log was about to append when the machine went down."""
         batches = read_batches(data)
-        self.others.append(State([*self.stored, *batches], [*self.history, *batches]))
+        for state in (self.state, self.staged):
+            if state is not None:
+                self.others.append(State([*state.stored, *batches], [*self.history, *batches]))
         self.producers_ever.update(batch.producer_id for batch in batches)
 
     def truncate_to(self, offset: int) -> None:
@@ -88,6 +90,9 @@ class Truth:
         if offset >= self.end:
             return
         self._set_aside()
+        if self.staged is not None:
+            # The power went while the compaction was to be ended.
+            self.others.append(State(list(self.staged.stored), self.history))
         cut = [batch for batch in self.stored if batch.base_offset < offset <= batch.last_offset]
         self.end = cut[0].base_offset if cut else offset
         self.stored = [batch for batch in self.stored if batch.last_offset < self.end]
@@ -101,6 +106,8 @@ class Truth:
     def start_anew_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
         self._set_aside()
+        if self.staged is not None:
+            self.others.append(self.staged)
         self.stored, self.history = [], []
         self.is_compacted = False
         self.staged = None

@@ -273,16 +273,18 @@ class World:
         with closing(steps):
             for step in steps:
                 if isinstance(step, CleanedGroup):
-                    is_swapped = yield from self._swap(partition, step)
+                    is_swapped = yield from self._swap(partition, step, task.end_offset)
                     if not is_swapped:
                         return
                 elif isinstance(step, Cleaned):
                     offsets[partition.name] = step.first_dirty_offset
                 yield
 
-    def _swap(self, partition: Partition, group: CleanedGroup) -> Generator[None, None, bool]:
+    def _swap(
+        self, partition: Partition, group: CleanedGroup, round_end: Offset
+    ) -> Generator[None, None, bool]:
         log, truth, cleaned = partition.log, partition.truth, (group.cleaned,)
-        self._stage(partition, group)
+        self._stage(partition, group, round_end)
         stage_swap(self.disk, log.path, cleaned)
         try:
             yield
@@ -309,7 +311,7 @@ class World:
             self.deletions.append(replacement.deletion)
         return True
 
-    def _stage(self, partition: Partition, group: CleanedGroup) -> None:
+    def _stage(self, partition: Partition, group: CleanedGroup, round_end: Offset) -> None:
         """Judge what a compaction came to, and tell the truth what the log will be with it."""
         log, truth = partition.log, partition.truth
         bases = [segment.base_offset for segment in log.segments]
@@ -323,7 +325,7 @@ class World:
         before = [batch for batch in truth.stored if batch.last_offset < start]
         after = [batch for batch in truth.stored if batch.base_offset >= end]
         stored = [*before, *cleaned, *after]
-        check_compacted(log, truth, truth.stored, stored)
+        check_compacted(log, truth, truth.stored, stored, round_end)
         truth.stage(stored)
 
     def set_high_watermark(self, partition: Partition, offset: int) -> None:
