@@ -187,7 +187,7 @@ def test_transaction_with_the_last_epoch_can_still_be_fenced(
     with worn_client(worn, OttlaNode, tmp_path) as (client, topics):
         told = be_fenced_with_the_last_epoch(client, topics)
     assert told[1:3] == [ErrorCode.NONE, True]
-    assert told[4:6] == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+    assert told[4:6] == [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     assert told[-2] == [b"of the successor"]
 
 

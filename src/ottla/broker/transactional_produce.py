@@ -13,6 +13,7 @@ from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.records.attributes import TRANSACTIONAL_BIT
 from ottla.records.batch import HEADER
+from ottla.storage.errors import AppendError
 from ottla.storage.verification import Verification
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -59,6 +60,7 @@ def start_confirmation(
     """
     support = _support_of(context.version)
     needed: dict[TopicPartition, tuple[Partition, Verification]] = {}
+    refusals: dict[Partition, ErrorCode] = {}
     senders: set[Identity] = set()
     by_id = context.version >= _TOPIC_IDS_FROM
     now_ms = context.broker.clock.now_ms()
@@ -75,16 +77,25 @@ def start_confirmation(
             senders.add(Identity(producer_id, epoch))
             if not partition.is_leader or not _must_ask(partition, support):
                 continue
-            verification = partition.log.start_verification(
-                ProducerId(producer_id), epoch, sequence, support is WriterSupport.ADDS_PARTITIONS, now_ms
-            )
+            try:
+                verification = partition.log.start_verification(
+                    ProducerId(producer_id), epoch, sequence, support is WriterSupport.ADDS_PARTITIONS, now_ms
+                )
+            except AppendError as error:
+                refusals[partition] = error.error_code
+                continue
             if verification is not None:
                 needed[TopicPartition(partition.topic, partition.index)] = (partition, verification)
     if len(senders) > 1:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if not needed:
+    confirmations = Confirmations({}, refusals)
+    if needed:
+        return _ask(ask, senders.pop(), needed, confirmations, support, context)
+    if not refusals:
         return None
-    return _ask(ask, senders.pop(), needed, support, context)
+    confirmed: Deferred[Confirmed] = Deferred()
+    confirmed.resolve(Confirmed(ask, confirmations))
+    return confirmed
 
 
 def _must_ask(partition: Partition, support: WriterSupport) -> bool:
@@ -95,6 +106,7 @@ def _ask(
     ask: ProduceRequest,
     sender: Identity,
     needed: dict[TopicPartition, tuple[Partition, Verification]],
+    confirmations: Confirmations,
     support: WriterSupport,
     context: "RequestContext",
 ) -> Deferred[Confirmed]:
@@ -103,7 +115,6 @@ def _ask(
     kept = _copied(ask)
 
     def answered(codes: "dict[TopicPartition, ErrorCode]") -> None:
-        confirmations = Confirmations({}, {})
         for where, code in codes.items():
             partition, verification = needed[where]
             if code is ErrorCode.NONE:

@@ -28,7 +28,7 @@ from ottla.storage.flush import FlushTicket
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.names import FileKind, segment_file_name
 from ottla.storage.producer_snapshot import encode_producer_snapshot
-from ottla.storage.producer_state import Producer, ProducerState
+from ottla.storage.producer_state import Producer, ProducerState, check_epoch
 from ottla.storage.read import ReadLimit, ReadResult
 from ottla.storage.segment import Segment
 from ottla.storage.timestamps import TimestampAndOffset
@@ -239,11 +239,14 @@ class Log:
     ) -> Verification | None:
         """Return what to hand in with the first batch of a transaction once its coordinator confirmed it.
 
-        None if the transaction is under way here already, so that nobody need be asked.
+        None if the transaction is under way here already, so that nobody need be asked. Raises `AppendError`
+        if a newer instance of the producer was here: then nobody need be asked either.
         """
         producer = self.producer_state.producers.get(producer_id)
-        if producer is not None and producer.has_open_transaction and producer.epoch == epoch:
-            return None
+        if producer is not None:
+            check_epoch(producer_id, producer, epoch)
+            if producer.has_open_transaction and producer.epoch == epoch:
+                return None
         if self.verifications is None:
             self.verifications = {}
         verification = self.verifications.get(producer_id)

@@ -184,6 +184,14 @@ def test_a_marker_that_came_first_makes_a_verification_worthless() -> None:
     assert refused.value.error_code is ErrorCode.INVALID_TXN_STATE
 
 
+def test_nobody_is_asked_about_an_older_instance() -> None:
+    log = new_log(LogConfig())
+    end_transaction(log, 9, is_commit=False, epoch=4)
+    with pytest.raises(AppendError) as refused:
+        log.start_verification(ProducerId(9), 3, 0, True, NOW_MS)
+    assert refused.value.error_code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
 def test_two_who_wait_for_the_same_answer_share_a_verification() -> None:
     log = new_log(LogConfig())
     first = log.start_verification(ProducerId(9), 0, 5, False, NOW_MS)

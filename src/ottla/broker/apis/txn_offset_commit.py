@@ -18,6 +18,7 @@ from ottla.coordination.group.offsets.commit import refused_transactional_commit
 from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import NO_SEQUENCE, ProducerId, TopicPartition
+from ottla.storage.errors import AppendError
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.txn_offset_commit import (
@@ -65,7 +66,10 @@ def _commit(ask: TxnOffsetCommitRequest, context: RequestContext) -> Deferred[Tx
         return refuse(ErrorCode.NOT_COORDINATOR)
     client = client_of(context)
     support = _support_of(context.version)
-    proof = _start_verification(ask, partition, support, context)
+    try:
+        proof = _start_verification(ask, partition, support, context)
+    except AppendError as error:
+        return refuse(error.error_code)
 
     def commit() -> None:
         producer = ProducerIdentity(ask.producer_id, ask.producer_epoch, proof)
