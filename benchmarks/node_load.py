@@ -61,22 +61,29 @@ class _Peer:
         self.connection = connection
         self.frame = frame
         self.depth = depth
-        self.pending = b""
         self.answered_bytes = 0
+        # The beginning of a size field, and how much of an answer is still to come after it.
+        self._size = b""
+        self._missing = 0
 
-    def take_answers(self) -> int:
-        """Read what there is; return how many answers it completes."""
-        data = self.connection.recv(_READ_BYTES)
-        assert data, "the broker closed the connection"
-        self.answered_bytes += len(data)
-        self.pending += data
+    def take_answers(self, buffer: memoryview) -> int:
+        """Read what there is; return how many answers it completes. Content is dropped unseen."""
+        count = self.connection.recv_into(buffer)
+        assert count, "the broker closed the connection"
+        self.answered_bytes += count
         answers = start = 0
-        while len(self.pending) - start >= 4:
-            stop = start + 4 + int.from_bytes(self.pending[start : start + 4])
-            if stop > len(self.pending):
-                break
-            answers, start = answers + 1, stop
-        self.pending = self.pending[start:]
+        while start < count:
+            if self._missing:
+                taken = min(self._missing, count - start)
+                self._missing -= taken
+                start += taken
+                answers += self._missing == 0
+            else:
+                taken = min(4 - len(self._size), count - start)
+                self._size += buffer[start : start + taken]
+                start += taken
+                if len(self._size) == 4:
+                    self._missing, self._size = int.from_bytes(self._size), b""
         return answers
 
 
@@ -85,6 +92,7 @@ def exchange(
 ) -> int:
     """Send `requests` requests over the connections in a closed loop; return the bytes of the answers."""
     selector = selectors.DefaultSelector()
+    buffer = memoryview(bytearray(_READ_BYTES))
     peers = [_Peer(connection, frame, depth) for connection, frame in zip(connections, frames, strict=True)]
     sent = answered = 0
     for peer in peers:
@@ -96,7 +104,7 @@ def exchange(
     while answered < sent:
         for key, _ in selector.select():
             ready: _Peer = key.data
-            answers = ready.take_answers()
+            answers = ready.take_answers(buffer)
             answered += answers
             more = min(answers, requests - sent)
             if more > 0:

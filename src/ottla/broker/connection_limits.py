@@ -43,4 +43,5 @@ def connection_limits(config: NodeConfig, descriptors: DescriptorShares) -> Conn
         frame_bytes_max=config.socket_request_max_bytes,
         backlog=config.socket_listen_backlog_size,
         held_bytes_max=HELD_BYTES_MAX if held_bytes_max <= 0 else held_bytes_max,
+        send_buffer_bytes=config.socket_send_buffer_bytes,
     )

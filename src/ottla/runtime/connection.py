@@ -62,6 +62,8 @@ class Owner(Protocol):
 
     poller: Poller
     shared_buffer: SharedBuffer
+    staging: memoryview
+    """Memory to send from, shared by all connections of the loop."""
     frame_bytes_max: int
     tick: int
     """Coarse time in seconds: reading a clock for each request would cost more than it tells."""
@@ -118,7 +120,7 @@ class Connection:
         self.local: tuple[str, int] = sock.getsockname()[:2]
         self.peer_host: str = sock.getpeername()[0]
         self._buffer = ReceiveBuffer(owner.shared_buffer, owner.frame_bytes_max)
-        self._outbox = Outbox(sock)
+        self._outbox = Outbox(sock, owner.staging)
         # Bits: whatever is set has to go before the next request is served.
         self._holds = 0
         self._is_resuming = False

@@ -1,17 +1,19 @@
-"""A part of a file on its way to a socket: never read into memory when it is large.
+"""A part of a file on its way to a socket.
 
-Small ranges are read and sent together with what stands around them in one system call; large ones go by
-`sendfile`. Neither may block the event loop on a disk: before a byte is sent, the kernel is asked whether
-the pages are in memory (`preadv` with RWF_NOWAIT). If not, the range is cold, and a worker thread has to
-`warm` it.
+It is read into the memory that all connections of a loop send from, and never kept: what the socket did not
+take is read again. Reading may not block the event loop on a disk, so the kernel is asked for what it has in
+memory (`preadv` with RWF_NOWAIT). Where that ends the range is cold, and a worker thread has to `warm` it.
+
+Why not `sendfile`: it saves a copy here, but the pages then go to the peer in pieces of 4 KB. Measured over
+loopback with 1 MiB at a time, CPU seconds for a GB of sender and receiver: 0.34 and 0.27 by `sendfile`, 0.24
+and 0.19 this way. It also takes three calls (head, file, tail) where this takes two.
 """
 
 import os
 from typing import Final, Protocol
 
-SMALL_BYTES_MAX: Final = 32 * 1024
-CHUNK_BYTES: Final = 256 * 1024
-"""How much of a large range is sent at once. Its first and last byte are probed before."""
+WARMED_BYTES: Final = 256 * 1024
+"""How much of a cold range is read from the disk at once."""
 
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 
@@ -42,35 +44,25 @@ class FileRange:
     def __len__(self) -> int:
         return self.length
 
-    def read_if_warm(self) -> bytearray | None:
-        """Return the bytes, or None when they would have to come from the disk."""
-        content = bytearray(self.length)
+    def read_warm(self, buffer: memoryview) -> int:
+        """Fill `buffer` from the start of the range, as far as it is in memory. Returns how many bytes."""
+        wanted = buffer[: self.length]
         try:
-            count = os.preadv(self.file.descriptor(), [content], self.position, _NOWAIT)
+            count = os.preadv(self.file.descriptor(), (wanted,), self.position, _NOWAIT)
         except BlockingIOError:
-            return None
-        return content if count == self.length else None
+            return 0
+        if count == 0:
+            raise EOFError(f"the file ends before position {self.position}")
+        return count
 
-    def send_while_warm(self, socket_descriptor: int) -> bool:
-        """Send by `sendfile` as long as the pages are in memory. Say whether everything was sent.
-
-        False: the next bytes are cold. Raises BlockingIOError when the socket takes no more.
-        """
-        descriptor = self.file.descriptor()
-        while self.length > 0:
-            chunk = min(self.length, CHUNK_BYTES)
-            if not _is_warm(descriptor, self.position, chunk):
-                return False
-            count = os.sendfile(socket_descriptor, descriptor, self.position, chunk)
-            if count == 0:
-                raise EOFError(f"the file ends before position {self.position}")
-            self.position += count
-            self.length -= count
-        return True
+    def skip(self, count: int) -> None:
+        """Leave out the first bytes: they are sent."""
+        self.position += count
+        self.length -= count
 
     def warm(self) -> None:
         """Read the first bytes from the disk, blocking: for a worker thread."""
-        remaining, position = min(self.length, CHUNK_BYTES), self.position
+        remaining, position = min(self.length, WARMED_BYTES), self.position
         scratch = memoryview(bytearray(remaining))
         descriptor = self.file.pin()
         try:
@@ -82,17 +74,3 @@ class FileRange:
                 position += count
         finally:
             self.file.unpin()
-
-
-_probed: Final = [bytearray(1)]
-
-
-def _is_warm(descriptor: int, position: int, length: int) -> bool:
-    """Say whether bytes are in memory, as far as the first and the last of them tell."""
-    try:
-        for probe in (position, position + length - 1):
-            if os.preadv(descriptor, _probed, probe, _NOWAIT) == 0:
-                raise EOFError(f"the file ends before position {probe}")
-    except BlockingIOError:
-        return False
-    return True

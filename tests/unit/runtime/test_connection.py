@@ -11,7 +11,7 @@ import pytest
 from ottla.runtime import file_range
 from ottla.runtime.connection import OWN_BYTES_ALWAYS, Connection
 from ottla.runtime.file_range import FileRange
-from ottla.runtime.outbox import Piece
+from ottla.runtime.outbox import STAGING_BYTES, Piece
 from ottla.runtime.poller import ServingLoop
 from ottla.runtime.receive_buffer import SharedBuffer
 from ottla.wire.errors import MalformedBytes
@@ -51,6 +51,7 @@ class Wire:
         self.peer.settimeout(10)
         self.poller = self.loop.poller
         self.shared_buffer = SharedBuffer()
+        self.staging = memoryview(bytearray(STAGING_BYTES))
         self.frame_bytes_max = 1_000_000
         self.tick = 1
         self.closed: list[Exception | None] = []
@@ -200,7 +201,7 @@ def test_a_muted_connection_reads_on_when_its_time_is_over(make_wire: MakeWire) 
     assert wire.read(3) == b"two"
 
 
-@pytest.mark.parametrize("size", [1, 1000, 32 * 1024, 32 * 1024 + 1, 3_000_000])
+@pytest.mark.parametrize("size", [1, 1000, STAGING_BYTES - 8, STAGING_BYTES, STAGING_BYTES - 4, 3_000_000])
 def test_ranges_of_files_are_sent_between_bytes(make_wire: MakeWire, tmp_path: Path, size: int) -> None:
     content = os.urandom(size + 20)
     (tmp_path / "log").write_bytes(content)
@@ -222,7 +223,7 @@ def test_cold_ranges_are_read_by_a_thread(
     real_warm, real_preadv = FileRange.warm, os.preadv
 
     def warm_up(self: FileRange) -> None:
-        warm.update(range(self.position, self.position + file_range.CHUNK_BYTES))
+        warm.update(range(self.position, self.position + file_range.WARMED_BYTES))
         real_warm(self)
 
     def preadv(descriptor: int, buffers: list[bytearray], position: int, flags: int = 0) -> int:
@@ -236,7 +237,7 @@ def test_cold_ranges_are_read_by_a_thread(
     wire.peer.sendall(frame(b"read") + frame(b"again"))
 
     assert wire.read(2 * (4 + size)) == 2 * (b"head" + content)
-    assert wire.cold_reads >= max(1, size // file_range.CHUNK_BYTES)
+    assert wire.cold_reads >= max(1, size // file_range.WARMED_BYTES)
 
 
 def test_a_file_that_shrank_closes_the_connection(make_wire: MakeWire, tmp_path: Path) -> None:

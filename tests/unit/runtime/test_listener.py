@@ -165,3 +165,11 @@ def test_no_client_is_accepted_after_the_listeners_stopped(world: World) -> None
     stays.sendall(pack(">i", 2) + b"hi")
     world.turn()
     assert stays.recv(10) == b"hi"
+
+
+@pytest.mark.parametrize("world", [ConnectionLimits(send_buffer_bytes=30_000)], indirect=True)
+def test_connections_get_the_send_buffer_that_was_asked_for(world: World) -> None:
+    world.connect()
+    (connection,) = world.listeners.connections
+    # Linux doubles what is asked for, to have room for its own bookkeeping.
+    assert connection._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 60_000

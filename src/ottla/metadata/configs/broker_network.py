@@ -176,6 +176,5 @@ class BrokerNetworkConfigs(ConfigValues):
         102_400,
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="Send buffer (SO_SNDBUF) of a client's connection; -1 leaves it to the system.",
     )
