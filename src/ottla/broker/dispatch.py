@@ -38,6 +38,16 @@ _BAD_VALUES = (struct.error, TypeError, AttributeError, UnicodeEncodeError, Valu
 PENDING: Final = None
 """The answer comes later, by the session's call of `Reply.answer`."""
 
+PLAIN_FRAME_BYTES_MAX: Final = 8 << 20
+"""How large a request may be that carries no records.
+
+Deviation: Kafka takes any up to `socket.request.max.bytes`. Decoded, a list of one-byte elements takes 38
+times as much memory as its bytes, so 100 MiB would take 4 GiB. A fetch of 200,000 partitions has 6 MiB.
+"""
+
+ANY_SIZE: Final = 1 << 31
+_CARRIES_RECORDS: Final = frozenset((ApiKey.PRODUCE,))
+
 Pieces = list[Any]
 """An answer: one piece of bytes, or several with ranges of files among them."""
 
@@ -49,6 +59,7 @@ class Route:
         "api",
         "decode",
         "encode",
+        "frame_bytes_max",
         "handler",
         "has_file_ranges",
         "has_lanes",
@@ -74,6 +85,7 @@ class Route:
         self.head_size = 4 + len(self.response_tail)
         self.has_file_ranges = api.key is ApiKey.FETCH
         self.has_lanes = api.key is ApiKey.PRODUCE
+        self.frame_bytes_max = ANY_SIZE if api.key in _CARRIES_RECORDS else PLAIN_FRAME_BYTES_MAX
         self.requests = 0
         self.received_bytes = 0
         self.sent_bytes = 0
@@ -168,6 +180,10 @@ class Session:
             route = self._by_key.get(api_key << 16 | version) or self._routes.find(api_key, version)
             if route is None:
                 return _answer_unknown_version(api_key, version, correlation_id)
+            if len(frame) > route.frame_bytes_max:
+                raise MalformedBytes(
+                    f"{route.api.key.name} of {len(frame)} bytes, {route.frame_bytes_max} are allowed"
+                )
             position = self._read_client_id(frame, client_id_size)
             if route.is_flexible:
                 if frame[position] == 0:

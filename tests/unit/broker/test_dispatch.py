@@ -6,7 +6,7 @@ import pytest
 
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
-from ottla.broker.dispatch import PENDING, Route, Routes, Session
+from ottla.broker.dispatch import PENDING, PLAIN_FRAME_BYTES_MAX, Route, Routes, Session
 from ottla.broker.handlers import NO_REPLY, find_handler, served_apis
 from ottla.broker.node import Broker, Features
 from ottla.broker.quotas import Quotas
@@ -173,3 +173,15 @@ def test_a_file_of_an_api_registers_the_handler_of_that_api(key: ApiKey) -> None
     handler: Any = find_handler(key)
     assert handler.__module__ == f"ottla.broker.apis.{key.name.lower()}"
     assert handler.__name__ == key.name.lower()
+
+
+def test_only_requests_that_carry_records_may_be_large() -> None:
+    small = encode_request(ApiVersionsRequest(), API_VERSIONS, 3, 5, "test")[4:]
+    with pytest.raises(MalformedBytes, match="API_VERSIONS of"):
+        Fixture().session.receive(memoryview(small + bytes(PLAIN_FRAME_BYTES_MAX)))
+    routes = Routes()
+    produce, fetch = (routes.find(key, 12) for key in (ApiKey.PRODUCE, ApiKey.FETCH))
+    assert produce is not None
+    assert fetch is not None
+    assert produce.frame_bytes_max > 100 << 20
+    assert fetch.frame_bytes_max == PLAIN_FRAME_BYTES_MAX
