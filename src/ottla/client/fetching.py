@@ -183,16 +183,25 @@ def next_offset(records: memoryview, position: int) -> int:
 
 
 def visible_batches(fetched: FetchedPartition, isolation: IsolationLevel) -> Iterator[BatchView]:
-    """Walk the batches whose records a reader is to see: no control batches, nothing aborted.
+    """Walk the batches whose records a reader is to see: no control batches, nothing aborted."""
+    return visible_among(iter_batches(fetched.records), fetched.aborted, isolation)
+
+
+def visible_among(
+    batches: Iterable[BatchView], aborted: Iterable[AbortedTransaction], isolation: IsolationLevel
+) -> Iterator[BatchView]:
+    """Leave out what is not for readers.
 
     An aborted transaction spans from its first offset to the abort marker of its producer. The list of them
     need not be in order.
     """
-    committed_only = isolation is IsolationLevel.READ_COMMITTED
-    pending = sorted(fetched.aborted, key=lambda item: item.first_offset, reverse=True)
+    if isolation is IsolationLevel.READ_UNCOMMITTED:
+        yield from (batch for batch in batches if not batch.is_control)
+        return
+    pending = sorted(aborted, key=lambda item: item.first_offset, reverse=True)
     aborting: set[int] = set()
-    for batch in iter_batches(fetched.records):
-        if committed_only and batch.has_producer:
+    for batch in batches:
+        if batch.has_producer:
             while pending and pending[-1].first_offset <= batch.last_offset:
                 aborting.add(pending.pop().producer_id)
             if batch.is_control:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.errors import ClientError
-from ottla.client.fetching import FetchedPartition
+from ottla.client.fetching import FetchedPartition, IsolationLevel, visible_among
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import BatchView, iter_batches
 
@@ -48,14 +48,12 @@ class Chunk:
 
     __slots__ = ("batches", "failure", "fetched", "index", "leader_epoch", "next_offset", "ready")
 
-    def __init__(self, fetched: FetchedPartition, batches: Iterator[BatchView]) -> None:
+    def __init__(self, fetched: FetchedPartition, isolation: IsolationLevel) -> None:
         self.fetched = fetched
-        self.batches = batches
-        self.next_offset = fetched.fetch_offset
-        self.leader_epoch = -1
-        for batch in iter_batches(fetched.records):
-            self.next_offset = max(self.next_offset, batch.next_offset)
-            self.leader_epoch = batch.leader_epoch
+        batches = list(iter_batches(fetched.records))
+        self.batches: Iterator[BatchView] = visible_among(batches, fetched.aborted, isolation)
+        self.next_offset = max(fetched.fetch_offset, batches[-1].next_offset if batches else 0)
+        self.leader_epoch = batches[-1].leader_epoch if batches else -1
         self.ready: list[ConsumerRecord] = []
         self.index = 0
         self.failure: ClientError | None = None

@@ -25,7 +25,6 @@ from ottla.client.fetching import (
     fetch_version,
     fetched_partitions,
     request_timeout_s,
-    visible_batches,
 )
 from ottla.client.journey import Listener, Stage, tell
 from ottla.records.errors import RecordsError
@@ -227,7 +226,7 @@ class Fetcher:
         if not len(fetched.records):
             return
         try:
-            chunk = Chunk(fetched, visible_batches(fetched, self._settings.isolation))
+            chunk = Chunk(fetched, self._settings.isolation)
         except RecordsError as error:
             self.fail(damaged(fetched.where, fetched.fetch_offset, str(error)))
             self._put_off([state])

@@ -12,7 +12,7 @@ from ottla.client.errors import ClientError
 from ottla.client.serializers import Deserializer, from_bytes
 from ottla.model.ids import TopicPartition
 from ottla.records.attributes import TimestampType
-from ottla.records.batch import BatchView
+from ottla.records.batch import BatchView, LegacyBatchView
 from ottla.records.batch_records import iter_batch_record_tuples
 from ottla.records.codec import Headers
 
@@ -63,8 +63,13 @@ class RecordMaker:
 
     def records_of(self, where: TopicPartition, batch: BatchView, position: int) -> list[ConsumerRecord]:
         """Return the records of a batch from a position on. Raises `RecordsError` for damaged bytes."""
-        prefix = (where.topic, where.partition, batch.leader_epoch, batch.timestamp_type)
-        flat = iter_batch_record_tuples(batch)
+        if isinstance(batch, LegacyBatchView):
+            prefix = (where.topic, where.partition, -1, batch.timestamp_type)
+            flat = iter_batch_record_tuples(batch)
+        else:
+            header = batch.header
+            prefix = (where.topic, where.partition, header.leader_epoch, header.timestamp_type)
+            flat = iter_batch_record_tuples(batch, header=header)
         if self._is_plain:
             records = list(map(_as_record, map(prefix.__add__, flat)))
             # A broker sends whole batches: the first may begin before what was asked for.

@@ -6,7 +6,7 @@ from ottla.client.consumer.assignment import Assignment, Chunk, NotAssigned, Pos
 from ottla.client.consumer.handing_over import HandingOver
 from ottla.client.consumer.record import RecordMaker, Undeserializable
 from ottla.client.errors import BrokerError
-from ottla.client.fetching import FetchedPartition, IsolationLevel, visible_batches
+from ottla.client.fetching import FetchedPartition, IsolationLevel
 from ottla.client.serializers import Deserializer, from_bytes, from_json
 from ottla.model.ids import TopicPartition
 from ottla.records.attributes import Codec
@@ -38,7 +38,7 @@ class World:
         data = memoryview(b"".join(batches))
         state = self.assignment.state(where)
         fetched = FetchedPartition(where, state.fetch_offset, ErrorCode.NONE, 99, 99, 0, (), data)
-        state.add(Chunk(fetched, visible_batches(fetched, IsolationLevel.READ_COMMITTED)))
+        state.add(Chunk(fetched, IsolationLevel.READ_COMMITTED))
 
     def take(self, count: int) -> list[tuple[int, int]]:
         return [(record.partition, record.offset) for record in self.records.take(count)]
