@@ -1,11 +1,14 @@
 """Clients over their quota are told to wait, and are not listened to meanwhile."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.data_plane import batch_of, create_topic, fetch_request, produce_request
 from tests.in_process import InProcessClient, in_process_node
+from tests.ottla_node import OttlaNode
+from tests.plain_client import PlainClient
 
 from ottla.broker.startup import Node
 from ottla.model.uuid import ZERO_UUID
@@ -16,6 +19,7 @@ from ottla.wire.messages.alter_client_quotas import (
     QuotaAlteration,
     QuotaOperation,
 )
+from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -118,3 +122,27 @@ def test_older_versions_do_what_they_are_asked_and_have_to_wait(node: Node) -> N
     answer = client.ask(creation("another", 1), 5)
     assert answer.topics[0].error_code is ErrorCode.NONE
     assert client.muted_ms[-1] == answer.throttle_time_ms > 0
+
+
+def test_who_connects_too_often_is_turned_away(tmp_path: Path) -> None:
+    with OttlaNode(tmp_path) as ottla, PlainClient(ottla.bootstrap) as client:
+        change = QuotaAlteration(
+            entity=(EntityData(entity_type="ip", entity_name="127.0.0.1"),),
+            ops=(QuotaOperation(key="connection_creation_rate", value=1, remove=False),),
+        )
+        client.ask(AlterClientQuotasRequest(entries=(change,), validate_only=False))
+        served = 0
+        with contextlib.suppress(ConnectionError):
+            for _ in range(30):
+                with PlainClient(ottla.bootstrap) as another:
+                    another.ask(ApiVersionsRequest())
+                served += 1
+        assert 10 <= served < 30
+        client.ask(ApiVersionsRequest())
+
+
+def test_a_node_accepts_no_faster_than_it_is_told(tmp_path: Path) -> None:
+    with OttlaNode(tmp_path, {"max.connection.creation.rate": "1"}) as ottla:
+        for _ in range(12):
+            with PlainClient(ottla.bootstrap) as client:
+                client.ask(ApiVersionsRequest())

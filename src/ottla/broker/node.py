@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from ottla.broker.commits import Commits
 from ottla.broker.connection_limits import DescriptorShares, connection_limits
+from ottla.broker.connection_rates import ConnectionRates
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import Groups
 from ottla.broker.coordinators.transactions import Transactions
@@ -122,6 +123,10 @@ class Broker:
         self.listeners = Listeners(
             loop, clock, connection_limits(self.config, descriptors), self.new_session, threads.run
         )
+        self.connection_rates = ConnectionRates(
+            self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
+        )
+        self.listeners.ask_admission = self.connection_rates.admit
         self.give_up: Callable[[Exception], None]
 
     def new_session(self, connection: Connection) -> Session:
@@ -181,7 +186,7 @@ class Broker:
         self.groups.metadata_changed(image, delta)
         self.transactions.metadata_changed(image, delta)
         if delta.quotas:
-            self.quotas.use(image.quotas)
+            self.use_quotas(image)
 
     def use_dynamic_configs(self, image: MetadataImage) -> None:
         """Let the configs hold that were set for this broker or for all brokers while running."""
@@ -191,6 +196,12 @@ class Broker:
         self.config = self.configs.node
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
         self.listeners.limits = connection_limits(self.config, self._descriptors)
+        self.use_quotas(image)
+
+    def use_quotas(self, image: MetadataImage) -> None:
+        """Let the quotas hold that the metadata sets."""
+        self.quotas.use(image.quotas)
+        self.connection_rates.use(self.config.max_connection_creation_rate, image.quotas)
 
     # What the partitions tell
 

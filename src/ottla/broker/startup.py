@@ -163,7 +163,6 @@ def _open_quorum(broker: Broker) -> Standalone:
     broker.controller = standalone.controller
     broker.kraft_version = standalone.voter.kraft_version
     broker.use_dynamic_configs(broker.image)
-    broker.quotas.use(broker.image.quotas)
     return standalone
 
 

@@ -1,8 +1,8 @@
 """Listening sockets, the connections they accept, and the limits on both.
 
-Who may connect: at most so many at once, in all and from one address. Who must go: a connection that was
-silent for too long, and one that began a frame and does not finish it. A sweep once a second looks at all of
-them, so that no connection needs a timer of its own.
+Who may connect: at most so many at once, in all and from one address, and no faster than `ask_admission` says.
+Who must go: a connection that was silent for too long, and one that began a frame and does not finish it. A
+sweep once a second looks at all of them, so that no connection needs a timer of its own.
 """
 
 import errno
@@ -11,7 +11,7 @@ import socket
 from asyncio import TimerHandle
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.runtime.connection import Connection, Session
 from ottla.runtime.log_lines import RepeatedLines
@@ -24,6 +24,7 @@ from ottla.world.clock import Clock
 
 ACCEPTS_AT_ONCE: Final = 64
 SWEEP_SECONDS: Final = 1.0
+TURNED_AWAY_MAX: Final = 1000
 FRAME_BYTES_PER_SECOND_MIN: Final = 1 << 20
 _OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -51,6 +52,19 @@ class ConnectionLimits:
     send_buffer_bytes: int = -1
 
 
+class Admission(NamedTuple):
+    """What is to become of a new connection. Times of 0 mean that it is served at once."""
+
+    # For how long neither it nor any other is served.
+    pause_ms: int
+    # It is not served at all, and closed then.
+    close_after_ms: int
+
+
+def _admit_at_once(_peer_host: str, _now_ms: int) -> Admission:
+    return Admission(0, 0)
+
+
 class Listeners:
     """All listening sockets and connections of a node, on one event loop."""
 
@@ -74,6 +88,9 @@ class Listeners:
         self.run_in_thread = run_in_thread
         self._started_ms = clock.monotonic_ms()
         self._sweep_timer: TimerHandle | None = None
+        self._turned_away = 0
+        # Whoever knows how fast connections may come replaces this.
+        self.ask_admission: Callable[[str, int], Admission] = _admit_at_once
         # A dict for its order: what is done to all connections is done in the order they came.
         self.connections: dict[Connection, None] = {}
         self.poller = loop.poller
@@ -171,7 +188,36 @@ class Listeners:
                 self._loop.remove_reader(listening.fileno())
                 self._loop.call_later(1.0, self._accept_again, name, listening)
                 return
-            self._admit(name, client, address[0])
+            pause_ms, close_after_ms = self.ask_admission(address[0], self._clock.monotonic_ms())
+            if close_after_ms:
+                self._turn_away(client, address[0], close_after_ms)
+            elif pause_ms:
+                self._loop.remove_reader(listening.fileno())
+                self._loop.call_later(pause_ms / 1000, self._admit_late, name, listening, client, address[0])
+                return
+            else:
+                self._admit(name, client, address[0])
+
+    def _admit_late(self, name: str, listening: socket.socket, client: socket.socket, peer_host: str) -> None:
+        if self._sockets.get(name) is not listening:
+            client.close()
+            return
+        self._admit(name, client, peer_host)
+        self._loop.add_reader(listening.fileno(), self._accept, name, listening)
+
+    def _turn_away(self, client: socket.socket, peer_host: str, close_after_ms: int) -> None:
+        """Close a connection without having served it, after a while: so the peer does not come at once."""
+        self.refused += 1
+        self._lines.warn("refused a connection", f"{peer_host} makes them too fast")
+        if self._turned_away >= TURNED_AWAY_MAX:
+            client.close()
+            return
+        self._turned_away += 1
+        self._loop.call_later(close_after_ms / 1000, self._close_turned_away, client)
+
+    def _close_turned_away(self, client: socket.socket) -> None:
+        self._turned_away -= 1
+        client.close()
 
     def _accept_again(self, name: str, listening: socket.socket) -> None:
         if self._sockets.get(name) is listening:
