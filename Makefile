@@ -93,6 +93,18 @@ restart-clients: $(VENV)/.ready ## kill and start a broker under our producer an
 bench-client: $(VENV)/.ready ## compare our Python client with aiokafka, kafka-python and confluent-kafka
 	$(BIN)/python -m benchmarks.client
 
+.PHONY: demo
+demo: $(VENV)/.ready ## payments, fraud and revenue, live, with a reckoning at the end: DURATION=60 RATE=2000 (needs Java)
+	$(BIN)/python examples/payments/demo.py --seconds $${DURATION:-60} --rate $${RATE:-2000}
+
+.PHONY: kill-pipelines
+kill-pipelines: $(VENV)/.ready ## kill pipelines and their broker, and look for what was lost or doubled: KILLED=20 RECORDS=2000000
+	$(BIN)/python -m tests.pipelines.kills --kills $${KILLED:-20} --records $${RECORDS:-2000000}
+
+.PHONY: bench-pipelines
+bench-pipelines: $(VENV)/.ready ## compare source and sink with Spark's own Kafka connector (needs Java and Maven)
+	$(BIN)/python -m benchmarks.pipelines
+
 .PHONY: clean
 clean: ## remove what the verbs made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist target

@@ -149,9 +149,8 @@ def reckon(link: Link, sent: list[Payment]) -> bool:
     counted = sum(row["payments"] for row in minutes.values())
     revenue = sum(row["revenue"] for row in minutes.values())
     total = sum(payment.amount for payment in once.values())
-    print(
-        f"\nsent {len(sent):,} payments, {len(sent) - len(once):,} of them twice: {len(once):,} to account for"
-    )
+    twice = len(sent) - len(once)
+    print(f"\nsent {len(sent):,} payments, {twice:,} of them twice: {len(once):,} to account for")
     checks = {
         f"{len(clean):,} payments came through, none lost, none twice": clean == Counter(list(once)),
         f"{sum(alerts.values()):,} alerts, none missing, none twice": alerts == expected,

@@ -19,8 +19,6 @@ from ottla.pipelines.status import QueryStatus, read_statuses
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BAD = [b"{", b'{"id": "x", "amount": "much"}']
@@ -59,7 +57,7 @@ def moment_of(row: dict[str, Any], field: str = "ts") -> datetime:
     return datetime.fromisoformat(row[field])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def ran(node: OttlaNode, spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """Run all examples once over the same records, in one session."""
     bootstrap = node.bootstrap
@@ -89,7 +87,7 @@ def ran(node: OttlaNode, spark: "SparkSession", tmp_path_factory: pytest.TempPat
     return Ran(bootstrap, payments, shipments, countries, directory, statuses)
 
 
-def test_all_ran_to_the_end_without_a_restart(ran: Ran) -> None:
+def check_all_ran_to_the_end_without_a_restart(ran: Ran) -> None:
     assert {status.state for status in ran.statuses} == {"done"}, ran.statuses
     assert sum(status.restarts for status in ran.statuses) == 0, ran.statuses
     assert {status.name for status in read_statuses(ran.directory)} == {
@@ -97,7 +95,7 @@ def test_all_ran_to_the_end_without_a_restart(ran: Ran) -> None:
     }
 
 
-def test_filter_and_map(ran: Ran) -> None:
+def check_filter_and_map(ran: Ran) -> None:
     expected = Counter(
         (row["customer"], row["id"], round(row["amount"] * 100)) for row in ran.payments if row["amount"] > 90
     )
@@ -105,12 +103,12 @@ def test_filter_and_map(ran: Ran) -> None:
     assert Counter((row["customer"], row["id"], round(row["cents"])) for row in found) == expected
 
 
-def test_key_is_the_column_that_was_named(ran: Ran) -> None:
+def check_key_is_the_column_that_was_named(ran: Ran) -> None:
     for message in committed(ran.bootstrap, "large-payments"):
         assert message.key() in message.value()
 
 
-def test_split_into_two_topics(ran: Ran) -> None:
+def check_split_into_two_topics(ran: Ran) -> None:
     for topic, is_dear in (("cheap", False), ("dear", True)):
         expected = Counter(row["id"] for row in ran.payments if (row["amount"] >= 50) == is_dear)
         found = Counter(row["id"] for row in committed_json(ran.bootstrap, topic))
@@ -118,7 +116,7 @@ def test_split_into_two_topics(ran: Ran) -> None:
         assert found == expected
 
 
-def test_update_mode_leaves_the_last_total_of_each_key(ran: Ran) -> None:
+def check_update_mode_leaves_the_last_total_of_each_key(ran: Ran) -> None:
     counts: Counter[str] = Counter(row["customer"] for row in ran.payments)
     spent: dict[str, float] = defaultdict(float)
     for row in ran.payments:
@@ -129,7 +127,7 @@ def test_update_mode_leaves_the_last_total_of_each_key(ran: Ran) -> None:
         assert found[customer]["spent"] == pytest.approx(spent[customer], abs=0.01)
 
 
-def test_windows(ran: Ran) -> None:
+def check_windows(ran: Ran) -> None:
     expected: dict[tuple[str, str], float] = defaultdict(float)
     for row in ran.payments:
         start = moment_of(row).replace(second=0, microsecond=0)
@@ -142,7 +140,7 @@ def test_windows(ran: Ran) -> None:
     assert all(found[key] == pytest.approx(expected[key], abs=0.01) for key in expected)
 
 
-def test_sessions(ran: Ran) -> None:
+def check_sessions(ran: Ran) -> None:
     gap = timedelta(seconds=30)
     expected = []
     for customer in {row["customer"] for row in ran.payments}:
@@ -162,7 +160,7 @@ def test_sessions(ran: Ran) -> None:
     assert sorted(found) == sorted(expected)
 
 
-def test_join_of_two_streams(ran: Ran) -> None:
+def check_join_of_two_streams(ran: Ran) -> None:
     shipped = {row["payment"]: row["shipped"] for row in ran.shipments}
     expected = Counter(
         (row["id"], shipped[row["id"]])
@@ -177,7 +175,7 @@ def test_join_of_two_streams(ran: Ran) -> None:
     assert found == expected
 
 
-def test_join_with_a_table_knows_the_latest_value_and_tombstones(ran: Ran) -> None:
+def check_join_with_a_table_knows_the_latest_value_and_tombstones(ran: Ran) -> None:
     latest = {**ran.countries, "c0": None}
     expected = Counter((row["id"], latest.get(row["customer"])) for row in ran.payments)
     found = Counter(
@@ -187,13 +185,13 @@ def test_join_with_a_table_knows_the_latest_value_and_tombstones(ran: Ran) -> No
     assert found == expected
 
 
-def test_deduplication(ran: Ran) -> None:
+def check_deduplication(ran: Ran) -> None:
     found = Counter(row["id"] for row in committed_json(ran.bootstrap, "payments-once"))
     found.pop("end", None)
     assert found == Counter({row["id"] for row in ran.payments})
 
 
-def test_state(ran: Ran) -> None:
+def check_state(ran: Ran) -> None:
     largest: dict[str, float] = defaultdict(float)
     seen: Counter[str] = Counter()
     for row in ran.payments:
@@ -204,7 +202,7 @@ def test_state(ran: Ran) -> None:
         assert (found[customer]["largest"], found[customer]["seen"]) == (largest[customer], count)
 
 
-def test_values_that_cannot_be_read_are_dead_letters_with_a_reason(ran: Ran) -> None:
+def check_values_that_cannot_be_read_are_dead_letters_with_a_reason(ran: Ran) -> None:
     letters = committed(ran.bootstrap, "large_payments.dead_letters")
     assert sorted(message.value() for message in letters) == sorted(BAD)
     for message in letters:
@@ -213,10 +211,21 @@ def test_values_that_cannot_be_read_are_dead_letters_with_a_reason(ran: Ran) -> 
         assert headers["ottla.topic"] == b"payments"
 
 
-def test_progress_is_a_consumer_group(ran: Ran) -> None:
+def check_progress_is_a_consumer_group(ran: Ran) -> None:
     link = Link({"bootstrap.servers": ran.bootstrap})
     try:
         offsets = link.run(link.group_offsets.list("large_payments"))
     finally:
         link.close()
     assert sum(item.offset for item in offsets.values()) == len(ran.payments) + len(BAD) + 1
+
+
+CHECKS = [value for name, value in list(globals().items()) if name.startswith("check_")]
+
+
+@pytest.mark.timeout(900)
+def test_each_operator_emits_the_right_rows(ran: Ran) -> None:
+    """One test, since all the examples run once, together, in one session."""
+    assert len(CHECKS) == 13
+    for check in CHECKS:
+        check(ran)
