@@ -68,6 +68,13 @@ def _names_no_topic(ask: Any) -> bool:
     return not ask.topics
 
 
+def _has_several_faults(ask: Any) -> bool:
+    return any(
+        len(resource.configs) > 1 and any(not 0 <= one.config_operation <= 3 for one in resource.configs)
+        for resource in ask.resources
+    )
+
+
 KNOWN_DIFFERENCES: Final = (
     KnownDifference(
         ApiKey.PRODUCE, _any_request, r".*\.error_code",
@@ -81,6 +88,14 @@ KNOWN_DIFFERENCES: Final = (
     KnownDifference(
         ApiKey.FETCH, _is_of_a_replica, r".*\.error_code", "UNKNOWN_LEADER_EPOCH", "NOT_LEADER_OR_FOLLOWER",
         "A node that is no replica fetches as one, in an unknown epoch. Ottla looks at the replica first.",
+    ),
+    KnownDifference(
+        ApiKey.FETCH, _is_of_a_replica, r".*\.current_leader\.leader_id", "-1", "0",
+        "With that other error Ottla also says who leads.",
+    ),
+    KnownDifference(
+        ApiKey.FETCH, _is_of_a_replica, r"\.node_endpoints\.length", "0", "1",
+        "With that other error Ottla also says where the leader is.",
     ),
     KnownDifference(
         ApiKey.FETCH, _is_of_a_debugger, r".*\.aborted_transactions", r"\[\]", "None",
@@ -106,6 +121,12 @@ KNOWN_DIFFERENCES: Final = (
     KnownDifference(
         ApiKey.ALTER_REPLICA_LOG_DIRS, _names_several_directories, r".*\.partitions\.length", r"\d+", r"\d+",
         "A partition is to go to two directories. Apache Kafka answers for one of them.",
+    ),
+    KnownDifference(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, _has_several_faults, r".*\.error_code",
+        "INVALID_CONFIG", "INVALID_REQUEST",
+        "Several configs of a resource are wrong, one by an unknown operation. Ottla tells the first one, "
+        "Apache Kafka one that its hash map has first.",
     ),
     KnownDifference(
         ApiKey.WRITE_TXN_MARKERS, _has_marker_for_nothing, r"\.markers\.length", r"\d+", r"\d+",

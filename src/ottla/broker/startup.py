@@ -31,6 +31,7 @@ from ottla.broker.formatting import (
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.membership import NotRegistered, join_cluster
 from ottla.broker.node import Broker, Surroundings
+from ottla.broker.refused_configs import ConfigRefused, check_configs
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.errors import MetadataError
@@ -51,6 +52,15 @@ from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
 
 _logger: Final = logging.getLogger("ottla.startup")
+_REASONS: Final = (
+    ConfigRefused,
+    DiskError,
+    FormatFailure,
+    ListenerRefused,
+    MetadataError,
+    NotRegistered,
+    StorageError,
+)
 
 
 class NodeFailure(Exception):
@@ -82,11 +92,12 @@ def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoo
     """Start a node. When this returns it serves, as soon as its event loop runs."""
     try:
         return _start(configs, options, loop)
-    except (FormatFailure, ListenerRefused, NotRegistered, StorageError, MetadataError, DiskError) as error:
+    except _REASONS as error:
         raise NodeFailure(str(error)) from error
 
 
 def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -> Node:
+    check_configs(configs.node)
     endpoints = broker_endpoints(configs.node, options.host, options.port)
     check_endpoints(endpoints, options.is_insecure)
     descriptors = share_descriptors(_raise_descriptor_limit())

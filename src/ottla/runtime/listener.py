@@ -1,6 +1,6 @@
 """Listening sockets, the connections they accept, and the limits on both.
 
-Who may connect: at most so many at once, in all and from one address, and no faster than `ask_admission` says.
+Who may connect: at most so many at once, in all and from one address, no faster than `ask_admission` says.
 Who must go: a connection that was silent for too long, and one that began a frame and does not finish it. A
 sweep once a second looks at all of them, so that no connection needs a timer of its own.
 """

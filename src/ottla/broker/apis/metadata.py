@@ -4,6 +4,7 @@ Deviation: Kafka answers UNKNOWN_TOPIC_OR_PARTITION for a topic it is about to c
 again after its back-off of 100 ms. Ottla answers when the topic is there, which takes a few milliseconds.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.broker.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
@@ -15,6 +16,7 @@ from ottla.broker.partition import INTERNAL_TOPICS
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import Topic
 from ottla.model.uuid import ZERO_UUID
+from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.metadata import (
     MetadataRequest,
@@ -38,14 +40,22 @@ def metadata(
     known = answers.find(ask, context)
     if known is not None:
         return known
-    if context.version < _IDS_IN_REQUEST_FROM and _asks_by_id(ask):
-        return _refuse(ask)
+    if context.version < _IDS_IN_REQUEST_FROM:
+        if _asks_by_id(ask):
+            return _refuse(ask)
+    elif ask.topics is not None and (by_id := _asked_by_id(ask.topics)):
+        # As in Kafka, a request asks by ids or by names. If there are ids, names are not looked at.
+        ask = replace(ask, topics=by_id)
     missing = _missing_topics(ask, context)
     if not missing:
         return answers.keep(ask, context, _respond(ask, context))
     if not ask.allow_auto_topic_creation or not context.broker.config.auto_create_topics_enable:
         return _respond(ask, context)
     return create_missing_topics(missing, context).then(lambda _: _respond(ask, context))
+
+
+def _asked_by_id(topics: Sequence[MetadataRequestTopic]) -> tuple[MetadataRequestTopic, ...]:
+    return tuple([topic for topic in topics if topic.topic_id != ZERO_UUID])
 
 
 def _asks_by_id(ask: MetadataRequest) -> bool:

@@ -21,7 +21,7 @@ def decide_delete_topics(view: ControllerView, ask: DeleteTopicsRequest) -> Deci
     wanted = (*ask.topics, *(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in ask.topic_names))
     if not view.configs.node.delete_topic_enable:
         return _refuse_all(wanted, Refusal(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled."))
-    times = Counter(_topic_of(view, topic) for topic in wanted)
+    times = Counter(_topic_of(view, topic) for topic in wanted if not _is_named_twice(topic))
     times[None] = 1
     results: dict[tuple[str | None, Uuid], DeletableTopicResult] = {}
     records: list[Any] = []
@@ -50,6 +50,10 @@ def _topic_of(view: ControllerView, topic: DeleteTopicState) -> Uuid | str | Non
     return view.image.topics.names.get(topic.name, topic.name)
 
 
+def _is_named_twice(topic: DeleteTopicState) -> bool:
+    return topic.name is not None and topic.topic_id != ZERO_UUID
+
+
 def _find(view: ControllerView, topic: DeleteTopicState) -> Uuid:
     if topic.name is None:
         if topic.topic_id == ZERO_UUID:
@@ -57,7 +61,7 @@ def _find(view: ControllerView, topic: DeleteTopicState) -> Uuid:
         if topic.topic_id not in view.image.topics.by_id:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         return topic.topic_id
-    if topic.topic_id != ZERO_UUID:
+    if _is_named_twice(topic):
         raise Refusal(ErrorCode.INVALID_REQUEST, "A topic is named by its name or by its id, not by both.")
     topic_id = view.image.topics.names.get(topic.name)
     if topic_id is None:

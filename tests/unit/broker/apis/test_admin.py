@@ -7,6 +7,7 @@ import pytest
 from tests.deciding import new_topic
 from tests.in_process import InProcessClient, in_process_node
 
+from ottla.model.uuid import ZERO_UUID
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
@@ -15,7 +16,7 @@ from ottla.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 TOPIC, BROKER_LOGGER = 2, 8
 
@@ -63,3 +64,13 @@ def test_log_levels_are_changed_here_and_configs_by_the_controller(client: InPro
     assert (TOPIC, "t", ErrorCode.NONE) in answers
     assert (BROKER_LOGGER, "77", ErrorCode.INVALID_REQUEST) in answers
     assert len(client.ask(ask).responses) == 4
+
+
+def test_who_asks_for_topics_by_id_does_not_ask_by_name(client: InProcessClient) -> None:
+    (topic,) = client.ask(MetadataRequest(topics=None)).topics
+    by_id = MetadataRequestTopic(name=None, topic_id=topic.topic_id)
+    by_name = MetadataRequestTopic(name="other", topic_id=ZERO_UUID)
+    answer = client.ask(MetadataRequest(topics=(by_name, by_id), allow_auto_topic_creation=False))
+    assert [one.name for one in answer.topics] == ["t"]
+    (other,) = client.ask(MetadataRequest(topics=(by_name,), allow_auto_topic_creation=False)).topics
+    assert other.name == "other"

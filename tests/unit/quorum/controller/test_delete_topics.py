@@ -55,3 +55,13 @@ def test_names_of_the_first_versions_are_understood() -> None:
         "t": ErrorCode.NONE,
         "nope": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
+
+
+def test_a_topic_named_twice_at_once_spoils_no_other() -> None:
+    controller = DecidingController()
+    topic = controller.have("t", (0,))
+    assert delete(controller, ("t", topic.id), ("t", ZERO_UUID)) == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NONE,
+    ]
+    assert controller.image.topics.find("t") is None
