@@ -5,9 +5,11 @@ that touched several logs waits for all of them. A timeout is looked for once a 
 needs a timer of its own; a sync takes about a millisecond, and who waits for a second has other troubles.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.handlers import EncodedResponse
 from ottla.runtime.flusher import Flusher
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
@@ -16,21 +18,30 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 from ottla.world.clock import Clock
 
+Answer: TypeAlias = ProduceResponse | EncodedResponse
+
 
 class _Wait:
     """One produce request that waits for its logs. Called by the flusher once for each of them."""
 
-    __slots__ = ("_failed", "_logs", "_owner", "_response", "_waiting", "answer", "deadline_ms")
+    __slots__ = ("_encoded", "_failed", "_logs", "_owner", "_respond", "_waiting", "answer", "deadline_ms")
 
     def __init__(
-        self, owner: "Commits", logs: Sequence[Log], waiting: int, response: ProduceResponse, deadline_ms: int
+        self,
+        owner: "Commits",
+        logs: Sequence[Log],
+        waiting: int,
+        respond: Callable[[], ProduceResponse],
+        encoded: EncodedResponse | None,
+        deadline_ms: int,
     ) -> None:
         self._owner = owner
         self._logs = logs
-        self._response = response
+        self._respond = respond
+        self._encoded = encoded
         self._waiting = waiting
         self._failed: set[Log] = set()
-        self.answer: Deferred[ProduceResponse] = Deferred()
+        self.answer: Deferred[Answer] = Deferred()
         self.deadline_ms = deadline_ms
 
     def __call__(self, error: LogDirectoryOffline | None) -> None:
@@ -41,15 +52,18 @@ class _Wait:
             self._failed.update(log for log in self._logs if error.path in (log.volume.path, log.path))
         if self._waiting == 0 and not self.answer.is_done:
             self._owner.pending.pop(self, None)
-            response = self._response
             if self._failed:
-                response = _with_errors(response, self._logs, self._failed, ErrorCode.KAFKA_STORAGE_ERROR)
-            self.answer.resolve(response)
+                self._resolve_with(self._failed, ErrorCode.KAFKA_STORAGE_ERROR)
+            else:
+                self.answer.resolve(self._encoded or self._respond())
 
     def time_is_over(self) -> None:
         """Answer that the writes may or may not have happened."""
         unsafe = {log for log in self._logs if log.recovery_point < log.log_end_offset}
-        self.answer.resolve(_with_errors(self._response, self._logs, unsafe, ErrorCode.REQUEST_TIMED_OUT))
+        self._resolve_with(unsafe, ErrorCode.REQUEST_TIMED_OUT)
+
+    def _resolve_with(self, failed: set[Log], error_code: ErrorCode) -> None:
+        self.answer.resolve(_with_errors(self._respond(), self._logs, failed, error_code))
 
 
 class Commits:
@@ -61,14 +75,20 @@ class Commits:
         self.pending: dict[_Wait, None] = {}
 
     def wait(
-        self, logs: Sequence[Log], unsynced: Sequence[Log], response: ProduceResponse, timeout_ms: int
-    ) -> Deferred[ProduceResponse]:
+        self,
+        logs: Sequence[Log],
+        unsynced: Sequence[Log],
+        timeout_ms: int,
+        respond: Callable[[], ProduceResponse],
+        encoded: EncodedResponse | None = None,
+    ) -> Deferred[Answer]:
         """Return the answer for when everything that was appended to the `unsynced` logs is on disk.
 
-        `logs` are those of all accepted partitions of `response`, in its order.
+        `respond` makes it, and `logs` are those of all accepted partitions in its order. Who has the answer
+        `encoded` already saves making it, unless something goes wrong.
         """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        wait = _Wait(self, logs, len(unsynced), response, deadline_ms)
+        wait = _Wait(self, logs, len(unsynced), respond, encoded, deadline_ms)
         self.pending[wait] = None
         for log in unsynced:
             self._flusher.request(log, log.log_end_offset, wait)

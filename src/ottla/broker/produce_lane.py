@@ -12,9 +12,11 @@ Whatever is not plain (several partitions, a refused batch, a transaction, a quo
 changes no answer: it is a cache of what the codec and `apis/produce.py` do, made by them.
 """
 
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.broker.handlers import EncodedResponse
 from ottla.broker.partition import Partition
 from ottla.records.attributes import TRANSACTIONAL_BIT
 from ottla.records.batch import HEADER_BYTES
@@ -100,6 +102,7 @@ class ProduceLane:
         "_is_compact",
         "_key_and_version",
         "_pack_answer",
+        "_pack_body",
         "_partition",
         "_route",
         "_timeout_ms",
@@ -124,10 +127,12 @@ class ProduceLane:
         body = encode(self._respond(*_MARKS), self._route.version)
         numbers = _NUMBERS.pack(*_MARKS)
         at = body.index(numbers)
-        self._before = self._route.response_tail + body[:at]
+        self._before = body[:at]
         self._after = body[at + len(numbers) :]
         self._answer_size = self._route.head_size + len(body)
-        self._pack_answer = Struct(f">ii{len(self._before)}sqqq{len(self._after)}s").pack
+        layout = f"{at}sqqq{len(self._after)}s"
+        self._pack_body = Struct(f">{layout}").pack
+        self._pack_answer = Struct(f">ii{len(self._route.response_tail)}x{layout}").pack
 
     def serve(self, frame: memoryview, stop: int) -> Any:
         """Append a request that is like the last one, if everything about it is plain."""
@@ -182,7 +187,10 @@ class ProduceLane:
         numbers = (info.first_offset, info.log_append_time_ms, info.log_start_offset)
         if self._acks == _ALL and partition.acks_all_sync:
             logs = (partition.log,)
-            return self._broker.commits.wait(logs, logs, self._respond(*numbers), self._timeout_ms)
+            body = self._pack_body(self._before, *numbers, self._after)
+            return self._broker.commits.wait(
+                logs, logs, self._timeout_ms, partial(self._respond, *numbers), EncodedResponse(body)
+            )
         route.sent_bytes += self._answer_size + 4
         return [self._pack_answer(self._answer_size, correlation_id, self._before, *numbers, self._after)]
 

@@ -10,6 +10,7 @@ where they were received, so nothing of the request may be needed after this han
 
 from typing import Any, Final
 
+from ottla.broker.commits import Answer
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import NO_REPLY, CloseConnection, NoReply, handles
@@ -54,9 +55,7 @@ _NOT_EVEN_OPENED: Final = (
 
 
 @handles(ProduceRequest)
-def produce(
-    ask: ProduceRequest, context: RequestContext
-) -> ProduceResponse | Deferred[ProduceResponse] | NoReply:
+def produce(ask: ProduceRequest, context: RequestContext) -> ProduceResponse | Deferred[Answer] | NoReply:
     """Append all batches, then answer or wait; of a transaction, when its coordinator has confirmed it."""
     if ask.transactional_id is not None:
         confirmed = start_confirmation(ask, context)
@@ -69,7 +68,7 @@ def produce(
 
 def _when_confirmed(
     confirmed: Deferred[Confirmed], context: RequestContext
-) -> ProduceResponse | Deferred[ProduceResponse] | NoReply:
+) -> ProduceResponse | Deferred[Answer] | NoReply:
     if confirmed.is_done:
         return _produce(confirmed.value().ask, context, confirmed.value().confirmations)
     answer: Deferred[Any] = Deferred()
@@ -92,7 +91,7 @@ def _when_confirmed(
 
 def _produce(
     ask: ProduceRequest, context: RequestContext, confirmations: Confirmations
-) -> ProduceResponse | Deferred[ProduceResponse] | NoReply:
+) -> ProduceResponse | Deferred[Answer] | NoReply:
     broker = context.broker
     partitions = broker.partitions
     by_id = context.version >= _TOPIC_IDS_FROM
@@ -125,7 +124,7 @@ def _produce(
         unsynced = [partition.log for partition in appended if partition.acks_all_sync]
         if unsynced:
             logs = [partition.log for partition in appended]
-            return broker.commits.wait(logs, unsynced, response, ask.timeout_ms)
+            return broker.commits.wait(logs, unsynced, ask.timeout_ms, lambda: response)
     return response
 
 
