@@ -28,6 +28,7 @@ from tests.java.apache_kafka import ApacheKafka
 from tests.ottla_node import OttlaNode
 
 from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.leave_group import LeaveGroupRequest
 
@@ -94,6 +95,19 @@ def alone(talk: Talk) -> None:
         talk.ask("deleted", delete_request(group), min(version, 2))
         talk.ask("deleted again", delete_request(group), min(version, 2))
         talk.ask("described when gone", describe_request(group), min(version, 6))
+
+
+def no_time_to_sync(talk: Talk) -> None:
+    for version in (1, 4, 9):
+        for timeout_ms in (0, -1, -(1 << 31)):
+            group = f"no-time-{version}{timeout_ms}"
+            request = replace(join_request(group), rebalance_timeout_ms=timeout_ms)
+            answer = talk.ask("join", request, version)
+            if answer.error_code is ErrorCode.MEMBER_ID_REQUIRED:
+                talk.ask("join with the id", replace(request, member_id=answer.member_id), version)
+            while talk.client().ask(describe_request(group)).groups[0].group_state != "Empty":
+                pass
+            talk.ask("described when nobody is left", describe_request(group))
 
 
 def sync_and_protocols(talk: Talk) -> None:
@@ -321,8 +335,8 @@ def lists(talk: Talk) -> None:
 
 
 TALKS: list[TalkFunction] = [
-    find_coordinator, join_refused, alone, sync_and_protocols, two_members, leader_joins_again,
-    static_members, commits, commits_by_id, fetches, deletions, lists,
+    find_coordinator, join_refused, alone, no_time_to_sync, sync_and_protocols, two_members,
+    leader_joins_again, static_members, commits, commits_by_id, fetches, deletions, lists,
 ]  # fmt: skip
 
 

@@ -46,6 +46,7 @@ from ottla.coordination.runtime.shards import Shards
 from ottla.coordination.runtime.timers import Timers, Wake
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
+from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from ottla.wire.messages.consumer_group_heartbeat import (
@@ -146,6 +147,9 @@ class GroupCoordinator:
         if refusal is not ErrorCode.NONE:
             answer(refused_join(ask.member_id, refusal))
             return
+        if client.version == 0:
+            # It has one timeout for both.
+            ask = replace(ask, rebalance_timeout_ms=ask.session_timeout_ms)
         self._write(
             ask.group_id,
             lambda shard: decide_join(shard, ask, client, now_ms, answer),

@@ -162,8 +162,8 @@ class ClassicGroup(OffsetRules):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest time any member wants for joining."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+        """The longest time any member wants for joining. It may want none, or less."""
+        return max([0, *(member.rebalance_timeout_ms for member in self.members.values())])
 
     def elect_joined_leader(self) -> bool:
         """Make a member that has joined the leader, if the present one has not. False when nobody has."""
@@ -305,7 +305,9 @@ def group_of_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     )
     for item in value.members:
         # Before version 1 there was no rebalance timeout: the session timeout stood for both.
-        rebalance_timeout_ms = item.rebalance_timeout if item.rebalance_timeout >= 0 else item.session_timeout
+        rebalance_timeout_ms = item.rebalance_timeout
+        if rebalance_timeout_ms == -1:
+            rebalance_timeout_ms = item.session_timeout
         member = Member(
             item.member_id, item.group_instance_id, item.client_id, item.client_host, rebalance_timeout_ms,
             item.session_timeout, value.protocol_type, {value.protocol or "": item.subscription},

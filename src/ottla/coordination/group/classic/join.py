@@ -90,7 +90,7 @@ class Joins:
             ask.group_instance_id,
             client.client_id,
             client.host,
-            _rebalance_timeout_ms(ask),
+            ask.rebalance_timeout_ms,
             ask.session_timeout_ms,
             ask.protocol_type,
             {item.name: item.metadata for item in ask.protocols},
@@ -149,7 +149,7 @@ class Joins:
         answer: Answer,
         now_ms: int,
     ) -> Decision[Any]:
-        group.update(member, protocols, _rebalance_timeout_ms(ask), ask.session_timeout_ms, answer)
+        group.update(member, protocols, ask.rebalance_timeout_ms, ask.session_timeout_ms, answer)
         reason = ask.reason or "it leads, or its metadata changed"
         return self._rebalances.start_or_go_on(group, f"{member.member_id} joins again: {reason}", now_ms)
 
@@ -170,7 +170,7 @@ class Joins:
         member = group.replace_static_member(instance_id, old_id, new_id)
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         protocols = {item.name: item.metadata for item in ask.protocols}
-        group.update(member, protocols, _rebalance_timeout_ms(ask), ask.session_timeout_ms, answer)
+        group.update(member, protocols, ask.rebalance_timeout_ms, ask.session_timeout_ms, answer)
         self._rebalances.expect_heartbeat(group, member)
         if group.state is not GroupState.STABLE:
             if group.state is GroupState.COMPLETING_REBALANCE:
@@ -198,8 +198,3 @@ class Joins:
                 group.answer_join(member, response)
 
         return Decision(records=(group.record(),), on_commit=stored, replayed=False)
-
-
-def _rebalance_timeout_ms(ask: JoinGroupRequest) -> int:
-    # Version 0 has only one timeout for both.
-    return ask.rebalance_timeout_ms if ask.rebalance_timeout_ms >= 0 else ask.session_timeout_ms

@@ -1,11 +1,14 @@
 """What happens when nobody comes: sessions, rebalances, syncs, ids that were handed out, the first delay."""
 
+import pytest
 from tests.classic_members import GROUP, TestMember, bring_assignment, group_of, stable_group
 from tests.group_requests import commit_request, join_request
 from tests.group_world import GroupWorld
 
 from ottla.coordination.group.classic.states import GroupState
+from ottla.coordination.group.environment import Client
 from ottla.coordination.group.settings import GroupSettings
+from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 
 
@@ -30,6 +33,32 @@ def test_each_newcomer_prolongs_the_first_delay_up_to_the_rebalance_timeout() ->
     assert first[0].generation_id == 1
     assert all(others)
     assert len(first[0].members) == 10
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, -(1 << 31)])
+def test_a_member_that_wants_no_time_for_a_rebalance_is_out_at_once(timeout_ms: int) -> None:
+    world = GroupWorld()
+    request = replace(join_request(GROUP), rebalance_timeout_ms=timeout_ms)
+    refused = world.ask("join_group", request)
+    assert refused is not None
+    answers = world.send("join_group", replace(request, member_id=refused.member_id))
+    world.advance(3000)
+    assert answers[0].error_code is ErrorCode.NONE
+    world.advance(0)
+    assert group_of(world).state is GroupState.EMPTY
+
+
+def test_version_0_has_one_timeout_for_both() -> None:
+    world = GroupWorld()
+    request = replace(join_request(GROUP, session_timeout_ms=7_000), rebalance_timeout_ms=-1)
+    answers = world.send("join_group", request, Client("client", "/127.0.0.1", 0))
+    world.advance(3000)
+    assert answers[0].error_code is ErrorCode.NONE
+    assert group_of(world).rebalance_timeout_ms == 7_000
+    world.advance(6_999)
+    assert group_of(world).state is GroupState.COMPLETING_REBALANCE
+    world.advance(1)
+    assert group_of(world).state is GroupState.EMPTY
 
 
 def test_a_later_rebalance_does_not_wait() -> None:
