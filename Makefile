@@ -69,6 +69,9 @@ format: $(VENV)/.ready ## format the code and mend what the linter can
 .PHONY: reference
 reference: $(VENV)/.ready ## write the reference pages of the docs from the source
 	$(BIN)/python -m ottla.metadata.configs.reference > docs/reference/configs.md
+	$(BIN)/python -m ottla.cli.reference > docs/reference/cli.md
+	$(BIN)/python -m ottla.broker.metrics_reference > docs/reference/metrics.md
+	$(BIN)/python -m ottla.client.reference > docs/reference/client.md
 
 SEEDS ?= 10000
 FIRST ?= 0
@@ -120,7 +123,7 @@ wheel: $(VENV)/.runs ## build the package as dist/ottla-*.whl
 
 .PHONY: docs
 docs: reference ## build the site of the docs in target/site, with all links checked
-	$(BIN)/mkdocs build --quiet --strict --site-dir target/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir target/site
 	@echo 'open target/site/index.html'
 
 .PHONY: bench-fixture

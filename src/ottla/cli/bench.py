@@ -29,7 +29,13 @@ _LATENCIES: Final = 200
     "--size", "size_bytes", type=click.IntRange(1), default=100, show_default=True, help="Bytes each."
 )
 @click.option("--partitions", type=click.IntRange(1), default=1, show_default=True, help="Of the topic.")
-@click.option("--acks", type=click.Choice(("all", "1")), default="all", show_default=True)
+@click.option(
+    "--acks",
+    type=click.Choice(("all", "1")),
+    default="all",
+    show_default=True,
+    help="Who must have a record.",
+)
 def bench(
     properties: dict[str, str], as_json: bool, records: int, size_bytes: int, partitions: int, acks: str
 ) -> None:

@@ -66,7 +66,12 @@ class Wish(NamedTuple):
 @click.option("--read-uncommitted", is_flag=True, help="Show records of open and aborted transactions, too.")
 @click.option("--group", help="Read as a member of this group, from where it was, and commit.")
 @click.option(
-    "--help-template", is_flag=True, is_eager=True, expose_value=False, callback=lambda *a: _explain(*a)
+    "--help-template",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda *given: _explain(*given),
+    help="Explain templates.",
 )
 def consume(
     properties: dict[str, str],

@@ -1,11 +1,24 @@
 """`ottla up`: run a node until it is told to stop."""
 
+import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
 from ottla.cli.failure import Failure
+from ottla.cli.profiles import DEFAULT_BOOTSTRAP
 from ottla.cli.settings import load_settings, settings_options
+
+_HINTS: Final = """
+Ottla serves on {address}. Ctrl-C stops it. In another terminal, type:
+
+  echo hello | {command} produce greetings{where}     write a record
+  {command} consume greetings{where}                  read it
+  {command} topic list{where}                         see what there is
+  {command} --help                             see what else can be done
+
+Any Kafka client works, too: its bootstrap.servers is {address}."""
 
 
 @click.command()
@@ -35,6 +48,7 @@ from ottla.cli.settings import load_settings, settings_options
     show_default=True,
     help="How many brokers. There is no cluster of several yet.",
 )
+@click.option("--hints", is_flag=True, help="Say on stderr what to type next, once the node serves.")
 @click.option(
     "--insecure",
     is_flag=True,
@@ -49,6 +63,7 @@ def up(
     log_format: str,
     log_level: str,
     brokers: int,
+    hints: bool,
     insecure: bool,
 ) -> None:
     """Run a node: a broker and its controller, until SIGTERM or SIGINT.
@@ -68,7 +83,14 @@ def up(
         run_node(
             loaded,
             NodeOptions(host=host, port=port, is_insecure=insecure),
-            lambda address: click.echo(f"ready {address}"),
+            lambda address: _tell_ready(address, hints),
         )
     except NodeFailure as error:
         raise Failure(str(error)) from error
+
+
+def _tell_ready(address: str, hints: bool) -> None:
+    click.echo(f"ready {address}")
+    if hints:
+        where = "" if address == DEFAULT_BOOTSTRAP else f" --bootstrap {address}"
+        click.echo(_HINTS.format(command=Path(sys.argv[0]), address=address, where=where), err=True)

@@ -1,0 +1,53 @@
+"""The reference of all metrics, written from what a node gives: `make reference` puts it into the docs."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from prometheus_client.core import Metric
+
+from ottla.broker.metrics import BrokerMetrics
+from ottla.broker.shutdown import stop_node
+from ottla.broker.startup import NodeOptions, start_node
+from ottla.metadata.configs.load import load_node_config
+from ottla.runtime.poller import ServingLoop
+
+_INTRODUCTION: Final = """\
+# Metrics
+
+A node serves metrics to Prometheus on `http://127.0.0.1:PORT/metrics` when `ottla.metrics.port` is set; 0 is
+any free port, and the node's log says which. Beside these there are the usual ones of the process, as in
+`process_resident_memory_bytes`. `make reference` writes this page from what a node gives.
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+"""
+
+
+def render_reference() -> str:
+    """Return the page, as Markdown."""
+    return _INTRODUCTION + "".join(_render(metrics_of_a_node()))
+
+
+def metrics_of_a_node() -> list[Metric]:
+    """Start a node for a moment, and return what it would tell Prometheus."""
+    loop = ServingLoop()
+    with tempfile.TemporaryDirectory() as directory:
+        loaded = load_node_config(b"", {"log.dirs": f"{directory}/data"})
+        node = start_node(loaded.configs, NodeOptions(port=0), loop)
+        try:
+            return list(BrokerMetrics(node.broker).collect())
+        finally:
+            loop.run_until_complete(stop_node(node))
+            loop.close()
+
+
+def _render(metrics: Sequence[Metric]) -> Iterator[str]:
+    for metric in sorted(metrics, key=lambda metric: metric.name):
+        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+        labels = ", ".join(f"`{label}`" for label in getattr(metric, "_labelnames", ()))
+        yield f"| `{name}` | {metric.type} | {labels} | {metric.documentation} |\n"
+
+
+if __name__ == "__main__":
+    print(render_reference(), end="")

@@ -1,0 +1,124 @@
+"""The docs are complete: the site builds with all links, and nothing that users meet is undocumented."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+from tests.cli.typing import succeed
+from tests.ottla_node import OttlaNode
+
+from ottla.broker import metrics_reference
+from ottla.cli import reference as cli_reference
+from ottla.client import reference as client_reference
+from ottla.metadata.configs.node import NodeConfig
+from ottla.metadata.configs.topic import TopicConfig
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+_COMMANDS = list(cli_reference.commands())
+
+
+def test_the_site_builds_and_all_links_lead_somewhere(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "--quiet",
+            "--site-dir",
+            str(tmp_path / "site"),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "site" / "guide" / "command-line.html").exists()
+
+
+def test_the_reference_of_commands_is_up_to_date() -> None:
+    assert (REFERENCE / "cli.md").read_text() == cli_reference.render_reference(), "run `make reference`"
+
+
+def test_the_reference_of_metrics_is_up_to_date() -> None:
+    assert (REFERENCE / "metrics.md").read_text() == metrics_reference.render_reference(), (
+        "run `make reference`"
+    )
+
+
+def test_every_metric_has_a_meaning() -> None:
+    for metric in metrics_reference.metrics_of_a_node():
+        assert metric.documentation.endswith("."), f"{metric.name} says nothing in a sentence"
+
+
+@pytest.mark.parametrize(("path", "command"), _COMMANDS, ids=[" ".join(path) for path, _ in _COMMANDS])
+def test_every_command_and_option_explains_itself(path: tuple[str, ...], command: click.Command) -> None:
+    assert command.help, f"{' '.join(path)} has no help"
+    page = (REFERENCE / "cli.md").read_text()
+    assert len(path) == 1 or f"# {' '.join(path)}\n" in page
+    for option in command.params:
+        if isinstance(option, click.Option):
+            assert option.help, f"{' '.join(path)} {option.opts[0]} has no help"
+
+
+def test_every_config_has_a_meaning_and_is_listed() -> None:
+    page = (REFERENCE / "configs.md").read_text()
+    for declarations in (NodeConfig, TopicConfig):
+        for key in declarations.keys.values():
+            assert key.doc, f"{key.name} says nothing"
+            assert f"| `{key.name}` |" in page, f"{key.name} is not in the reference: run `make reference`"
+
+
+def test_every_method_and_property_of_the_client_is_listed() -> None:
+    page = (REFERENCE / "client.md").read_text()
+    rendered = client_reference.render_reference()
+    for name in re.findall(r"^(?:## `[\w.]+`|\*\*`[\w ]+\(|\| `[\w.]+` \|)", rendered, re.MULTILINE):
+        assert name in page, f"{name} is not in the reference: run `make reference`"
+
+
+def test_every_page_of_the_guide_is_linked_from_another() -> None:
+    linked = {
+        (page.parent / target).resolve()
+        for page in (ROOT / "README.md", *DOCS.rglob("*.md"))
+        for target in re.findall(r"\]\(([^)#\s]+\.md)", page.read_text())
+    }
+    for page in (DOCS / "guide").glob("*.md"):
+        assert page.resolve() in linked, f"nobody links to {page.name}"
+
+
+def test_the_commands_of_the_guide_work_as_shown(tmp_path: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", (DOCS / "guide/command-line.md").read_text(), re.DOTALL)
+    assert len(blocks) == 4
+    with OttlaNode(tmp_path / "node", {"offsets.topic.num.partitions": "1"}) as node:
+        done = subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", "\n".join(blocks)],
+            env={
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "OTTLA_BOOTSTRAP": node.bootstrap,
+                "OTTLA_CONFIG": str(tmp_path / "none.toml"),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert "orders/" in done.stdout
+    assert "retention.ms" in done.stdout
+
+
+def test_the_profiles_of_the_guide_are_read(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", (DOCS / "guide/command-line.md").read_text(), re.DOTALL)
+    assert set(tomllib.loads(block)["profiles"]) == {"default", "production"}
+    (tmp_path / "config.toml").write_text(block)
+    assert succeed("topic", "list", "--help", OTTLA_CONFIG=str(tmp_path / "config.toml")).out
