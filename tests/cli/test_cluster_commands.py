@@ -8,6 +8,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from tests.cli.typing import fail, run, succeed
 
+from ottla.testing.node import ThreadNode
+
 pytestmark = pytest.mark.xdist_group("cli")
 
 
@@ -332,3 +334,35 @@ def test_a_broker_that_is_not_there_is_named_at_once() -> None:
     said = fail("topic", "list", bootstrap="127.0.0.1:1")
     assert said.startswith("no broker answers at 127.0.0.1:1")
     assert said.endswith("Start a node with `ottla up`, or name another broker by --bootstrap")
+
+
+REFUSALS = {
+    "create_topics": (
+        ("topic", "create", "secret"),
+        "topic_authorization_failed",
+        "cannot create topic 'secret'",
+    ),
+    "delete_topics": (("topic", "delete", "secret", "--yes"), "topic_authorization_failed", "cannot delete"),
+    "describe_configs": (("config", "get", "topic", "secret"), "topic_authorization_failed", "topic secret"),
+    "find_coordinator": (("group", "describe", "secret"), "group_authorization_failed", "secret"),
+    "list_groups": (("group", "list"), "cluster_authorization_failed", "cannot list its groups"),
+    "metadata": (("consume", "secret"), "topic_authorization_failed", "cannot read topic 'secret'"),
+}
+
+
+@pytest.mark.parametrize("api", REFUSALS)
+def test_who_has_no_permission_is_told_whom_to_ask(kafka: ThreadNode, api: str) -> None:
+    words, error, said_first = REFUSALS[api]
+    if api == "metadata":
+        # Only once: the brokers must be known before a topic can be refused.
+        _succeed_then_refuse(kafka, error)
+    else:
+        kafka.faults.refuse(api, error)
+    said = fail(*words, bootstrap=kafka.bootstrap)
+    assert said_first in said
+    assert said.endswith("; ask whoever runs the cluster for permission, or use another --profile")
+
+
+def _succeed_then_refuse(kafka: ThreadNode, error: str) -> None:
+    kafka.faults.delay("metadata", 0, times=1)
+    kafka.faults.refuse("metadata", error)

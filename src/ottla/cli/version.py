@@ -1,8 +1,5 @@
 """`ottla version`: what this is."""
 
-import platform
-from importlib.metadata import version as version_of
-
 import click
 
 from ottla.cli.output import json_option, show_one
@@ -12,6 +9,9 @@ from ottla.cli.output import json_option, show_one
 @json_option
 def version(as_json: bool) -> None:
     """Show which Ottla and which Python this is."""
+    import platform
+    from importlib.metadata import version as version_of
+
     facts = {
         "ottla": version_of("ottla"),
         "speaks": "Apache Kafka 4.3",
