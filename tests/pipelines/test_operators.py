@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter, defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -83,7 +84,12 @@ def ran(node: OttlaNode, spark: "SparkSession", tmp_path_factory: pytest.TempPat
         produce_json(bootstrap, topic, [last])
     directory = tmp_path_factory.mktemp("operators") / "pipelines"
     settings = RunSettings({"bootstrap.servers": bootstrap}, directory, trigger=AVAILABLE_NOW)
-    statuses = run_pipelines(load_pipelines(EXAMPLES / "operators.py"), settings, session=spark)
+    pipelines = list(load_pipelines(EXAMPLES / "operators.py"))
+    # Dead letters are looked at once: a query more for each pipeline would only take longer.
+    pipelines[1:] = [replace(definition, dead_letters=None) for definition in pipelines[1:]]
+    statuses = []
+    for first in range(0, len(pipelines), 3):
+        statuses += run_pipelines(pipelines[first : first + 3], settings, session=spark)
     return Ran(bootstrap, payments, shipments, countries, directory, statuses)
 
 

@@ -107,7 +107,7 @@ def _supervised(
         return SupervisedQuery(status, lambda: start_query(planned, settings.options, directory, trigger))
 
     return {
-        planned.name: starter(planned, settings.trigger or definition.trigger)
+        planned.name: starter(planned, settings.trigger or planned.trigger or definition.trigger)
         for definition in definitions
         for planned in plan_queries(spark, definition, settings.options)
     }

@@ -23,11 +23,13 @@ from ottla.pipelines.definition import (
 from ottla.pipelines.spark.frames import FrameReader, to_rows
 
 _SINK_OPTIONS = ("kafka.", "deliveryguarantee")
+# Dead letters are read from the input a second time. Nobody waits for them, so they come in larger batches.
+_DEAD_LETTER_TRIGGER = "10 seconds"
 
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """A query that is ready to start."""
+    """A query that is ready to start. Without a trigger it has the pipeline's."""
 
     name: str
     rows: DataFrame
@@ -35,6 +37,7 @@ class PlannedQuery:
     mode: str
     dead_letters: str | None
     is_exactly_once: bool = True
+    trigger: str | None = None
 
 
 def plan_queries(
@@ -63,7 +66,9 @@ def plan_queries(
     if definition.dead_letters is not None:
         for number, frame in enumerate(reader.corrupt):
             name = f"{definition.name}.dead_letters" + (f".{number}" if number else "")
-            queries.append(PlannedQuery(name, frame, definition.dead_letters, "append", None))
+            trigger = None if definition.trigger == AVAILABLE_NOW else _DEAD_LETTER_TRIGGER
+            topic = definition.dead_letters
+            queries.append(PlannedQuery(name, frame, topic, "append", None, trigger=trigger))
     return queries
 
 

@@ -29,6 +29,7 @@ _LOCAL_DEFAULTS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "ottla.pipelines.spark.daemon",
 }
 _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",

@@ -1,0 +1,228 @@
+"""Our source and sink for Spark against Spark's own Kafka connector, on the same node and data.
+
+    python -m benchmarks.pipelines [--rows 1000000] [--only ROW ...]
+
+Rows are counted per second of CPU, of the driver, of Java and of all Python workers together; the broker's
+CPU is not counted. Each measurement runs in a session of its own, after a warm-up over a part of the data.
+Latency is from the timestamp of a record to that of its copy, under a trigger of 0 seconds.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.java.spark_connector import NoConnector, connector_jars
+from tests.ottla_node import OttlaNode
+from tests.pipelines.records import committed, create_topic, produce
+
+ROWS = ("source-200", "source-1000", "copy", "latency")
+PARTITIONS = 2
+
+
+def fill(bootstrap: str, topic: str, rows: int, size: int) -> None:
+    """Write rows of random text, keyed, of about `size` bytes."""
+    rng = random.Random(1)
+    blob = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=size * 64)).encode()
+    create_topic(bootstrap, topic, PARTITIONS)
+    produce(
+        bootstrap,
+        topic,
+        (
+            (b"key-%06d" % (number % 10_000), blob[number * 7 % (size * 63) :][:size])
+            for number in range(rows)
+        ),
+    )
+
+
+def session(kind: str) -> Any:
+    from ottla.pipelines.spark.session import open_session
+
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"}
+    if kind == "kafka":
+        settings["spark.jars"] = connector_jars()
+    spark = open_session(f"bench {kind}", "local[2]", settings)
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def cpu_seconds(java_pid: int) -> float:
+    """Return the CPU of this process, of Java, and of all that they started."""
+    return sum(map(_cpu_of, _tree(os.getpid()) | _tree(java_pid))) / os.sysconf("SC_CLK_TCK")
+
+
+def _tree(pid: int) -> set[int]:
+    found = {pid}
+    parents: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    queue = [pid]
+    while queue:
+        for child in parents.get(queue.pop(), ()):
+            if child not in found:
+                found.add(child)
+                queue.append(child)
+    return found
+
+
+def _cpu_of(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    # Its own time, and that of children that have ended.
+    return sum(int(value) for value in fields[11:15])
+
+
+def measure_source(kind: str, bootstrap: str, topic: str, rows: int) -> dict[str, Any]:
+    spark = session(kind)
+    java_pid = spark.sparkContext._gateway.proc.pid
+
+    def read(limit: int) -> int:
+        ends = json.dumps({topic: {str(number): limit // PARTITIONS for number in range(PARTITIONS)}})
+        reader = spark.read.format(kind).option("kafka.bootstrap.servers", bootstrap)
+        frame = reader.option("subscribe", topic).option("endingOffsets", ends).load()
+        # All bytes of keys and values are touched, as a pipeline would.
+        row = frame.selectExpr("count(*)", "sum(length(key))", "sum(length(value))", "max(offset)").collect()[
+            0
+        ]
+        return int(row[0])
+
+    smallest = rows * 9 // 10
+    read(smallest // 5)
+    before = cpu_seconds(java_pid), time.monotonic()
+    count = read(smallest)
+    cpu_s, wall_s = cpu_seconds(java_pid) - before[0], time.monotonic() - before[1]
+    spark.stop()
+    return {"rows": count, "rows_per_cpu_s": round(count / cpu_s), "rows_per_s": round(count / wall_s)}
+
+
+def measure_copy(kind: str, bootstrap: str, topic: str, rows: int, root: Path) -> dict[str, Any]:
+    spark = session(kind)
+    java_pid = spark.sparkContext._gateway.proc.pid
+    output = f"{topic}-{kind}-out"
+    create_topic(bootstrap, output, PARTITIONS)
+
+    def copy(checkpoint: Path, starting: str, options: dict[str, str]) -> None:
+        reader = spark.readStream.format(kind).option("kafka.bootstrap.servers", bootstrap)
+        frame = (
+            reader.option("subscribe", topic).option("startingOffsets", starting).options(**options).load()
+        )
+        writer = frame.select("key", "value").writeStream.format(kind)
+        writer = writer.option("kafka.bootstrap.servers", bootstrap).option("topic", output)
+        writer.option("checkpointLocation", str(checkpoint)).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+
+    nearly = rows * 9 // 10 // PARTITIONS
+    tail = json.dumps({topic: {str(number): nearly for number in range(PARTITIONS)}})
+    copy(root / f"warm-{kind}", tail, {})
+    before = cpu_seconds(java_pid), time.monotonic()
+    copy(root / f"copy-{kind}", "earliest", {"maxOffsetsPerTrigger": str(rows // 4)})
+    cpu_s, wall_s = cpu_seconds(java_pid) - before[0], time.monotonic() - before[1]
+    spark.stop()
+    return {"rows": rows, "rows_per_cpu_s": round(rows / cpu_s), "rows_per_s": round(rows / wall_s)}
+
+
+def measure_latency(kind: str, bootstrap: str, root: Path, seconds: int = 20) -> dict[str, Any]:
+    spark = session(kind)
+    topic, output = f"latency-{kind}", f"latency-{kind}-out"
+    for name in (topic, output):
+        create_topic(bootstrap, name, 1)
+    reader = spark.readStream.format(kind).option("kafka.bootstrap.servers", bootstrap)
+    frame = reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
+    writer = frame.select("key", "value").writeStream.format(kind).option("topic", output)
+    writer = writer.option("kafka.bootstrap.servers", bootstrap)
+    query = writer.option("checkpointLocation", str(root / f"latency-{kind}")).start()
+    stopping = threading.Event()
+
+    def feed() -> None:
+        while not stopping.is_set():
+            produce(bootstrap, topic, [(None, b"%d" % time.time_ns()) for _ in range(10)])
+            time.sleep(0.05)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    time.sleep(seconds)
+    stopping.set()
+    feeder.join()
+    query.processAllAvailable()
+    query.stop()
+    spark.stop()
+    # The first batches compile and load what later ones have.
+    found = [message.timestamp()[1] - int(message.value()) / 1e6 for message in committed(bootstrap, output)]
+    late = sorted(found[len(found) // 2 :])
+    return {
+        "p50_ms": round(statistics.median(late)),
+        "p99_ms": round(late[len(late) * 99 // 100]),
+        "records": len(late),
+    }
+
+
+def run_one(row: str, kind: str, bootstrap: str, rows: int) -> dict[str, Any]:
+    """Measure in a process of its own, so that neither warms the other up."""
+    command = [
+        sys.executable, "-m", "benchmarks.pipelines", "--one", row, "--kind", kind,
+        "--bootstrap", bootstrap, "--rows", str(rows),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"failed": done.stderr.strip().splitlines()[-1:] or done.returncode}
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def measure(row: str, kind: str, bootstrap: str, rows: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as root:
+        match row:
+            case "source-200" | "source-1000":
+                return measure_source(kind, bootstrap, row, rows)
+            case "copy":
+                return measure_copy(kind, bootstrap, "source-200", rows, Path(root))
+            case _:
+                return measure_latency(kind, bootstrap, Path(root))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--only", nargs="*", choices=ROWS, default=ROWS)
+    parser.add_argument("--one", choices=ROWS)
+    parser.add_argument("--kind")
+    parser.add_argument("--bootstrap")
+    arguments = parser.parse_args()
+    if arguments.one:
+        print(json.dumps(measure(arguments.one, arguments.kind, arguments.bootstrap, arguments.rows)))
+        return
+    kinds = ["ottla"]
+    try:
+        connector_jars()
+        kinds.append("kafka")
+    except NoConnector as error:
+        print(f"not compared: {error}")
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as root, OttlaNode(Path(root)) as node:
+        for row, size in (("source-200", 200), ("source-1000", 1000)):
+            if row in arguments.only or (row == "source-200" and "copy" in arguments.only):
+                fill(node.bootstrap, row, arguments.rows, size)
+        for row in arguments.only:
+            for kind in kinds:
+                found = run_one(row, kind, node.bootstrap, arguments.rows)
+                facts = "  ".join(f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}"
+                                  for name, value in found.items())  # fmt: skip
+                print(f"{row:<12} {kind:<6} {facts}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
