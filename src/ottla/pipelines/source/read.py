@@ -54,7 +54,8 @@ def read_rows(link: Link, piece: OffsetRange, terms: ReadTerms, schema: Any) -> 
             return
         batches = visible_batches(fetched, terms.isolation)
         for columns in decode_columns(batches, with_headers=terms.include_headers):
-            wanted = columns.between(piece.start_offset, piece.stop_offset)
+            # The first batch may begin before what was asked for.
+            wanted = columns.between(fetched.fetch_offset, piece.stop_offset)
             if len(wanted.offsets):
                 yield to_record_batch(wanted, piece, schema)
 
