@@ -13,14 +13,15 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 # What a node needs: Python and a few packages.
 $(VENV)/.runs: pyproject.toml constraints.txt
 	@echo 'setting up $(VENV): this happens once' >&2
-	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable .
-	touch $@
+	@$(PYTHON) -m venv $(VENV)
+	@$(INSTALL) --editable .
+	@touch $@
 
 # What building and testing needs on top of it.
 $(VENV)/.ready: $(VENV)/.runs
-	$(INSTALL) --editable '.[dev]'
-	touch $@
+	@echo 'setting up what tests need: this happens once, and takes some minutes' >&2
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@
 
 .PHONY: test
 test: $(VENV)/.ready ## run the tests, in random order
