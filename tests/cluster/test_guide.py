@@ -40,3 +40,12 @@ def test_group_pages_run_as_they_are(tmp_path: Path) -> None:
         assert owned[0]
         assert owned[1]
         assert run_page("delivery-guarantees.md", node)["archived"] == 100
+
+
+def test_consuming_page_runs_as_it_is(tmp_path: Path) -> None:
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    with OttlaNode(tmp_path / "node", settings) as node:
+        names = run_page("consuming.md", node)
+    assert names["total"] == sum(number % 7 for number in range(100))
+    assert names["counted"] == names["copied"] == 100
+    assert names["moved"] == ["got 1", "gave up 1"]
