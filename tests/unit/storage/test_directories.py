@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.storage.logs import NOW_MS, append, batch
 
-from ottla.model.ids import NodeId, TopicPartition
+from ottla.model.ids import NodeId, Offset, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.storage.config import LogConfig
 from ottla.storage.directories import LogDirectories, open_directories
@@ -140,7 +140,9 @@ def test_a_log_that_was_moved_serves_from_its_new_directory() -> None:
     future = second.create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS, future_id=OTHER_ID)
     append(future)
     append(future)
+    first.cleaner_offsets[partition(0)] = Offset(1)
     deletion = directories.replace_by_future(partition(0), OTHER_ID)
+    assert (first.cleaner_offsets, second.cleaner_offsets) == ({}, {partition(0): 1})
     assert deletion is not None
     assert deletion.path == f"/a/orders-0.{OTHER_ID.hex()}-delete"
     found = directories.find(partition(0))

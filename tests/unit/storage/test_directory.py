@@ -361,3 +361,39 @@ def test_a_full_disk_at_creation_takes_the_directory_offline_by_name() -> None:
     assert directory.is_offline
     with pytest.raises(LogDirectoryOffline):
         directory.start_checkpoint(CheckpointKind.HIGH_WATERMARK)
+
+
+def test_what_was_cleaned_is_remembered_only_of_what_is_still_there() -> None:
+    disk = formatted_disk()
+    directory = start(disk)
+    log = create(directory)
+    for _ in range(6):
+        append(log)
+    directory.cleaner_offsets[ORDERS] = Offset(4)
+    directory.truncate([(log, Offset(5))], NOW_MS)
+    assert directory.cleaner_offsets == {ORDERS: 4}
+    directory.truncate([(log, Offset(2))], NOW_MS)
+    assert directory.cleaner_offsets == {ORDERS: 2}
+    directory.truncate_fully_and_start_at(log, Offset(9), NOW_MS)
+    assert directory.cleaner_offsets == {}
+
+
+def test_a_topic_of_the_same_name_has_not_been_cleaned() -> None:
+    disk = formatted_disk()
+    directory = start(disk)
+    log = create(directory)
+    directory.cleaner_offsets[ORDERS] = Offset(4)
+    directory.set_aside(log, DirectoryState.DELETE, OTHER_ID)
+    directory.close()
+    assert start(disk).cleaner_offsets == {}
+
+
+def test_a_log_is_loaded_with_how_far_it_was_cleaned() -> None:
+    disk = formatted_disk()
+    directory = start(disk)
+    append(create(directory))
+    directory.cleaner_offsets[ORDERS] = Offset(1)
+    directory.close()
+    directory = open_directory(Volume(disk, ROOT), NodeId(1), "cluster")
+    (request,) = directory.plan_load(lambda _: CONFIG, NOW_MS).loads
+    assert request.cleaned_to == 1
