@@ -38,6 +38,7 @@ class Cluster:
         *,
         client_id: str = "ottla",
         request_timeout_s: float = 30.0,
+        setup_timeout_s: float = 10.0,
         retry_timeout_s: float = 60.0,
         tls: ssl.SSLContext | None = None,
         authenticate: Authenticate | None = None,
@@ -47,6 +48,7 @@ class Cluster:
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
         self._request_timeout_s = request_timeout_s
+        self._setup_timeout_s = setup_timeout_s
         self._retry_timeout_s = retry_timeout_s
         self._tls = tls
         self._authenticate = authenticate
@@ -211,6 +213,7 @@ class Cluster:
             address,
             client_id=self._client_id,
             timeout_s=self._request_timeout_s,
+            setup_timeout_s=self._setup_timeout_s,
             tls=self._tls,
             authenticate=self._authenticate,
         )

@@ -6,24 +6,29 @@ A connection that breaks or falls silent fails every request still waiting on it
 """
 
 import asyncio
-import contextlib
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Self
 
-from ottla.client.errors import ClientError, ConnectionLost, RequestTimedOut, UnsupportedByBroker
+from ottla.client.errors import (
+    ClientError,
+    ConnectionLost,
+    RequestTimedOut,
+    UnsupportedByBroker,
+    UntrustedBroker,
+)
+from ottla.client.frame_receiver import Frame, FrameReceiver
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.declare import spec_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import MalformedBytes
-from ottla.wire.framing import FRAME_BYTES_MAX, decode_response, encode_request, frame_end
+from ottla.wire.framing import decode_response, encode_request
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.versions import Versions
 
 SOFTWARE_NAME = "ottla"
 SOFTWARE_VERSION = "0.1.0"
-_READ_BYTES = 1 << 16
 
 Authenticate = Callable[["BrokerConnection"], Awaitable[None]]
 
@@ -48,15 +53,17 @@ class _Waiting(NamedTuple):
 class BrokerConnection:
     """An open connection. Make one with `open_connection`."""
 
-    def __init__(self, address: Address, client_id: str | None, timeout_s: float) -> None:
+    def __init__(
+        self, address: Address, client_id: str | None, timeout_s: float, setup_timeout_s: float
+    ) -> None:
         self.address = address
         self.versions: dict[int, Versions] = {}
         self.finalized_features: dict[str, int] = {}
         self._client_id = client_id
         self._timeout_s = timeout_s
-        self._reader: asyncio.StreamReader
-        self._writer: asyncio.StreamWriter
-        self._receiving: asyncio.Task[None] | None = None
+        self._setup_timeout_s = setup_timeout_s
+        self._transport: asyncio.Transport
+        self._receiver: FrameReceiver
         self._waiting: deque[_Waiting] = deque()
         self._correlation_id = 0
         self._lost: ClientError | None = None
@@ -110,36 +117,50 @@ class BrokerConnection:
         """Send a request that has no answer: Produce with acks=0."""
         self._write(request, version)
 
-    async def drain(self) -> None:
-        """Wait until the socket takes more bytes."""
-        await self._writer.drain()
-
     async def close(self) -> None:
         """Close. Whoever still waits is told."""
         self._lose(ConnectionLost(f"the connection to {self.address} was closed"))
-        if self._receiving is not None:
-            self._receiving.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._receiving
-        with contextlib.suppress(OSError):
-            await self._writer.wait_closed()
+        await self._receiver.closed
 
     async def _open(self, tls: ssl.SSLContext | None, authenticate: Authenticate | None) -> Self:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                self._reader, self._writer = await asyncio.open_connection(*self.address, ssl=tls)
-        except (OSError, TimeoutError) as error:
-            reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
-            raise ConnectionLost(f"cannot connect to {self.address}: {reason}") from error
-        self._receiving = asyncio.create_task(self._receive())
+        await self._connect(tls)
         try:
             await self._learn_versions()
             if authenticate is not None:
                 await authenticate(self)
+        except ConnectionLost as error:
+            await self.close()
+            spoken = "PLAINTEXT" if tls is None else "TLS"
+            raise ConnectionLost(
+                f"{self.address} broke off before it answered; we spoke {spoken}, does it, too? ({error})"
+            ) from error
         except BaseException:
             await self.close()
             raise
         return self
+
+    async def _connect(self, tls: ssl.SSLContext | None) -> None:
+        try:
+            async with asyncio.timeout(self._setup_timeout_s):
+                self._transport, self._receiver = await asyncio.get_running_loop().create_connection(
+                    lambda: FrameReceiver(self._answer, self._broken), *self.address, ssl=tls
+                )
+        except ssl.SSLCertVerificationError as error:
+            raise UntrustedBroker(
+                f"the certificate of {self.address} is not to be trusted: {error.verify_message}; "
+                "is ssl.ca.location right, and the address the one that the certificate names?"
+            ) from error
+        except ssl.SSLError as error:
+            raise ConnectionLost(
+                f"cannot speak TLS with {self.address}, is it a TLS listener? ({error.reason})"
+            ) from error
+        except TimeoutError as error:
+            raise ConnectionLost(
+                f"cannot connect to {self.address}: no answer within {self._setup_timeout_s:g} s"
+            ) from error
+        except OSError as error:
+            reason = error.strerror or str(error) or "it broke off; is it a TLS listener?"
+            raise ConnectionLost(f"cannot connect to {self.address}: {reason}") from error
 
     async def _learn_versions(self) -> None:
         request = ApiVersionsRequest(
@@ -162,26 +183,17 @@ class BrokerConnection:
         assert key is not None, "only requests have an API key"
         api = api_of(key)
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        self._writer.write(encode_request(request, api, version, self._correlation_id, self._client_id))
+        self._transport.write(encode_request(request, api, version, self._correlation_id, self._client_id))
         return api, version, self._correlation_id
 
-    async def _receive(self) -> None:
-        pending = bytearray()
-        try:
-            while data := await self._reader.read(_READ_BYTES):
-                pending += data
-                start = 0
-                while (stop := frame_end(pending, start, FRAME_BYTES_MAX)) is not None and stop <= len(
-                    pending
-                ):
-                    self._answer(bytes(memoryview(pending)[start + 4 : stop]))
-                    start = stop
-                del pending[:start]
+    def _broken(self, error: Exception | None) -> None:
+        """The stream is over, by the broker's will or by what it sent."""
+        if error is None:
             self._lose(ConnectionLost(f"the broker at {self.address} closed the connection"))
-        except (OSError, MalformedBytes) as error:
+        else:
             self._lose(ConnectionLost(f"the connection to {self.address} broke: {error}"))
 
-    def _answer(self, frame: bytes) -> None:
+    def _answer(self, frame: Frame) -> None:
         if not self._waiting:
             raise MalformedBytes("an answer came that nobody asked for")
         waiting = self._waiting.popleft()
@@ -191,7 +203,7 @@ class BrokerConnection:
         if not waiting.answer.done():
             waiting.answer.set_result(response)
 
-    def _decode(self, waiting: _Waiting, frame: bytes) -> tuple[int, Any]:
+    def _decode(self, waiting: _Waiting, frame: Frame) -> tuple[int, Any]:
         if waiting.api.response is ApiVersionsResponse and _says_unsupported(frame):
             return decode_response(waiting.api, 0, frame)
         return decode_response(waiting.api, waiting.version, frame)
@@ -200,7 +212,7 @@ class BrokerConnection:
         if self._lost is not None:
             return
         self._lost = error
-        self._writer.close()
+        self._transport.close()
         while self._waiting:
             answer = self._waiting.popleft().answer
             if not answer.done():
@@ -209,7 +221,7 @@ class BrokerConnection:
                 answer.exception()
 
 
-def _says_unsupported(frame: bytes) -> bool:
+def _says_unsupported(frame: Frame) -> bool:
     return int.from_bytes(frame[4:6], signed=True) == ErrorCode.UNSUPPORTED_VERSION
 
 
@@ -218,8 +230,9 @@ async def open_connection(
     *,
     client_id: str | None = "ottla",
     timeout_s: float = 30.0,
+    setup_timeout_s: float = 10.0,
     tls: ssl.SSLContext | None = None,
     authenticate: Authenticate | None = None,
 ) -> BrokerConnection:
     """Connect, settle versions, authenticate."""
-    return await BrokerConnection(address, client_id, timeout_s)._open(tls, authenticate)
+    return await BrokerConnection(address, client_id, timeout_s, setup_timeout_s)._open(tls, authenticate)

@@ -34,6 +34,10 @@ class UnsupportedByBroker(ClientError):
     """The broker does not know this API, or only in versions that the client does not."""
 
 
+class UntrustedBroker(ClientError):
+    """The broker's certificate does not prove that it is the one we mean to talk to."""
+
+
 class AuthenticationFailed(ClientError):
     """The broker refused who we say we are."""
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from ottla.client.cluster import Cluster
 from ottla.client.connection import BrokerConnection
 from ottla.client.errors import AuthenticationFailed
-from ottla.client.properties import CommonSettings
+from ottla.client.properties import CommonSettings, InvalidProperty
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -32,6 +32,7 @@ def cluster_for(
         settings.bootstrap_servers,
         client_id=settings.client_id,
         request_timeout_s=settings.request_timeout_ms / 1000,
+        setup_timeout_s=settings.socket_connection_setup_timeout_ms / 1000,
         retry_timeout_s=retry_timeout_ms / 1000,
         tls=tls_context(settings) if uses_tls else None,
         authenticate=(lambda connection: authenticate(connection, settings)) if uses_sasl else None,
@@ -41,11 +42,24 @@ def cluster_for(
 
 def tls_context(settings: CommonSettings) -> ssl.SSLContext:
     """Return a context that checks the broker's certificate, and its name unless that was switched off."""
-    context = ssl.create_default_context(cafile=settings.ssl_ca_location or None)
+    try:
+        context = ssl.create_default_context(cafile=settings.ssl_ca_location or None)
+    except OSError as error:
+        raise InvalidProperty(_unreadable("ssl.ca.location", settings.ssl_ca_location, error)) from error
     context.check_hostname = settings.ssl_endpoint_identification_algorithm == "https"
     if settings.ssl_certificate_location:
-        context.load_cert_chain(settings.ssl_certificate_location, settings.ssl_key_location or None)
+        try:
+            context.load_cert_chain(settings.ssl_certificate_location, settings.ssl_key_location or None)
+        except OSError as error:
+            names = "ssl.certificate.location and ssl.key.location"
+            raise InvalidProperty(_unreadable(names, settings.ssl_certificate_location, error)) from error
     return context
+
+
+def _unreadable(name: str, path: str, error: OSError) -> str:
+    # What is wrong with the content is an SSLError, which is an OSError as well.
+    reason = "it has no PEM that fits" if isinstance(error, ssl.SSLError) else error.strerror
+    return f"{name}: {path} cannot be used, {reason}"
 
 
 async def authenticate(connection: BrokerConnection, settings: CommonSettings) -> None:
