@@ -24,14 +24,16 @@ def source(kind, topic, reader):
 
 def values(kind, topic):
     frame = source(kind, topic, spark.read).load()
-    return sorted(tuple(map(str, row)) for row in frame.selectExpr(
-        "CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset", "timestamp", "timestampType").collect())
+    columns = "CAST(key AS STRING) k, CAST(value AS STRING) v, partition, offset, timestamp, timestampType"
+    frame = frame.selectExpr(*columns.split(", "))
+    return sorted(tuple(map(str, row)) for row in frame.collect())
 
 stream = source("kafka", "java-in", spark.readStream).option("startingOffsets", "earliest").load()
 sink = stream.select("key", "value").writeStream.format("kafka").option("kafka.bootstrap.servers", bootstrap)
 sink = sink.option("topic", "java-out").option("checkpointLocation", checkpoint)
 sink.trigger(availableNow=True).start().awaitTermination()
-found = {f"{kind} {topic}": values(kind, topic) for kind in ("kafka", "ottla") for topic in ("java-in", "java-out")}
+topics = ("java-in", "java-out")
+found = {f"{kind} {topic}": values(kind, topic) for kind in ("kafka", "ottla") for topic in topics}
 spark.stop()
 print(json.dumps(found))
 """
