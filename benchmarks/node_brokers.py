@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.measure import Noise
 from confluent_kafka import Producer
 from tests.java.apache_kafka import ApacheKafka
 from tests.ottla_node import OttlaNode
@@ -29,6 +30,8 @@ class Broker(NamedTuple):
     pid: int
     started_s: float
     """How long it took from the start of the process to the first acknowledged record."""
+    started_noise: float = 0.0
+    """The share of the machine that others used meanwhile."""
 
     @property
     def bootstrap(self) -> str:
@@ -70,20 +73,20 @@ def both_brokers() -> Iterator[tuple[Broker, Broker]]:
     ottla.start()
     ottla.stop()
     try:
-        started = []
-        for server in (ottla, apache):
-            start = time.perf_counter()
-            server.start()
-            _first_record(server.bootstrap)
-            started.append(time.perf_counter() - start)
-        yield (
-            Broker("Ottla", ottla.port, ottla.pid, started[0]),
-            Broker("Apache Kafka", apache.port, apache.pid, started[1]),
-        )
+        yield _start("Ottla", ottla), _start("Apache Kafka", apache)
     finally:
         ottla.stop()
         apache.stop()
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _start(name: str, server: OttlaNode | ApacheKafka) -> Broker:
+    noise = Noise()
+    start = time.perf_counter()
+    server.start()
+    _first_record(server.bootstrap)
+    broker = Broker(name, server.port, server.pid, time.perf_counter() - start)
+    return broker._replace(started_noise=noise.share(broker.cpu_seconds()))
 
 
 def _first_record(bootstrap: str) -> None:
