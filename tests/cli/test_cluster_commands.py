@@ -330,6 +330,22 @@ def test_following_ends_with_ctrl_c(bootstrap: str, name: str) -> None:
     assert (process.returncode, err) == (130, "")
 
 
+def test_waiting_for_lines_ends_with_ctrl_c(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    command = [sys.executable, "-m", "ottla", "produce", name, "--bootstrap", bootstrap]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        process.stdin.write("first\n")
+        process.stdin.flush()
+        while succeed("consume", name, bootstrap=bootstrap).out != "first\n":
+            pass
+        process.send_signal(signal.SIGINT)
+        # Its stdin stays open: it must not wait for another line.
+        process.wait(60)
+        assert process.stderr is not None
+        assert (process.returncode, process.stderr.read()) == (130, "")
+
+
 def test_a_broker_that_is_not_there_is_named_at_once() -> None:
     said = fail("topic", "list", bootstrap="127.0.0.1:1")
     assert said.startswith("no broker answers at 127.0.0.1:1")

@@ -4,14 +4,13 @@ It makes a topic of its own, writes, reads, and removes the topic again. The fig
 on this machine: they say whether a cluster works as it should, and not how fast it could be.
 """
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ottla.cli.cluster import run_client, with_admin
-from ottla.cli.output import json_option, show_one
+from ottla.cli.output import json_option, progress, show_one
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ async def _write(properties: dict[str, str], topic: str, records: int, size_byte
     value = b"x" * size_bytes
     async with Producer(properties={"linger.ms": "5", **properties, **_acks(acks)}) as producer:
         started = time.perf_counter()
-        with click.progressbar(length=records, label="writing", file=sys.stderr) as bar:
+        with progress(records, "writing") as bar:
             for number in range(records):
                 await producer.send(topic, value)
                 if number % _STEP == _STEP - 1:
@@ -97,7 +96,7 @@ async def _read(properties: dict[str, str], topic: str, records: int) -> float:
         consumer.seek_to_beginning(*partitions)
         started = time.perf_counter()
         count = 0
-        with click.progressbar(length=records, label="reading", file=sys.stderr) as bar:
+        with progress(records, "reading") as bar:
             while count < records:
                 found = len(await consumer.poll(timeout_ms=1000))
                 count += found

@@ -103,8 +103,8 @@ def read_contents(directory: Path) -> Contents:
     )
 
 
-def find_problems(directory: Path) -> Iterator[Problem]:
-    """Check a data directory, file by file."""
+def find_problems(directory: Path, checked: Callable[[], None]) -> Iterator[Problem]:
+    """Check a data directory, file by file. `checked` is called after each directory of a partition."""
     metadata = _Metadata(directory / f"{METADATA_PARTITION.topic}-{METADATA_PARTITION.partition}")
     try:
         metadata.read()
@@ -114,6 +114,7 @@ def find_problems(directory: Path) -> Iterator[Problem]:
     for path in sorted(directory.iterdir()):
         if path.is_dir():
             yield from _check_partition(path, metadata)
+            checked()
         elif path.name.endswith("-offset-checkpoint"):
             yield from _check_readable(path, decode_offset_checkpoint)
     for where in sorted(metadata.partitions()):

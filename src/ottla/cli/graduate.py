@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.failure import Failure
-from ottla.cli.output import json_option, show_done
+from ottla.cli.output import json_option, progress, show_done
 
 if TYPE_CHECKING:
     from ottla.cli.directory_checks import Contents
@@ -112,7 +112,8 @@ def _check(directory: Path) -> "Contents":
             f"{directory} was not stopped cleanly: start it with `ottla up --data {directory}`, and stop it "
             "with Ctrl-C"
         )
-    problems = list(find_problems(directory))
+    with progress(contents.partitions, "checking") as bar:
+        problems = list(find_problems(directory, lambda: bar.update(1)))
     if problems:
         first = problems[0]
         raise Failure(

@@ -11,15 +11,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from ottla.cli.failure import Failure
+from ottla.cli.output import progress
 
 if TYPE_CHECKING:
     from ottla.cli.directory_checks import Contents
@@ -46,7 +44,7 @@ def compare_with_kafka(directory: Path, contents: "Contents", java: str, classpa
 
     with tempfile.TemporaryDirectory(prefix="ottla-graduate-") as scratch:
         root = Path(scratch)
-        with click.progressbar(length=4, label="comparing", file=sys.stderr) as bar:
+        with progress(4, "comparing") as bar:
             for name in ("ottla/data", "kafka/data"):
                 shutil.copytree(directory, root / name)
             bar.update(1)

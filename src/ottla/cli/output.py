@@ -5,6 +5,7 @@ them in capitals with spaces. None is `null` in JSON and `-` in a table.
 """
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -14,6 +15,11 @@ F = TypeVar("F")
 Row = Mapping[str, Any]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def progress(length: int, label: str) -> Any:
+    """Return a progress bar for long work, as a context manager. Only people see it, on stderr."""
+    return click.progressbar(length=length, label=label, file=sys.stderr, hidden=not sys.stderr.isatty())
 
 
 def show_rows(rows: Sequence[Row], as_json: bool, nothing: str) -> None:

@@ -2,9 +2,11 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from threading import Semaphore, Thread
+from typing import IO, Any, Final, NamedTuple
 
 import click
 
@@ -13,7 +15,10 @@ from ottla.cli.failure import Failure
 from ottla.cli.output import json_option, show_done
 from ottla.cli.profiles import cluster_options
 
-_ESCAPES = {"\\t": "\t", "\\n": "\n", "\\0": "\0"}
+_STDIN: Final = 0
+AHEAD_MAX: Final = 10_000
+"""How many records may be read before they are sent."""
+_ESCAPES: Final = {"\\t": "\t", "\\n": "\n", "\\0": "\0"}
 
 
 class Given(NamedTuple):
@@ -100,18 +105,12 @@ def produce(
 
 
 async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]) -> tuple[int, Any]:
-    import asyncio
-
     from ottla.client.producer import Producer
 
     count = 0
     sent: list[Any] = []
     async with Producer(properties={"max.block.ms": "15000", **properties}) as producer:
-        while True:
-            # Reading waits for whoever types, and the producer must go on sending meanwhile.
-            record = await asyncio.to_thread(next, records, None)
-            if record is None:
-                break
+        async for record in _read_aside(records):
             sent.append(
                 await producer.send(
                     topic,
@@ -132,10 +131,47 @@ async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]
     return count, results[-1] if results else None
 
 
+async def _read_aside(records: Iterator[Given]) -> AsyncIterator[Given]:
+    """Read in a thread: reading waits for whoever types, and the producer must go on sending meanwhile.
+
+    The thread is a daemon. One that waits for a line would otherwise keep the process from ending at Ctrl-C.
+    """
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    read: asyncio.Queue[Given | Exception | None] = asyncio.Queue()
+    room = Semaphore(AHEAD_MAX)
+
+    def put(item: Given | Exception | None) -> None:
+        # The loop is closed when nobody wants any more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(read.put_nowait, item)
+
+    def read_all() -> None:
+        try:
+            for record in records:
+                room.acquire()
+                put(record)
+        except Exception as error:
+            put(error)
+        else:
+            put(None)
+
+    Thread(target=read_all, daemon=True).start()
+    while (item := await read.get()) is not None:
+        if isinstance(item, Exception):
+            raise item
+        room.release()
+        yield item
+
+
 def _stdin() -> IO[bytes]:
     if sys.stdin.isatty():
         click.echo("type records, a line each; Ctrl-D ends", err=True)
-    return sys.stdin.buffer
+    if sys.stdin is not sys.__stdin__:
+        return sys.stdin.buffer
+    # Python closes its own stdin when it ends, and crashes if the thread that reads still waits in it.
+    return open(_STDIN, "rb", closefd=False)
 
 
 def _pieces(stream: IO[bytes], delimiter: bytes) -> Iterator[bytes]:

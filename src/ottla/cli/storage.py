@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ottla.cli.failure import Failure
-from ottla.cli.output import json_option, show_one, show_rows
+from ottla.cli.output import json_option, progress, show_one, show_rows
 from ottla.cli.settings import load_settings, settings_options
 
 
@@ -75,7 +75,8 @@ def verify(directory: Path, as_json: bool) -> None:
         raise Failure(str(error)) from error
     if contents.is_in_use:
         raise Failure(f"a server uses {directory}: stop it first")
-    rows = [problem._asdict() for problem in find_problems(directory)]
+    with progress(contents.partitions, "checking") as bar:
+        rows = [problem._asdict() for problem in find_problems(directory, lambda: bar.update(1))]
     show_rows(
         rows, as_json, f"{directory} is sound: {contents.partitions} partitions, {contents.segments} segments"
     )
