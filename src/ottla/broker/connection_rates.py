@@ -76,4 +76,6 @@ class ConnectionRates:
         measured = rate.per_second(now_ms)
         if measured <= limit:
             return 0
+        if limit <= 0:
+            return self._sample_ms
         return min(round((measured - limit) / limit * rate.window_ms(now_ms)), self._sample_ms)

@@ -53,3 +53,7 @@ def test_addresses_under_the_default_have_the_limit_each() -> None:
 def test_an_address_counts_however_it_is_written() -> None:
     limited = rates(**{"0:0:0:0:0:0:0:1": 1})
     assert [limited.admit("::1", 0) for _ in range(11)] == [AT_ONCE] * 10 + [Admission(0, 1000)]
+
+
+def test_a_rate_of_nothing_lets_everybody_wait() -> None:
+    assert rates(0).admit("a", 0) == Admission(1000, 0)

@@ -62,7 +62,6 @@ class BrokerNetworkConfigs(ConfigValues):
         INT_MAX,
         Range(0),
         update=CLUSTER_WIDE,
-        inert=True,
         doc="How many connections are accepted in a second.",
     )
     max_connections = integer(

@@ -41,7 +41,6 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How many samples the rate of topic changes is measured over.",
     )
     controller_quota_window_size_seconds = integer(
@@ -50,7 +49,6 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How long such a sample is.",
     )
     follower_replication_throttled_rate = long(
