@@ -83,8 +83,7 @@ class BrokerNodeConfigs(ConfigValues):
         DistinctList(("broker", "controller"), may_be_empty=False),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
-        doc="What this node is: broker, controller or both.",
+        doc="What this node is: broker, controller or both. Ottla is both.",
     )
     server_max_startup_time_ms = long(
         "server.max.startup.time.ms",
