@@ -66,7 +66,11 @@ class Partitioner(Protocol):
 
 
 class DefaultPartitioner:
-    """By the key's hash, or sticky where there is no key."""
+    """By the key's hash, or sticky where there is no key.
+
+    Deviation: Kafka waits for the open batch to be full before it leaves a partition, for up to twice the
+    bytes. Here the bytes decide, for the batch is full by then unless it was sent before.
+    """
 
     def __init__(
         self,
