@@ -10,9 +10,10 @@ disk", has rows of its own.
 
 import argparse
 import json
-from collections.abc import Callable
+import signal
+import sys
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from benchmarks.node_brokers import both_brokers
@@ -20,11 +21,11 @@ from benchmarks.node_clients import java_rows, librdkafka_rows
 from benchmarks.node_compare import Brokers, Row
 from benchmarks.node_requests import Topics, fetch_rows, latency_rows, produce_rows, warm_up
 from benchmarks.node_sizes import size_rows, start_rows
+from benchmarks.node_table import RESULTS
 
-_OUT = Path("target/bench-node.json")
 _START: Final = "start"
 """Measured first: everything else takes memory."""
-_GROUPS: Final[dict[str, Callable[[Brokers, Topics, float], list[Row]]]] = {
+_GROUPS: Final[dict[str, Callable[[Brokers, Topics, float], Iterable[Row]]]] = {
     "produce": produce_rows,
     "fetch": fetch_rows,
     "latency": latency_rows,
@@ -40,30 +41,32 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="how much work a block does")
     parser.add_argument("--rows", help="groups of rows, with commas between; all if left out")
     options = parser.parse_args()
+    # Whoever has waited long enough ends it so. The brokers have to be stopped then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     names = (_START, *_GROUPS)
     wanted = options.rows.split(",") if options.rows else names
     if unknown := sorted(set(wanted) - set(names)):
         parser.error(f"no such rows: {', '.join(unknown)}; there are {', '.join(names)}")
     print(f"{'':<42} {'Ottla':>10} {'Kafka':>10} {'':<9} {'times better (spread)':>24}")
     with both_brokers() as brokers:
-        rows = start_rows(brokers) if _START in wanted else []
+        if _START in wanted:
+            _keep(start_rows(brokers))
         topics = Topics(brokers)
         warm_up(brokers, topics)
         for name, measure in _GROUPS.items():
             if name in wanted:
-                rows += measure(brokers, topics, options.scale)
-    _write(rows)
-    print(f"written to {_OUT}")
+                _keep(measure(brokers, topics, options.scale))
+    print(f"written to {RESULTS}")
 
 
-def _write(rows: list[Row]) -> None:
-    """Put rows into the file, in place of those of the same names."""
-    known = json.loads(_OUT.read_text()) if _OUT.exists() else []
-    by_name = {row["what"]: row for row in known}
-    measured = datetime.now(UTC).isoformat(timespec="seconds")
-    by_name |= {row.what: {**row.as_json(), "measured": measured} for row in rows}
-    _OUT.parent.mkdir(exist_ok=True)
-    _OUT.write_text(json.dumps(list(by_name.values()), indent=1))
+def _keep(rows: Iterable[Row]) -> None:
+    """Put each row into the file as it comes, in place of one of the same name."""
+    RESULTS.parent.mkdir(exist_ok=True)
+    for row in rows:
+        known = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+        measured = datetime.now(UTC).isoformat(timespec="seconds")
+        by_name = {old["what"]: old for old in known} | {row.what: {**row.as_json(), "measured": measured}}
+        RESULTS.write_text(json.dumps(list(by_name.values()), indent=1))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 
 from benchmarks.node_brokers import Broker
 from benchmarks.node_compare import Brokers, Measure, Row, compare
@@ -10,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.java.jars import java_classpath
 
 
-def librdkafka_rows(brokers: Brokers, scale: float) -> list[Row]:
+def librdkafka_rows(brokers: Brokers, scale: float) -> Iterator[Row]:
     """Throughput of a client that is fast enough to keep a broker busy."""
     for broker in brokers:
         # Apache Kafka never waits for the disk. Ottla does, unless a topic is told not to.
@@ -21,14 +22,12 @@ def librdkafka_rows(brokers: Brokers, scale: float) -> list[Row]:
     def row(what: str, measure: Measure, goal: float = 0) -> Row:
         return compare(f"librdkafka {what}", "k/s", brokers, measure, goal, more_is_better=True)
 
-    return [
-        row("produces 100 B, acks=1", _produce("rd-100", 100, small, "1"), 1.3),
-        row("produces 1 KB, acks=1", _produce("rd-1000", 1_000, big, "1"), 1.3),
-        row("produces 1 KB, acks=all", _produce("rd-synced", 1_000, big, "all")),
-        row("produces 1 KB, acks=all, no sync", _produce("unsynced", 1_000, big, "all")),
-        row("consumes 100 B", _consume("rd-100", small), 1.3),
-        row("consumes 1 KB", _consume("rd-1000", big), 1.3),
-    ]
+    yield row("produces 100 B, acks=1", _produce("rd-100", 100, small, "1"), 1.3)
+    yield row("produces 1 KB, acks=1", _produce("rd-1000", 1_000, big, "1"), 1.3)
+    yield row("produces 1 KB, acks=all", _produce("rd-synced", 1_000, big, "all"))
+    yield row("produces 1 KB, acks=all, no sync", _produce("unsynced", 1_000, big, "all"))
+    yield row("consumes 100 B", _consume("rd-100", small), 1.3)
+    yield row("consumes 1 KB", _consume("rd-1000", big), 1.3)
 
 
 def _produce(topic: str, value_bytes: int, records: int, acks: str) -> Measure:
@@ -63,19 +62,17 @@ def _consume(topic: str, records: int) -> Measure:
     return measure
 
 
-def java_rows(brokers: Brokers, scale: float) -> list[Row]:
+def java_rows(brokers: Brokers, scale: float) -> Iterator[Row]:
     """Throughput of Kafka's own clients, by Kafka's own tools."""
     small, big = int(1_000_000 * scale), int(300_000 * scale)
 
     def row(what: str, measure: Measure, goal: float) -> Row:
         return compare(f"Java {what}", "k/s", brokers, measure, goal, more_is_better=True)
 
-    return [
-        row("produces 100 B", _java_produce(100, small), 1.6),
-        row("produces 1 KB", _java_produce(1_000, big), 1.5),
-        row("consumes 100 B", _java_consume(100, small), 1.3),
-        row("consumes 1 KB", _java_consume(1_000, big), 1.3),
-    ]
+    yield row("produces 100 B", _java_produce(100, small), 1.6)
+    yield row("produces 1 KB", _java_produce(1_000, big), 1.5)
+    yield row("consumes 100 B", _java_consume(100, small), 1.3)
+    yield row("consumes 1 KB", _java_consume(1_000, big), 1.3)
 
 
 def _java_produce(value_bytes: int, records: int) -> Measure:

@@ -1,6 +1,7 @@
 """What a request costs a broker: prepared requests over plain sockets, and the CPU time of its process."""
 
 import time
+from collections.abc import Iterator
 
 from benchmarks.measure import percentile
 from benchmarks.node_brokers import Broker
@@ -37,7 +38,7 @@ def warm_up(brokers: Brokers, topics: Topics) -> None:
             peer.close()
 
 
-def produce_rows(brokers: Brokers, topics: Topics, scale: float) -> list[Row]:
+def produce_rows(brokers: Brokers, topics: Topics, scale: float) -> Iterator[Row]:
     """CPU for produce requests: tiny ones over few and many connections, pipelined, and of 16 KB."""
 
     def produce(
@@ -61,18 +62,16 @@ def produce_rows(brokers: Brokers, topics: Topics, scale: float) -> list[Row]:
     def row(what: str, measure: Measure, goal: float = 0) -> Row:
         return compare(what, "us CPU", brokers, measure, goal)
 
-    return [
-        row("tiny produce, 1 connection", produce("tiny", 100, 1, many // 3), 4),
-        row("tiny produce, 10 connections", produce("tiny", 100, 10, many)),
-        row("tiny produce, 100 connections", produce("tiny", 100, 100, many), 2.5),
-        row("tiny produce, pipelined", produce("tiny", 100, 4, many, depth=16)),
-        row("16 KB produce", produce("large", 16_000, 4, many // 4), 3.5),
-        row("tiny produce, 100 connections, acks=all", produce("tiny", 100, 100, many // 2, acks=_ALL)),
-        row("16 KB produce, acks=all", produce("large", 16_000, 4, many // 12, acks=_ALL)),
-    ]
+    yield row("tiny produce, 1 connection", produce("tiny", 100, 1, many // 3), 4)
+    yield row("tiny produce, 10 connections", produce("tiny", 100, 10, many))
+    yield row("tiny produce, 100 connections", produce("tiny", 100, 100, many), 2.5)
+    yield row("tiny produce, pipelined", produce("tiny", 100, 4, many, depth=16))
+    yield row("16 KB produce", produce("large", 16_000, 4, many // 4), 3.5)
+    yield row("tiny produce, 100 connections, acks=all", produce("tiny", 100, 100, many // 2, acks=_ALL))
+    yield row("16 KB produce, acks=all", produce("large", 16_000, 4, many // 12, acks=_ALL))
 
 
-def fetch_rows(brokers: Brokers, topics: Topics, scale: float) -> list[Row]:
+def fetch_rows(brokers: Brokers, topics: Topics, scale: float) -> Iterator[Row]:
     """CPU for what is fetched, from a topic that is filled first."""
     for broker in brokers:
         frame = produce_frame(topics.of(broker, "fetched"), 0, 1_000, records=60)
@@ -89,13 +88,11 @@ def fetch_rows(brokers: Brokers, topics: Topics, scale: float) -> list[Row]:
 
         return measure
 
-    return [
-        compare("fetch, 1 MiB at a time", "s CPU/GB", brokers, fetch(1 << 20, 2), 2),
-        compare("fetch, 64 KiB at a time", "s CPU/GB", brokers, fetch(1 << 16, 1)),
-    ]
+    yield compare("fetch, 1 MiB at a time", "s CPU/GB", brokers, fetch(1 << 20, 2), 2)
+    yield compare("fetch, 64 KiB at a time", "s CPU/GB", brokers, fetch(1 << 16, 1))
 
 
-def latency_rows(brokers: Brokers, topics: Topics, scale: float) -> list[Row]:
+def latency_rows(brokers: Brokers, topics: Topics, scale: float) -> Iterator[Row]:
     """From the sending of a produce request to the arrival of its record at a fetch that waits."""
 
     def measure(broker: Broker) -> tuple[float, float]:
@@ -103,7 +100,7 @@ def latency_rows(brokers: Brokers, topics: Topics, scale: float) -> list[Row]:
         return percentile(times, 0.5), percentile(times, 0.99)
 
     p50, p99 = Figure("produce to consume, p50", "ms", 3), Figure("produce to consume, p99", "ms", 2)
-    return compare_all([p50, p99], brokers, measure)
+    yield from compare_all([p50, p99], brokers, measure)
 
 
 def _latencies_ms(broker: Broker, topic: Uuid, count: int) -> list[float]:

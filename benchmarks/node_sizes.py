@@ -1,6 +1,7 @@
 """How quickly a broker is there, and what many partitions and connections cost it."""
 
 import time
+from collections.abc import Iterator
 from itertools import count
 
 from benchmarks.measure import Ratio
@@ -12,7 +13,7 @@ from tests.plain_client import PlainClient
 from ottla.wire.messages.metadata import MetadataRequest
 
 
-def start_rows(brokers: Brokers) -> list[Row]:
+def start_rows(brokers: Brokers) -> Iterator[Row]:
     """How long until the first acknowledged record, and how much memory that took."""
     ottla, apache = brokers
     times = apache.started_s / ottla.started_s
@@ -24,10 +25,11 @@ def start_rows(brokers: Brokers) -> list[Row]:
     memory = compare(
         "memory after the start", "MB", brokers, lambda broker: broker.resident_bytes() / 1e6, 20, blocks=1
     )
-    return [started, memory]
+    yield started
+    yield memory
 
 
-def size_rows(brokers: Brokers, partitions: int, idle: int) -> list[Row]:
+def size_rows(brokers: Brokers, partitions: int, idle: int) -> Iterator[Row]:
     """Many partitions, many connections."""
     numbers = count()
 
@@ -55,8 +57,6 @@ def size_rows(brokers: Brokers, partitions: int, idle: int) -> list[Row]:
         time.sleep(1)
         return max(grown, 4096) / 1e6
 
-    return [
-        compare(f"create {partitions:,} partitions", "s", brokers, create, blocks=1),
-        compare(f"list {partitions:,} partitions", "ms", brokers, list_all),
-        compare(f"{idle:,} idle connections", "MB", brokers, connections, blocks=1),
-    ]
+    yield compare(f"create {partitions:,} partitions", "s", brokers, create, blocks=1)
+    yield compare(f"list {partitions:,} partitions", "ms", brokers, list_all)
+    yield compare(f"{idle:,} idle connections", "MB", brokers, connections, blocks=1)
