@@ -87,3 +87,18 @@ def test_a_log_that_was_made_by_halves_is_made_anew(tmp_path: Path) -> None:
             assert produce(client, "t", batch_of(b"v"), number).error_code is ErrorCode.NONE
         assert metadata.read_bytes()
         assert not list((tmp_path / "data").glob("*-stray"))
+
+
+def test_a_replica_that_cannot_be_made_holds_nobody_else_up(tmp_path: Path) -> None:
+    with in_process_node(tmp_path) as node:
+        client = InProcessClient(node)
+        create_topic(client, "t")
+        in_the_way = tmp_path / "data" / "odd-0"
+        in_the_way.mkdir()
+        (in_the_way / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+        create_topic(client, "odd")
+        answer = produce(client, "odd", batch_of(b"v"))
+        assert answer.error_code is ErrorCode.KAFKA_STORAGE_ERROR
+        create_topic(client, "another")
+        for topic in ("t", "another"):
+            assert produce(client, topic, batch_of(b"v")).error_code is ErrorCode.NONE

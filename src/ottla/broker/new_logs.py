@@ -12,7 +12,7 @@ from typing import Final
 from ottla.runtime.threads import RunInThread
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory import LogDirectory
-from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.errors import StorageError
 from ottla.storage.log import Log
 from ottla.storage.names import directory_name
 from ottla.storage.new_log import NewLog, make_logs
@@ -42,7 +42,8 @@ def create_logs_in_thread(
 
     def take(error: Exception | None) -> None:
         if error is not None:
-            raise error
+            # A bug of ours. Whoever has to do with these partitions suffers for it, but nobody else.
+            _logger.critical("cannot make the logs of %d replicas", len(wanted), exc_info=error)
         for directory, logs in made:
             _add(directory, logs)
         done()
@@ -65,7 +66,7 @@ def _deal(directories: LogDirectories, wanted: Sequence[NewLog]) -> list[tuple[L
 def _try_to_make(directory: LogDirectory, wanted: Sequence[NewLog], now_ms: int) -> list[Log]:
     try:
         return make_logs(directory.volume, wanted, now_ms)
-    except LogDirectoryOffline as error:
+    except StorageError as error:
         # What other directories have got is not to suffer for it.
         _logger.critical("cannot have %d new replicas: %s", len(wanted), error)
         return []
