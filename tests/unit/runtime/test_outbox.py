@@ -1,5 +1,6 @@
 """What is sent is what was queued, however little the socket takes and the memory holds."""
 
+import errno
 import os
 import socket
 from collections.abc import Iterator
@@ -106,3 +107,19 @@ def test_a_socket_that_takes_little_gets_everything_in_the_end(log: OpenFile) ->
         pass
 
     assert bytes(taken) == b"head" + bytes(range(256)) + b"tail of more than thirteen bytes"
+
+
+def test_a_file_system_that_cannot_tell_what_is_in_memory_is_just_read(
+    log: OpenFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_preadv = os.preadv
+
+    def preadv(descriptor: int, buffers: list[memoryview], position: int, flags: int = 0) -> int:
+        if flags:
+            raise OSError(errno.EOPNOTSUPP, "not supported")
+        return real_preadv(descriptor, buffers, position)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    content = bytearray(10)
+    assert FileRange(log, 3, 10).read_warm(memoryview(content)) == 10
+    assert content == bytes(range(3, 13))
