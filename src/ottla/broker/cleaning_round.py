@@ -17,7 +17,6 @@ from threading import Event, Thread
 from typing import NamedTuple
 
 from ottla.model.ids import Offset
-from ottla.records.errors import RecordsError
 from ottla.storage.compaction.cleaned_segment import CleanedSegment
 from ottla.storage.compaction.cleaning import Cleaned, CleanedGroup, CleaningTask, Progress, clean
 from ottla.storage.compaction.plan import is_overtaken
@@ -31,7 +30,7 @@ from ottla.storage.compaction.swap import (
 )
 from ottla.storage.deletion import Deletion
 from ottla.storage.directory import LogDirectory
-from ottla.storage.errors import OffsetOverflow, StorageError
+from ottla.storage.errors import OffsetOverflow
 from ottla.storage.log import Log
 from ottla.world.disk import DiskError
 
@@ -100,11 +99,18 @@ class CleaningRound:
         self.settle()
 
     def settle(self) -> None:
-        """Let go of the log, once the thread is done. A swap that was half done is finished."""
+        """Let go of the log, once the thread is done. A swap that was half done is finished.
+
+        Raises `LogDirectoryOffline` if that cannot be.
+        """
         if self.log.cleaning is self:
             self.log.cleaning = None
-        if self._replacement is not None and self.error is None:
-            self._finish_swap()
+        if self._replacement is None:
+            return
+        if isinstance(self.error, DiskError):
+            # The log reads files by names that nobody could make safe.
+            raise self.log.volume.fail(self.error)
+        self._finish_swap()
 
     # In the thread
 
@@ -113,7 +119,7 @@ class CleaningRound:
             self._clean_or_split()
         except CancelledError:
             pass
-        except (DiskError, StorageError, RecordsError) as error:
+        except Exception as error:  # whatever it is, a bug of ours too: the loop must learn that this is over
             self.error = error
 
     def _clean_or_split(self) -> None:

@@ -210,3 +210,18 @@ def test_a_segment_that_reaches_too_far_is_split_and_then_cleaned() -> None:
     cleaning.settle()
     assert cleaning.error is None
     assert [first for first, _ in offsets_of(log)] == [FAR + 9, 2 * FAR]
+
+
+def test_a_disk_that_fails_in_the_middle_of_a_swap_takes_the_directory_offline(
+    directory: LogDirectory,
+) -> None:
+    loop = Loop()
+    cleaning = begin(directory, loop)
+    swap = loop.wait()
+    log = log_of(directory)
+    disk_of(log).fail("sync_directory", Reason.IO_ERROR)
+    swap()
+    loop.serve()
+    with pytest.raises(LogDirectoryOffline):
+        cleaning.settle()
+    assert directory.is_offline
