@@ -11,6 +11,7 @@ from tests.in_process import InProcessClient, in_process_node
 
 from ottla.broker.startup import Node
 from ottla.model.uuid import ZERO_UUID
+from ottla.runtime.file_range import FileRange
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.framing import decode_response, encode_request
@@ -36,9 +37,7 @@ class Reader(InProcessClient):
             self.answer = self._decode(pieces)
 
     def _decode(self, pieces: list[Any]) -> Any:
-        frame = b"".join(
-            piece if isinstance(piece, bytes | memoryview) else piece.read_if_warm() for piece in pieces
-        )
+        frame = b"".join(_content(piece) if isinstance(piece, FileRange) else piece for piece in pieces)
         return decode_response(api_of(ApiKey.FETCH), 12, frame[4:])[1].responses[0].partitions[0]
 
     def turn(self, node: Node) -> None:
@@ -47,6 +46,12 @@ class Reader(InProcessClient):
             node.loop.run_until_complete(asyncio.sleep(0))
         if self._late:
             self.answer = self._decode(self._late.pop())
+
+
+def _content(part: FileRange) -> bytearray:
+    content = bytearray(len(part))
+    assert part.read_warm(memoryview(content)) == len(part), "what was just written is in memory"
+    return content
 
 
 @pytest.fixture
