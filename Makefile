@@ -70,9 +70,9 @@ format: $(VENV)/.ready ## format the code and mend what the linter can
 .PHONY: reference
 reference: $(VENV)/.ready ## write the reference pages of the docs from the source
 	$(BIN)/python -m ottla.metadata.configs.reference > docs/reference/configs.md
-	$(BIN)/python -m ottla.cli.reference > docs/reference/cli.md
-	$(BIN)/python -m ottla.broker.metrics_reference > docs/reference/metrics.md
-	$(BIN)/python -m ottla.client.reference > docs/reference/client.md
+	$(BIN)/python -m ottla.cli.reference_commands > docs/reference/cli.md
+	$(BIN)/python -m ottla.cli.reference_metrics > docs/reference/metrics.md
+	$(BIN)/python -m ottla.cli.reference_client > docs/reference/client.md
 
 SEEDS ?= 10000
 FIRST ?= 0

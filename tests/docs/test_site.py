@@ -12,16 +12,14 @@ import pytest
 from tests.cli.typing import succeed
 from tests.ottla_node import OttlaNode
 
-from ottla.broker import metrics_reference
-from ottla.cli import reference as cli_reference
-from ottla.client import reference as client_reference
+from ottla.cli import reference_client, reference_commands, reference_metrics
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.topic import TopicConfig
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
-_COMMANDS = list(cli_reference.commands())
+_COMMANDS = list(reference_commands.commands())
 
 
 def test_the_site_builds_and_all_links_lead_somewhere(tmp_path: Path) -> None:
@@ -47,17 +45,17 @@ def test_the_site_builds_and_all_links_lead_somewhere(tmp_path: Path) -> None:
 
 
 def test_the_reference_of_commands_is_up_to_date() -> None:
-    assert (REFERENCE / "cli.md").read_text() == cli_reference.render_reference(), "run `make reference`"
+    assert (REFERENCE / "cli.md").read_text() == reference_commands.render_reference(), "run `make reference`"
 
 
 def test_the_reference_of_metrics_is_up_to_date() -> None:
-    assert (REFERENCE / "metrics.md").read_text() == metrics_reference.render_reference(), (
+    assert (REFERENCE / "metrics.md").read_text() == reference_metrics.render_reference(), (
         "run `make reference`"
     )
 
 
 def test_every_metric_has_a_meaning() -> None:
-    for metric in metrics_reference.metrics_of_a_node():
+    for metric in reference_metrics.metrics_of_a_node():
         assert metric.documentation.endswith("."), f"{metric.name} says nothing in a sentence"
 
 
@@ -81,7 +79,7 @@ def test_every_config_has_a_meaning_and_is_listed() -> None:
 
 def test_every_method_and_property_of_the_client_is_listed() -> None:
     page = (REFERENCE / "client.md").read_text()
-    rendered = client_reference.render_reference()
+    rendered = reference_client.render_reference()
     for name in re.findall(r"^(?:## `[\w.]+`|\*\*`[\w ]+\(|\| `[\w.]+` \|)", rendered, re.MULTILINE):
         assert name in page, f"{name} is not in the reference: run `make reference`"
 

@@ -36,7 +36,9 @@ def commands(
 
 
 def _render(command: click.Command, path: tuple[str, ...], parent: click.Context | None) -> Iterator[str]:
-    context = click.Context(command, info_name=path[-1], parent=parent, terminal_width=100)
+    settings = dict(main.context_settings)
+    settings.update(info_name=path[-1], parent=parent, terminal_width=100)
+    context = click.Context(command, **settings)
     if len(path) > 1:
         yield f"{'#' * min(len(path), 4)} {' '.join(path)}\n"
         yield f"```text\n{command.get_help(context).strip()}\n```\n"
