@@ -1,14 +1,17 @@
 """Our own consumer, on Ottla and on Apache Kafka alike."""
 
 import asyncio
+import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer as ForeignConsumer
+from tests.java.jars import java_classpath, java_command
 from tests.plain_client import PlainClient
 
 from ottla.client.consumer import Consumer, NoOffset, NotAssigned, OffsetAndMetadata, TopicPartition
@@ -31,6 +34,11 @@ WAYS = [
     {"group_protocol": "classic", "partition_assignment_strategy": "cooperative-sticky"},
     {"group_protocol": "consumer"},
 ]
+JAVA_NAMES = {
+    "range": "RangeAssignor",
+    "sticky": "StickyAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
 QUICK = {"heartbeat_interval_ms": 200, "session_timeout_ms": 10_000, "auto_offset_reset": "earliest"}
 
 
@@ -229,6 +237,55 @@ def test_a_group_has_members_of_ours_and_of_librdkafka(bootstrap: str, strategy:
         _run(consume())
     finally:
         foreign.close()
+
+
+@pytest.mark.parametrize(("strategy", "java_name"), JAVA_NAMES.items())
+def test_a_group_has_members_of_ours_and_of_java(
+    bootstrap: str, strategy: str, java_name: str, tmp_path: Path
+) -> None:
+    topic = _topic(bootstrap, 4)
+    expected = {partition: [b"%d-%d" % (partition, number) for number in range(50)] for partition in range(4)}
+    arguments = ("--bootstrap-server", bootstrap, "--topic", topic, "--group", topic, "--from-beginning")
+    properties = {
+        "partition.assignment.strategy": f"org.apache.kafka.clients.consumer.{java_name}",
+        "heartbeat.interval.ms": "200",
+        "auto.commit.interval.ms": "200",
+    }
+    options = [f"--command-property={name}={value}" for name, value in properties.items()]
+    command = java_command(
+        java_classpath(), "org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, *options
+    )
+    printed = tmp_path / "printed"
+
+    async def consume() -> None:
+        settings = {"group_id": topic, "partition_assignment_strategy": strategy}
+        async with _open(bootstrap, **settings) as ours:
+            ours.subscribe([topic])
+            await _until([ours], [], lambda: len(ours.assignment()) == 4)
+            with printed.open("wb") as output:
+                java = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
+            seen: list[bytes] = []
+            try:
+                # Java's member joins, and ours leads: the partitions go over by our assignment.
+                await _until([ours], seen, lambda: len(ours.assignment()) == 2)
+                for partition, values in expected.items():
+                    await _fill(bootstrap, topic, values, partition)
+                own = [value for where in ours.assignment() for value in expected[where.partition]]
+                await _until([ours], seen, lambda: len(seen) == len(own))
+                assert sorted(seen) == sorted(own)
+                # Java's tool commits what it printed, and prints it all when it ends.
+                foreign = {TopicPartition(topic, number) for number in range(4)} - ours.assignment()
+                while any(
+                    item is None or item.offset < 50 for item in (await ours.committed(foreign)).values()
+                ):
+                    await ours.poll(200)
+            finally:
+                java.terminate()
+                await asyncio.to_thread(java.wait, 60)
+        everything = [value for values in expected.values() for value in values]
+        assert sorted(seen + printed.read_bytes().split()) == sorted(everything)
+
+    _run(consume())
 
 
 def test_a_pattern_finds_topics_that_come_later(bootstrap: str) -> None:
