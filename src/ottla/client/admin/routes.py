@@ -57,13 +57,11 @@ class Routes:
         self.request_timeout_ms = request_timeout_ms
         self._timeout_s = timeout_ms / 1000
 
-    async def ask_any(self, request: Any, *, code_of: Callable[[Any], ErrorCode] | None = None) -> Any:
+    async def ask_any(self, request: Any) -> Any:
         """Ask whichever broker there is. Repeats, so only for requests that change nothing."""
 
         async def once() -> Any:
-            answer = await self._ask(await self.cluster.any_connection(), request, repeatable=True)
-            _raise_if_misplaced([code_of(answer)] if code_of else ())
-            return answer
+            return await self._ask(await self.cluster.any_connection(), request, repeatable=True)
 
         return await self.cluster.retry(once)
 
