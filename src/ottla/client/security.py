@@ -19,6 +19,8 @@ _ITERATIONS_MIN = 4096
 # The server chooses the iterations. A hostile one could keep us busy for hours.
 _ITERATIONS_MAX = 1_000_000
 
+_UNREADABLE = "the broker answered SCRAM with something that cannot be read: do not trust it"
+
 Exchange = Callable[[bytes], Awaitable[bytes]]
 
 
@@ -94,16 +96,15 @@ async def scram(
     nonce = nonce or secrets.token_urlsafe(24)
     name = username.replace("=", "=3D").replace(",", "=2C")
     client_first = f"n={name},r={nonce}"
-    server_first = (await exchange(f"n,,{client_first}".encode())).decode()
-    fields = _fields(server_first)
-    server_nonce, iterations = fields.get("r", ""), int(fields.get("i", "0"))
+    server_first = _text(await exchange(f"n,,{client_first}".encode()))
+    server_nonce, salt, iterations = _challenge(server_first)
     if not server_nonce.startswith(nonce) or server_nonce == nonce:
         raise AuthenticationFailed("the broker answered SCRAM with a nonce that is not ours: do not trust it")
     if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
         raise AuthenticationFailed(
             f"the broker asks for {iterations} SCRAM iterations, which is not sensible"
         )
-    salted = hashlib.pbkdf2_hmac(digest, password.encode(), base64.b64decode(fields["s"]), iterations)
+    salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
     client_final = f"c=biws,r={server_nonce}"
     signed = f"{client_first},{server_first},{client_final}".encode()
     client_key = hmac.digest(salted, b"Client Key", digest)
@@ -111,10 +112,33 @@ async def scram(
     proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
     server_final = await exchange(f"{client_final},p={base64.b64encode(proof).decode()}".encode())
     expected = hmac.digest(hmac.digest(salted, b"Server Key", digest), signed, digest)
-    given = base64.b64decode(_fields(server_final.decode()).get("v", ""))
+    given = _decoded(_fields(_text(server_final)).get("v", ""))
     if not hmac.compare_digest(expected, given):
         raise AuthenticationFailed("the broker could not prove that it knows the password: do not trust it")
 
 
 def _fields(text: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+
+
+def _challenge(server_first: str) -> tuple[str, bytes, int]:
+    """Return the nonce, the salt and the iterations that a server asks for."""
+    fields = _fields(server_first)
+    iterations = fields.get("i", "")
+    if not iterations.isdecimal() or len(iterations) > len(str(_ITERATIONS_MAX)):
+        raise AuthenticationFailed(_UNREADABLE)
+    return fields.get("r", ""), _decoded(fields.get("s", "")), int(iterations)
+
+
+def _text(token: bytes) -> str:
+    try:
+        return token.decode()
+    except UnicodeDecodeError as error:
+        raise AuthenticationFailed(_UNREADABLE) from error
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise AuthenticationFailed(_UNREADABLE) from error
