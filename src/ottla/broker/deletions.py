@@ -1,22 +1,28 @@
 """Files and directories that are removed some time after they left the log.
 
 A fetch may still be sending from them, so they live on for `file.delete.delay.ms` under another name.
-Removing a large file can take long on some file systems, so a thread does it. What is still there when the
-node stops is found and removed by the next start.
+Removing a large file can take long on some file systems, so a thread does it, many at a time: a topic of
+10,000 partitions goes in twenty turns of the loop. What is still there when the node stops is found and
+removed by the next start.
 """
 
 import logging
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
 
+from ottla.runtime.threads import RunInThread
 from ottla.storage.deletion import Deletion
 from ottla.storage.directory import DirectoryDeletion
 from ottla.world.disk import Disk, DiskError
 
 _logger: Final = logging.getLogger("ottla.deletions")
 
-RunInThread = Callable[[Callable[[], None], Callable[[Exception | None], None]], None]
+TOGETHER_MAX: Final = 500
+_CLOCK_SECONDS: Final = 0.001
+
+_Deletion: TypeAlias = Deletion | DirectoryDeletion
 
 
 class Deletions:
@@ -26,28 +32,47 @@ class Deletions:
         self._loop = loop
         self._disk = disk
         self._run_in_thread = run_in_thread
+        # By delay, so that each row is in the order of time. A row that is not empty has a timer or a thread.
+        self._rows: dict[int, deque[tuple[float, _Deletion]]] = {}
         self.waiting = 0
 
-    def add(self, deletion: Deletion | DirectoryDeletion) -> None:
+    def add(self, deletion: _Deletion) -> None:
         """Remove something when its delay is over."""
         self.waiting += 1
-        self._loop.call_later(deletion.delay_ms / 1000, self._start, deletion)
+        row = self._rows.setdefault(deletion.delay_ms, deque())
+        row.append((self._loop.time() + deletion.delay_ms / 1000, deletion))
+        if len(row) == 1:
+            self._loop.call_later(deletion.delay_ms / 1000, self._start, row)
 
-    def add_all(self, deletions: Iterable[Deletion | DirectoryDeletion]) -> None:
+    def add_all(self, deletions: Iterable[_Deletion]) -> None:
         """Remove several things, each when its delay is over."""
         for deletion in deletions:
             self.add(deletion)
 
-    def _start(self, deletion: Deletion | DirectoryDeletion) -> None:
-        if isinstance(deletion, Deletion):
-            # Handles belong to the loop's thread.
-            for handle in deletion.handles:
-                handle.close()
-        self._run_in_thread(lambda: deletion.run(self._disk), self._done)
+    def _start(self, row: deque[tuple[float, _Deletion]]) -> None:
+        """Remove what is due of a row, and come again for the rest."""
+        now = self._loop.time() + _CLOCK_SECONDS
+        due = [deletion for at, deletion in list(row)[:TOGETHER_MAX] if at <= now]
+        for deletion in due:
+            if isinstance(deletion, Deletion):
+                # Handles belong to the loop's thread.
+                for handle in deletion.handles:
+                    handle.close()
 
-    def _done(self, error: Exception | None) -> None:
-        self.waiting -= 1
-        if isinstance(error, DiskError):
-            _logger.warning("%s; the next start will try again", error)
-        elif error is not None:
-            raise error
+        def done(error: Exception | None) -> None:
+            for _ in due:
+                row.popleft()
+            self.waiting -= len(due)
+            if row:
+                self._loop.call_later(max(row[0][0] - self._loop.time(), 0), self._start, row)
+            if error is not None:
+                raise error
+
+        self._run_in_thread(lambda: self._remove(due), done)
+
+    def _remove(self, due: Sequence[_Deletion]) -> None:
+        for deletion in due:
+            try:
+                deletion.run(self._disk)
+            except DiskError as error:
+                _logger.warning("%s; the next start will try again", error)

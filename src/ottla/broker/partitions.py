@@ -147,9 +147,11 @@ class Partitions:
         self._image = image
         if delta.configs:
             self._take_configs(image, delta)
+        # One for all of them. It tells them from logs of the same names that were deleted before.
+        unique_id = self._events.new_id()
         for change in delta.topics:
             if change.after is None or self._node_id not in change.after.replicas:
-                self._remove(change)
+                self._remove(change, unique_id)
         self._take_all(self._coming(image, delta))
         self._sync_renamed()
 
@@ -198,7 +200,7 @@ class Partitions:
             log = self._directories.find(key)
             if log is not None and log.topic_id != change.topic_id:
                 # A topic of the same name that is no more: its records must not come back to life.
-                self._set_aside(log, DirectoryState.DELETE)
+                self._set_aside(log, DirectoryState.DELETE, self._events.new_id())
                 log = None
             if log is None:
                 missing.append(NewLog("", key, change.topic_id, settings.log))
@@ -212,7 +214,7 @@ class Partitions:
         named = dict(zip(record.replicas, record.directories, strict=False)).get(self._node_id)
         return named not in (None, MIGRATING, self._directories.directory_of(log).meta.directory_id)
 
-    def _remove(self, change: PartitionChange) -> None:
+    def _remove(self, change: PartitionChange, unique_id: Uuid) -> None:
         partition = self.by_key.pop((change.topic_id, change.partition), None)
         if partition is None:
             return
@@ -220,13 +222,13 @@ class Partitions:
         if self.by_key.get((change.topic, change.partition)) is partition:
             del self.by_key[change.topic, change.partition]
         partition.leave()
-        self._set_aside(partition.log, DirectoryState.DELETE)
+        self._set_aside(partition.log, DirectoryState.DELETE, unique_id)
         self._events.partition_is_gone(partition)
 
-    def _set_aside(self, log: Log, state: DirectoryState) -> None:
+    def _set_aside(self, log: Log, state: DirectoryState, unique_id: Uuid) -> None:
         try:
             directory = self._directories.directory_of(log)
-            deletion = directory.set_aside(log, state, self._events.new_id(), syncs=False)
+            deletion = directory.set_aside(log, state, unique_id, syncs=False)
         except LogDirectoryOffline:
             return
         self._renamed[directory] = None
@@ -245,10 +247,10 @@ class Partitions:
                 topic = None if log.topic_id is None else image.topics.find_by_id(log.topic_id)
                 if log.topic_id is None and log.log_end_offset == 0:
                     # It was about to be made when the power went.
-                    self._set_aside(log, DirectoryState.DELETE)
+                    self._set_aside(log, DirectoryState.DELETE, self._events.new_id())
                 elif not self._is_assigned(topic, log.topic_partition):
                     _logger.warning("%s is of no partition that this node should have: set aside", log.path)
-                    self._set_aside(log, DirectoryState.STRAY)
+                    self._set_aside(log, DirectoryState.STRAY, self._events.new_id())
 
     def _is_assigned(self, topic: Topic | None, key: TopicPartition) -> bool:
         if topic is None or topic.name != key.topic:

@@ -1,0 +1,94 @@
+"""What has left a log is removed later: in order, many at a time, and each for itself."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from ottla.broker.deletions import TOGETHER_MAX, Deletions
+from ottla.storage.directory import DirectoryDeletion
+from ottla.testing.simulated_disk import SimulatedDisk
+from ottla.world.disk import Reason
+
+
+class Loop:
+    """A loop whose time stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.timers: list[tuple[float, Callable[..., None], tuple[Any, ...]]] = []
+        self.jobs: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, delay: float, callback: Callable[..., None], *arguments: Any) -> None:
+        self.timers.append((self.now + delay, callback, arguments))
+
+    def run_in_thread(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        self.jobs.append((work, done))
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, and do all that is due then."""
+        self.now += seconds
+        while due := [timer for timer in self.timers if timer[0] <= self.now]:
+            for timer in due:
+                self.timers.remove(timer)
+                timer[1](*timer[2])
+            while self.jobs:
+                work, done = self.jobs.pop(0)
+                work()
+                done(None)
+
+
+def deletions_of(count: int, loop: Loop, delay_ms: int = 1000) -> tuple[Deletions, SimulatedDisk]:
+    disk = SimulatedDisk()
+    deletions = Deletions(cast(Any, loop), disk, loop.run_in_thread)
+    for number in range(count):
+        disk.make_directory(f"/data/{number}")
+        deletions.add(DirectoryDeletion(f"/data/{number}", delay_ms))
+    return deletions, disk
+
+
+def left(disk: SimulatedDisk) -> int:
+    return len(disk.list("/data"))
+
+
+def test_nothing_goes_before_its_time() -> None:
+    loop = Loop()
+    deletions, disk = deletions_of(2, loop)
+    loop.advance(0.9)
+    assert (left(disk), deletions.waiting) == (2, 2)
+    loop.advance(0.1)
+    assert (left(disk), deletions.waiting) == (0, 0)
+
+
+def test_many_go_with_few_timers() -> None:
+    loop = Loop()
+    deletions, disk = deletions_of(3 * TOGETHER_MAX + 1, loop)
+    assert len(loop.timers) == 1
+    loop.advance(1)
+    assert (left(disk), deletions.waiting) == (0, 0)
+
+
+def test_what_comes_later_goes_later() -> None:
+    loop = Loop()
+    deletions, disk = deletions_of(1, loop)
+    loop.advance(0.5)
+    disk.make_directory("/data/later")
+    deletions.add(DirectoryDeletion("/data/later", 1000))
+    loop.advance(0.5)
+    assert left(disk) == 1
+    loop.advance(0.5)
+    assert left(disk) == 0
+    disk.make_directory("/data/last")
+    deletions.add(DirectoryDeletion("/data/last", 1000))
+    loop.advance(1)
+    assert left(disk) == 0
+
+
+def test_what_cannot_be_removed_keeps_nothing_else_from_it() -> None:
+    loop = Loop()
+    deletions, disk = deletions_of(3, loop)
+    disk.fail("remove", Reason.IO_ERROR, "/data/1")
+    loop.advance(1)
+    assert [entry.name for entry in disk.list("/data")] == ["1"]
+    assert deletions.waiting == 0
