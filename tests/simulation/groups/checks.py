@@ -20,6 +20,7 @@ from ottla.coordination.group.coordinator import ShardEnvironment
 from ottla.coordination.group.state import GroupShard
 from ottla.coordination.runtime.shard import Shard
 from ottla.model.ids import TopicPartition
+from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchResponseGroup
 
 if TYPE_CHECKING:
@@ -77,16 +78,17 @@ class Checks:
             if offset > self._processed_to[consumer.group, partition]:
                 raise Broken(f"NothingSkipped: {consumer} commits {offset} unprocessed")
 
-    def commit_acknowledged(self, consumer: Consumer, offsets: dict[int, int]) -> None:
-        """The coordinator has accepted a commit."""
+    def commit_acknowledged(self, request: OffsetCommitRequest) -> None:
+        """The coordinator says that it has a commit. (When its sender hears of it, others may be further.)"""
         self.commits += 1
-        for partition, offset in offsets.items():
-            before = self._acknowledged[consumer.group, partition]
+        for part in request.topics[0].partitions:
+            partition, offset = part.partition_index, part.committed_offset
+            before = self._acknowledged[request.group_id, partition]
             if offset < before:
                 raise Broken(
-                    f"MonotonicCommit: {consumer} commits {offset} for partition {partition} after {before}"
+                    f"MonotonicCommit: {request} has {offset} for partition {partition} after {before}"
                 )
-            self._acknowledged[consumer.group, partition] = offset
+            self._acknowledged[request.group_id, partition] = offset
 
     def replay_equals_memory(self, world: GroupWorld) -> None:
         """Load each log once more, and compare."""

@@ -14,6 +14,7 @@ from tests.simulation.groups.checks import Checks
 from tests.simulation.groups.consumer import REQUEST_TIMEOUT_MS, TOPIC, Consumer
 
 from ottla.coordination.group.settings import GroupSettings
+from ottla.wire.error_code import ErrorCode
 
 TROUBLE_MS: Final = 180_000
 PARTITIONS: Final = 24
@@ -52,6 +53,8 @@ class Simulation(GroupRun[GroupWorld, Consumer]):
     def answered(self, method: str, request: Any, response: Any) -> None:
         if method == "fetch_offsets":
             self.checks.fetched(response)
+        elif method == "commit_offsets" and response.topics[0].partitions[0].error_code is ErrorCode.NONE:
+            self.checks.commit_acknowledged(request)
 
     def check_log(self) -> None:
         self.checks.replay_equals_memory(self.world)
