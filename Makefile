@@ -53,8 +53,9 @@ crash-groups: $(VENV)/.ready ## kill members of a group and their broker for 5 m
 	$(BIN)/python -m tests.clients.group_endurance --minutes 5
 
 .PHONY: bench-groups
-bench-groups: $(VENV)/.ready ## measure heartbeats and commits against Apache Kafka, and a restart with 5,000 groups
+bench-groups: $(VENV)/.ready ## measure heartbeats, commits, a group of 1,000 and a restart with 5,000 groups against Apache Kafka
 	$(BIN)/python -m benchmarks.groups
+	$(BIN)/python -m benchmarks.consumer_groups
 	$(BIN)/python -m benchmarks.groups --restart
 
 .PHONY: simulate-groups

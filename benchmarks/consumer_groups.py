@@ -194,12 +194,13 @@ def rows(brokers: tuple[Broker, Broker], scale: float = 1.0) -> list[Row]:
 
     try:
         return [
-            compare("heartbeats in a group of 1,000 members", "us CPU", brokers, heartbeats),
+            compare("heartbeats in a group of 1,000 members", "us CPU", brokers, heartbeats, 2.0),
             compare(
                 "1,000 members settle after 100 have left",
                 "ms",
                 brokers,
                 settling(lambda _broker: time.perf_counter()),
+                1.0,
             ),
             compare(
                 "1,000 members settle after 100 have left", "ms CPU", brokers, settling(Broker.cpu_seconds)
