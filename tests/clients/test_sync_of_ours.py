@@ -29,6 +29,8 @@ def test_records_go_round(bootstrap: str, topic: str) -> None:
         deliveries = [producer.send(topic, b"%d" % number) for number in range(10_000)]
         assert [delivery.result().offset for delivery in deliveries[-3:]] == [9997, 9998, 9999]
         assert all(delivery.is_done for delivery in deliveries)
+        last = producer.send(topic, b"10000")
+    assert last.result().offset == 10_000, "what was sent before closing can be asked for after it"
     with pytest.raises(ClientError, match="closed"):
         producer.send(topic, b"late")
     with Consumer(bootstrap, auto_offset_reset="earliest") as consumer:

@@ -120,6 +120,11 @@ class SentRecord:
         """Wait until the record is acknowledged. Raises what kept it from being."""
         while not self.is_done:
             await self._batch._wait()
+        return self.outcome()
+
+    def outcome(self) -> RecordMetadata:
+        """Return where the record lies, once it is done. Raises what kept it from being acknowledged."""
+        assert self.is_done, "only a record that is done has an outcome"
         batch = self._batch
         if batch._error is not None:
             raise batch._error

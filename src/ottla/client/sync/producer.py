@@ -46,6 +46,11 @@ class Delivery:
 
     def result(self, timeout_s: float | None = None) -> RecordMetadata:
         """Wait until the record is acknowledged. Raises what kept it from being."""
+        if self._error is not None:
+            raise self._error
+        if self._sent is not None and self._sent.is_done:
+            # Most are asked for after the producer was flushed, or even closed: no need to cross threads.
+            return self._sent.outcome()
         return self._producer._thread.run(self._result(timeout_s))
 
     @property
