@@ -155,5 +155,8 @@ class Assignment:
         self.changed()
 
     def buffered_bytes(self) -> int:
-        """Return how much was fetched and not handed over."""
-        return sum(state.buffered_bytes for state in self.states.values())
+        """Return how much was fetched and not handed over.
+
+        What is paused does not count: it may stay for ever, and must not keep the others from being fetched.
+        """
+        return sum(state.buffered_bytes for state in self.states.values() if not state.is_paused)

@@ -104,8 +104,8 @@ class ClassicMembership(Membership):
                 await self._handle_loss()
                 await self._complete(joined)
         if self._must_join:
-            self._must_join = False
             await self._prepare()
+            self._must_join = False
             self._joining = asyncio.create_task(self._join())
             self._joining.add_done_callback(lambda _task: self._wake_poll())
 
@@ -147,10 +147,13 @@ class ClassicMembership(Membership):
         owned, assigned = self._handover.owned, joined.assigned
         self._last_assigned = assigned
         self._watched = joined.partition_counts
-        if self._is_cooperative and (revoked := owned - assigned):
-            await self._handover.give_up(revoked)
-            self._rejoin("gave up partitions that moved")
-        await self._handover.take_on(assigned - owned)
+        try:
+            if self._is_cooperative and (revoked := owned - assigned):
+                self._rejoin("gave up partitions that moved")
+                await self._handover.give_up(revoked)
+        finally:
+            # What the group gave us is ours, also if a callback of the user failed.
+            await self._handover.take_on(assigned - owned)
 
     def _rejoin(self, reason: str) -> None:
         self._must_join = True

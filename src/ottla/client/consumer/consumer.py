@@ -24,7 +24,7 @@ from ottla.client.consumer.classic import ClassicMembership
 from ottla.client.consumer.fetcher import Fetcher
 from ottla.client.consumer.handing_over import HandingOver
 from ottla.client.consumer.membership import Callback, Handover, Membership, Subscribed
-from ottla.client.consumer.offsets import GroupOffsets
+from ottla.client.consumer.offsets import CommitFailed, GroupOffsets
 from ottla.client.consumer.positions import Positions
 from ottla.client.consumer.record import ConsumerRecord, RecordMaker
 from ottla.client.consumer.settings import ConsumerSettings
@@ -317,6 +317,10 @@ class Consumer:
         if self._offsets is None:
             raise ClientError("commit needs a group.id")
         chosen = self.positions() if offsets is None else _with_metadata(offsets)
+        if chosen and self._membership is not None and self._membership.metadata.generation < 0:
+            raise CommitFailed(
+                "this consumer is not in its group at the moment: poll, so that it joins again"
+            )
         await self._offsets.commit(chosen, self.group_metadata)
         if self._journey is not None:
             for where, item in chosen.items():

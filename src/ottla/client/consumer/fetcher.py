@@ -45,6 +45,8 @@ _ELSEWHERE: Final = (
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.INCONSISTENT_TOPIC_ID,
 )
+# How many times larger than a piece of it an answer may be that the piece keeps in memory.
+_SHARE_MAX: Final = 4
 
 
 class Fetcher:
@@ -164,9 +166,9 @@ class Fetcher:
             await self._ask(node_id, states)
         except ClientError as error:
             self._put_off(states)
+            self._session(node_id).lost()
             if error.retriable:
                 _logger.debug("a fetch from broker %d failed: %s", node_id, error)
-                self._session(node_id).lost()
                 self._learn({state.where.topic for state in states})
             else:
                 self.fail(error)
@@ -179,6 +181,8 @@ class Fetcher:
         topology = self._cluster.topology
         states = [state for state in states if state.where.topic in topology.topics]
         asked = {state.where: state.fetch_offset for state in states}
+        if not asked:
+            return
         version = fetch_version(connection, topology, {where.topic for where in asked})
         session = self._session(node_id)
         parts = {state.where: self._partition(state) for state in states}
@@ -225,6 +229,9 @@ class Fetcher:
         state.log_start_offset = fetched.log_start_offset
         if not len(fetched.records):
             return
+        if memoryview(fetched.records.obj).nbytes > _SHARE_MAX * len(fetched.records):
+            # A small piece must not keep the whole answer in memory while it waits.
+            fetched = fetched._replace(records=memoryview(bytes(fetched.records)))
         try:
             chunk = Chunk(fetched, self._settings.isolation)
         except RecordsError as error:
@@ -246,7 +253,10 @@ class Fetcher:
 
     def _refused(self, state: PartitionState, fetched: FetchedPartition) -> None:
         code = fetched.error_code
-        if state.chunks:
+        if code in _ELSEWHERE or code.retriable:
+            self._put_off([state])
+            self._learn({fetched.where.topic})
+        elif state.chunks:
             # What was fetched before is as good as ever, and comes first.
             self._put_off([state])
         elif code is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -259,9 +269,6 @@ class Fetcher:
                     fetched.where, fetched.fetch_offset, self._settings.auto_offset_reset,
                 )  # fmt: skip
                 state.need_reset()
-        elif code in _ELSEWHERE or code.retriable:
-            self._put_off([state])
-            self._learn({fetched.where.topic})
         else:
             self._put_off([state])
             self.fail(BrokerError(code, f"{fetched.where} cannot be read"))

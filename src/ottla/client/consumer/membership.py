@@ -166,6 +166,10 @@ class Membership(ABC):
                 if not error.retriable:
                     self._fail(error)
                 pause_s = self._settings.retry_backoff_ms / 1000
+            except Exception as error:
+                # Without heartbeats the group goes on without us: that must not happen in silence.
+                _logger.exception("heartbeats for group %r ended", self.group_id)
+                self._fail(ClientError(f"heartbeats for group {self.group_id!r} ended: {error!r}"))
 
     async def _look_at_topics(self) -> None:
         """Learn anew about the topics, from time to time, or soon while one is missing."""

@@ -94,11 +94,19 @@ class Positions:
             else:
                 state.seek(Position(committed.offset, committed.leader_epoch))
 
+    async def _with_leader(self, states: list[PartitionState]) -> list[PartitionState]:
+        """Return those that can be asked about now. One without a leader keeps no other waiting."""
+        leaderless = [state for state in states if self._cluster.topology.leader_of(state.where) is None]
+        if leaderless:
+            await self._cluster.refresh({state.where.topic for state in leaderless})
+        return [state for state in states if self._cluster.topology.leader_of(state.where) is not None]
+
     async def _reset(self, states: list[PartitionState]) -> None:
         policy = self._settings.reset_policy
         lacking = [state for state in states if state.reset_to is None and policy == "none"]
         if lacking:
             raise NoOffset(state.where for state in lacking)
+        states = await self._with_leader(states)
         times = {}
         for state in states:
             to = policy if state.reset_to is None else state.reset_to
@@ -113,7 +121,7 @@ class Positions:
 
     async def _check(self, states: list[PartitionState]) -> None:
         by_leader: dict[int, list[PartitionState]] = {}
-        for state in states:
+        for state in await self._with_leader(states):
             by_leader.setdefault((await self._cluster.leader(state.where)).leader, []).append(state)
         for node_id, some in by_leader.items():
             await self._check_with(node_id, some)
