@@ -100,6 +100,9 @@ def _check(
         raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     elif change.iterations > ITERATIONS_MAX:
         raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    elif not change.salted_password:
+        # Kafka fails as a whole, with an unknown error: an empty key is none to its cryptography.
+        raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "The salted password must not be empty.")
 
 
 def _record(change: ScramCredentialDeletion | ScramCredentialUpsertion) -> Any:

@@ -268,6 +268,13 @@ def test_credentials_are_described_without_their_keys() -> None:
     assert scram(controller, deletions=(deletion,)) == {"u": ErrorCode.RESOURCE_NOT_FOUND}
 
 
+def test_an_empty_password_is_none() -> None:
+    controller = DecidingController()
+    one = ScramCredentialUpsertion(name="u", mechanism=1, iterations=5000, salt=b"s", salted_password=b"")
+    assert scram(controller, (one,)) == {"u": ErrorCode.UNACCEPTABLE_CREDENTIAL}
+    assert controller.image.scram == {}
+
+
 def quotas(
     controller: DecidingController, *entries: tuple[dict[str, str | None], dict[str, float | None]]
 ) -> list[ErrorCode]:
