@@ -146,3 +146,14 @@ def test_a_wrong_address_is_told_in_one_sentence() -> None:
 
     with pytest.raises(NoBrokerReached, match=r"no broker answers at 127\.0\.0\.1:1; is it running"):
         asyncio.run(produce())
+
+
+def test_ignored_keys_spread_over_partitions(bootstrap: str, topic: str) -> None:
+    async def produce() -> set[int]:
+        async with Admin(bootstrap) as admin:
+            await admin.topics.create(topic, partitions=3)
+        async with Producer(bootstrap, partitioner_ignore_keys=True, batch_size=200) as producer:
+            sent = [await producer.send(topic, b"x" * 100, key=b"the same") for _ in range(200)]
+            return {(await record).partition for record in sent}
+
+    assert asyncio.run(produce()) == {0, 1, 2}

@@ -46,7 +46,7 @@ def _spread(
     chosen = []
     for _ in range(records):
         chosen.append(partitioner.choose(among, key, b"v"))
-        partitioner.appended("t", 100)
+        partitioner.appended("t", key, 100)
     return chosen
 
 
@@ -54,6 +54,14 @@ def test_records_without_a_key_stick_until_a_batch_is_full() -> None:
     chosen = _spread(DefaultPartitioner(250, random.Random(1)), _among(), 6, None)
     assert len(set(chosen[:3])) == 1
     assert len(set(chosen[3:])) == 1
+
+
+def test_records_with_a_key_move_no_sticky_partition() -> None:
+    partitioner = DefaultPartitioner(250, random.Random(1))
+    stuck = partitioner.choose(_among(), None, b"v")
+    _spread(partitioner, _among(), 10, b"key")
+    assert partitioner.choose(_among(), None, b"v") == stuck
+    assert partitioner._sticky["t"][1] == 0
 
 
 def test_keys_can_be_ignored() -> None:

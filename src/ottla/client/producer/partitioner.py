@@ -58,8 +58,8 @@ class Partitioner(Protocol):
     def choose(self, among: TopicPartitions, key: bytes | None, value: bytes | None, /) -> int:
         """Choose the partition of one record."""
 
-    def appended(self, topic: str, size_bytes: int) -> None:
-        """Take note of the bytes of a record without a key, for which `choose` was asked."""
+    def appended(self, topic: str, key: bytes | None, size_bytes: int, /) -> None:
+        """Take note of the bytes of a record that went where `choose` said."""
 
     def reason(self, key: bytes | None, /) -> str:
         """Say why the last choice was made, for those who watch the journey."""
@@ -97,9 +97,10 @@ class DefaultPartitioner:
             sticky = self._sticky[among.topic] = [self._draw(among), 0]
         return sticky[0]
 
-    def appended(self, topic: str, size_bytes: int) -> None:
+    def appended(self, topic: str, key: bytes | None, size_bytes: int) -> None:
         """Count the bytes that stuck."""
-        self._sticky[topic][1] += size_bytes
+        if key is None or self._ignore_keys:
+            self._sticky[topic][1] += size_bytes
 
     def reason(self, key: bytes | None) -> str:
         """Say why."""
@@ -130,7 +131,7 @@ class RoundRobinPartitioner:
         partitions = among.available or range(among.number)
         return partitions[turn % len(partitions)]
 
-    def appended(self, topic: str, size_bytes: int) -> None:
+    def appended(self, _topic: str, _key: bytes | None, _size_bytes: int) -> None:
         """Nothing to count."""
 
     def reason(self, _key: bytes | None) -> str:
@@ -153,7 +154,7 @@ class CustomPartitioner:
             )
         return partition
 
-    def appended(self, topic: str, size_bytes: int) -> None:
+    def appended(self, _topic: str, _key: bytes | None, _size_bytes: int) -> None:
         """Nothing to count."""
 
     def reason(self, _key: bytes | None) -> str:

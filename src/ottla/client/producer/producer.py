@@ -162,8 +162,8 @@ class Producer:
             route.places[chosen], timestamp_ms, key_bytes, value_bytes, header_pairs, size_bytes
         )
         place = len(batch.records) - 1
-        if key_bytes is None and partition is None:
-            self._partitioner.appended(topic, size_bytes)
+        if partition is None:
+            self._partitioner.appended(topic, key_bytes, size_bytes)
         if self._journey is not None:
             reason = "given by the caller" if partition is not None else self._partitioner.reason(key_bytes)
             self._tell(topic, chosen, reason, size_bytes)
