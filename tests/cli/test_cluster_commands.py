@@ -10,8 +10,6 @@ from tests.cli.typing import fail, run, succeed
 
 from ottla.testing.node import ThreadNode
 
-pytestmark = pytest.mark.xdist_group("cli")
-
 
 def write(bootstrap: str, topic: str, *values: str) -> None:
     succeed("produce", topic, *(f"--value={value}" for value in values), bootstrap=bootstrap)
