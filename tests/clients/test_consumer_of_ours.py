@@ -133,6 +133,26 @@ def test_members_share_the_partitions_and_take_over_from_each_other(
     _run(consume())
 
 
+def test_members_of_both_protocols_share_a_group(bootstrap: str) -> None:
+    topic = _topic(bootstrap, 4)
+    expected = [b"%d" % number for number in range(200)]
+
+    async def consume() -> None:
+        seen: list[bytes] = []
+        async with _open(bootstrap, group_id=topic, group_protocol="classic") as old:
+            old.subscribe([topic])
+            await _until([old], seen, lambda: len(old.assignment()) == 4)
+            async with _open(bootstrap, group_id=topic, group_protocol="consumer") as new:
+                new.subscribe([topic])
+                await _until([old, new], seen, lambda: len(old.assignment()) == len(new.assignment()) == 2)
+                for partition in range(4):
+                    await _fill(bootstrap, topic, expected[partition::4], partition)
+                await _until([old, new], seen, lambda: len(seen) == 200)
+        assert sorted(seen) == sorted(expected)
+
+    _run(consume())
+
+
 def test_callbacks_tell_what_comes_and_goes(bootstrap: str) -> None:
     topic = _topic(bootstrap, 2)
     told: list[tuple[str, int]] = []
