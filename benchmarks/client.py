@@ -73,7 +73,7 @@ def run_row(row: Row, bootstrap: str, rounds: int) -> bool:
             by_client[client].append(measure(row, client, bootstrap, topic))
     per_cpu_s = {client: median(cpu for cpu, _ in found) for client, found in by_client.items()}
     per_s = {client: median(clock for _, clock in found) for client, found in by_client.items()}
-    print(f"\n{row.name} (noise {noise.share():.0%}, the node's own share is in it)")
+    print(f"\n{row.name} (noise {noise.share():.0%}, the node's own share is in it)", flush=True)
     is_ahead = True
     for client in CLIENTS:
         ahead = per_cpu_s["Ottla"] / per_cpu_s[client]
@@ -83,7 +83,8 @@ def run_row(row: Row, bootstrap: str, rounds: int) -> bool:
             judged = verdict(ahead > 1)
         print(
             f"  {client:<16} {per_cpu_s[client]:>12,.0f} records/CPU-s {per_s[client]:>12,.0f} records/s"
-            f"   ahead {ahead:5.2f} {judged}"
+            f"   ahead {ahead:5.2f} {judged}",
+            flush=True,
         )
     return is_ahead
 
