@@ -35,6 +35,9 @@ _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
     # The log of every batch is kept by the checkpoint; nobody reads more than the last few.
     "spark.sql.streaming.numRecentProgressUpdates": "20",
+}
+# A server of Spark Connect has been told these already, or goes without.
+_DRIVER_DEFAULTS: Final = {
     # Spark gives a Python worker 15 seconds to load and to call back. A busy machine takes longer.
     "spark.python.authenticate.socketTimeout": "180s",
 }
@@ -59,6 +62,7 @@ def open_session(name: str, master: str = LOCAL, settings: Mapping[str, str] | N
     else:
         find_java()
         builder = SparkSession.builder.master(master).appName(name)
+        chosen |= _DRIVER_DEFAULTS
         chosen |= _LOCAL_DEFAULTS if master.startswith("local") else {}
     for key, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(key, value)
