@@ -15,7 +15,6 @@ import pytest
 from tests.cli.typing import fail, run, succeed
 from tests.java.jars import java_classpath
 
-from ottla.cli.lag import label_of
 from ottla.cli.main import COMMANDS
 from ottla.cli.times import parse_time_ms
 from ottla.testing.node import ThreadNode
@@ -303,14 +302,6 @@ def test_help_imports_nothing_but_the_command(command: str) -> None:
         if (name.startswith("ottla.") and not name.startswith("ottla.cli")) or name in ("asyncio", "pyspark")
     ]
     assert heavy == []
-
-
-@pytest.mark.parametrize(
-    ("lag", "label"),
-    [(None, None), (0, "normal"), (99, "normal"), (100, "caution"), (1_000, "warning"), (10_000, "critical")],
-)
-def test_labels_begin_where_they_should(lag: int | None, label: str | None) -> None:
-    assert label_of(lag) == label
 
 
 def test_times_are_read_as_people_write_them() -> None:

@@ -45,14 +45,17 @@ def velocities(
     found = {}
     for item in after:
         old = earlier.get(item.where)
-        if old is None or None in (old.committed, item.committed, old.log_end_offset, item.log_end_offset):
+        if old is None:
             continue
-        assert item.committed is not None and old.committed is not None  # noqa: PT018 - of one pair
-        assert item.log_end_offset is not None and old.log_end_offset is not None  # noqa: PT018 - of one pair
-        found[item.where] = Velocity(
-            (item.committed - old.committed) / seconds, (item.log_end_offset - old.log_end_offset) / seconds
-        )
+        read = _difference(item.committed, old.committed)
+        written = _difference(item.log_end_offset, old.log_end_offset)
+        if read is not None and written is not None:
+            found[item.where] = Velocity(read / seconds, written / seconds)
     return found
+
+
+def _difference(now: int | None, then: int | None) -> int | None:
+    return None if now is None or then is None else now - then
 
 
 async def oldest_unread_ms(

@@ -7,11 +7,10 @@ them in capitals with spaces. None is `null` in JSON and `-` in a table.
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-F = TypeVar("F")
 Row = Mapping[str, Any]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")

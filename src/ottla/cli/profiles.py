@@ -34,7 +34,6 @@ def cluster_options(command: F) -> F:
     """Add the options that say which cluster to speak to. The command gets them as `properties`."""
 
     def collect(ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-        ctx.ensure_object(dict)
         return client_properties(
             ctx.params.pop("bootstrap", None),
             ctx.params.pop("profile", None),
