@@ -64,6 +64,7 @@ def run_or_recall(name: str, seed: int, operations: int, clients: int) -> dict[s
         "errors": result.errors,
         "faults": {"kills": faults.kills, "pauses": faults.pauses},
         "records": check_offsets(root / "node" / "data", root / "history.jsonl") if _has_java() else None,
+        "worst_lag_ms": result.worst_lag_ms,
         "seconds": round(result.seconds),
     }
     known.write_text(json.dumps(found))

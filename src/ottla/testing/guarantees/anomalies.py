@@ -11,7 +11,7 @@ from typing import Final
 from ottla.testing.guarantees.anomaly import Anomaly, Finder
 from ottla.testing.guarantees.consumption import find_consumed_never, find_consumed_twice
 from ottla.testing.guarantees.dependencies import find_cycles
-from ottla.testing.guarantees.history import EventType, Operation
+from ottla.testing.guarantees.history import EventType
 from ottla.testing.guarantees.indexes import Indexes
 from ottla.testing.guarantees.ledger import find_torn_transfers, find_wrong_sums
 from ottla.testing.guarantees.order import (
@@ -64,7 +64,6 @@ FINDERS: Final[Sequence[Finder]] = (
 )
 
 
-def find_anomalies(operations: Sequence[Operation]) -> list[Anomaly]:
+def find_anomalies(indexes: Indexes) -> list[Anomaly]:
     """Return everything that is worth telling, legal or not."""
-    indexes = Indexes(operations)
     return [anomaly for finder in FINDERS for anomaly in finder(indexes)]

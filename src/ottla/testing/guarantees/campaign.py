@@ -21,6 +21,8 @@ from ottla.testing.guarantees.generator import (
     partition_of,
 )
 from ottla.testing.guarantees.history import Operation, operations_of, read_events
+from ottla.testing.guarantees.indexes import Indexes
+from ottla.testing.guarantees.lag import worst_lag_ms
 from ottla.testing.guarantees.process import ClientFailed, Process, TransactionFailed
 from ottla.testing.guarantees.recorder import Recorder
 from ottla.testing.guarantees.watching import look_all_the_time, read_all
@@ -43,6 +45,8 @@ class Result(NamedTuple):
     """How many operations ended how, by function and end."""
     errors: Counter[str]
     """Why operations did not end well."""
+    worst_lag_ms: int
+    """The longest time from an acknowledgement to the first reading."""
     seconds: float
 
     @property
@@ -99,12 +103,14 @@ def run_campaign(
 
 
 def _judge(operations: Sequence[Operation], seconds: float) -> Result:
-    found = find_anomalies(operations)
+    indexes = Indexes(operations)
+    found = find_anomalies(indexes)
     return Result(
         [one for one in found if not one.is_legal],
         Counter(one.name for one in found if one.is_legal),
         Counter(f"{one.function} {one.type.value}" for one in operations),
         Counter(one.error for one in operations if one.error is not None and not one.looks),
+        worst_lag_ms(indexes),
         seconds,
     )
 

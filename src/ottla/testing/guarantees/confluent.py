@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import (
     Consumer,
@@ -25,6 +25,14 @@ from ottla.testing.guarantees.process import (
     Process,
 )
 
+# With "rebootstrap" a producer that lost its only broker may wait for minutes before it sends offsets
+# (librdkafka 2.16): its coordinator is known by a connection that was thrown away. Consumers forget topics.
+RECONNECTING: Final[Mapping[str, Any]] = {
+    "metadata.recovery.strategy": "none",
+    "reconnect.backoff.max.ms": 500,
+    "log_level": 0,
+}
+
 
 def consumer_settings(bootstrap: str, **others: Any) -> dict[str, Any]:
     """Return the settings of readers that see what is committed and nothing else."""
@@ -35,8 +43,7 @@ def consumer_settings(bootstrap: str, **others: Any) -> dict[str, Any]:
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 50,
-        "reconnect.backoff.max.ms": 500,
-        "log_level": 0,
+        **RECONNECTING,
         **others,
     }
 
@@ -62,11 +69,7 @@ class ConfluentProcess(Process):
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "linger.ms": 0,
-                # With "rebootstrap" a producer that lost its only broker may wait for minutes before it sends
-                # offsets (librdkafka 2.16): its coordinator is known by a connection that was thrown away.
-                "metadata.recovery.strategy": "none",
-                "reconnect.backoff.max.ms": 500,
-                "log_level": 0,
+                **RECONNECTING,
             }
         )
         with _named_errors():

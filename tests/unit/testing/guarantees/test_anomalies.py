@@ -10,10 +10,11 @@ from ottla.testing.guarantees.anomalies import find_anomalies
 from ottla.testing.guarantees.anomaly import Anomaly
 from ottla.testing.guarantees.errors import MalformedHistory
 from ottla.testing.guarantees.history import operations_of, read_events
+from ottla.testing.guarantees.indexes import Indexes
 
 
 def judged(events: list[Event]) -> list[Anomaly]:
-    return find_anomalies(operations_of(read_events(json.dumps(event) for event in events)))
+    return find_anomalies(Indexes(operations_of(read_events(json.dumps(event) for event in events))))
 
 
 @pytest.mark.parametrize("seed", range(8))

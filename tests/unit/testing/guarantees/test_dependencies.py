@@ -4,6 +4,8 @@ import pytest
 
 from ottla.testing.guarantees.anomalies import find_anomalies
 from ottla.testing.guarantees.history import EventType, Operation, Polled, Sent
+from ottla.testing.guarantees.indexes import Indexes
+from ottla.testing.guarantees.lag import worst_lag_ms
 
 Step = Sent | Polled
 
@@ -51,7 +53,7 @@ SKIPPED = [
     ],
 )
 def test_legal_mixture_is_told_by_its_name(name: str, operations: list[Operation]) -> None:
-    found = find_anomalies(operations)
+    found = find_anomalies(Indexes(operations))
     assert name in {one.name for one in found}
     assert all(one.is_legal for one in found)
 
@@ -59,6 +61,14 @@ def test_legal_mixture_is_told_by_its_name(name: str, operations: list[Operation
 def test_operation_that_overlaps_another_does_not_come_before_it() -> None:
     reader = operation(0, 0, 10, Polled({1: [(0, 10)]}))
     writer = operation(1, 10, 20, Sent(1, 0, 10))
-    assert find_anomalies([reader, writer]) == []
-    later = find_anomalies([reader, writer._replace(invoked_ns=11)])
+    assert find_anomalies(Indexes([reader, writer])) == []
+    later = find_anomalies(Indexes([reader, writer._replace(invoked_ns=11)]))
     assert "G1c-realtime" in {one.name for one in later}
+
+
+def test_lag_is_from_the_acknowledgement_to_the_first_reading() -> None:
+    writer = operation(0, 0, 1_000_000, Sent(1, 0, 10))
+    first, second = (operation(number, 0, number * 4_000_000, Polled({1: [(0, 10)]})) for number in (1, 2))
+    last = operation(3, 0, 90_000_000, Polled({1: [(0, 10)]}))._replace(function="final")
+    assert worst_lag_ms(Indexes([writer, second, first, last])) == 3
+    assert worst_lag_ms(Indexes([writer, last])) == 0
