@@ -95,7 +95,7 @@ class PartitionShardLog:
         self._held_bytes += size
         last_offset: int = partition.log.log_end_offset + len(held) - 1
         if len(held) >= HELD_MIN and not self._is_syncing:
-            self.write_out()
+            self._write_out_now()
         return last_offset
 
     def write_out(self) -> None:
@@ -117,6 +117,13 @@ class PartitionShardLog:
             self.shard.fail()
         else:
             self._sync()
+
+    def _write_out_now(self) -> None:
+        """Append what is held back while somebody appends, who is to hear of it if that fails."""
+        self.write_out()
+        if self.shard.status is not ShardStatus.ACTIVE:
+            # What is appended was decided on a state that will never be written.
+            raise CannotAppend(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _encode(
         self, records: tuple[CoordinatorRecord, ...], next_index: int
@@ -140,10 +147,7 @@ class PartitionShardLog:
         self, records: list[RecordTuple], producer: ProducerIdentity | None, is_atomic: bool
     ) -> int:
         """Append records at once, in batches of their own: a transaction's, and what is large."""
-        self.write_out()
-        if self.shard.status is not ShardStatus.ACTIVE:
-            # The records were decided on a state that will never be written.
-            raise CannotAppend(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._write_out_now()
         last_offset = -1
         for batch in self._cut(records, at_all=not is_atomic):
             last_offset = self._append_batch(batch, producer)

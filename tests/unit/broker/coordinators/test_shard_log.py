@@ -235,6 +235,17 @@ def test_a_write_that_fails_at_the_end_of_the_turn_ends_the_shard() -> None:
     assert world.log.log_end_offset == 0
 
 
+def test_everybody_hears_of_a_write_that_fails_within_a_turn() -> None:
+    world = World()
+    for partition in range(HELD_MIN - 1):
+        world.write(commit(partition))
+    world.log.volume.fail(DiskError("somewhere", "write", Reason.OTHER, "it broke"))
+    world.write(commit(HELD_MIN))
+    assert world.answers == [ErrorCode.NOT_COORDINATOR] * HELD_MIN
+    assert world.shard.status is ShardStatus.FAILED
+    assert len(world.shard.state.told) == HELD_MIN - 1, "what was refused is not replayed"
+
+
 def test_nothing_is_written_on_top_of_what_failed() -> None:
     world = World()
     world.write(commit(0))
