@@ -102,6 +102,10 @@ bench-client: $(VENV)/.ready ## compare our Python client with aiokafka, kafka-p
 demo: $(VENV)/.ready ## payments, fraud and revenue, live, with a reckoning at the end: DURATION=60 RATE=2000 (needs Java)
 	$(BIN)/python examples/payments/demo.py --seconds $${DURATION:-60} --rate $${RATE:-2000}
 
+.PHONY: test-pipelines
+test-pipelines: $(VENV)/.ready ## run all tests of pipelines, those on a Spark cluster and with kills included (needs Java)
+	OTTLA_SPARK=all $(BIN)/pytest tests/pipelines tests/unit/pipelines
+
 .PHONY: kill-pipelines
 kill-pipelines: $(VENV)/.ready ## kill pipelines and their broker, and look for what was lost or doubled: KILLED=20 RECORDS=2000000
 	$(BIN)/python -m tests.pipelines.kills --kills $${KILLED:-20} --records $${RECORDS:-2000000}

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+# The first test of a process starts Java, which takes minutes where everything else runs as well.
+pytestmark = pytest.mark.timeout(900)
+
+
 def read(spark: "SparkSession", node: OttlaNode, topic: str, **options: str) -> "DataFrame":
     reader = spark.read.format("ottla").option("kafka.bootstrap.servers", node.bootstrap)
     return reader.option("subscribe", topic).options(**options).load()

@@ -3,9 +3,13 @@
 from pathlib import Path
 
 import pytest
+from tests.pipelines.effort import ALL_OF_SPARK
 from tests.pipelines.kills import Campaign
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(not ALL_OF_SPARK, reason="starts Java again and again: run by `make test-pipelines`"),
+]
 
 
 def test_nothing_is_lost_or_doubled_when_processes_are_killed(tmp_path: Path) -> None:

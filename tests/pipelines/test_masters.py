@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.ottla_node import OttlaNode, free_port, ottla_command
+from tests.pipelines.effort import ALL_OF_SPARK
 from tests.pipelines.records import committed, create_topic, produce
 
 PIPELINES = """
@@ -86,7 +87,8 @@ def connect(stack: ExitStack, root: Path) -> str:
     return f"sc://127.0.0.1:{port}"
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(not ALL_OF_SPARK, reason="starts Spark three ways: run by `make test-pipelines`")
 @pytest.mark.parametrize("master", [local, standalone, connect], ids=lambda start: start.__name__)
 def test_same_file_runs_wherever_spark_is(
     node: OttlaNode, tmp_path: Path, master: Callable[[ExitStack, Path], str]
