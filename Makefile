@@ -146,7 +146,7 @@ guarantees: $(VENV)/.ready ## check delivery guarantees while a node is killed a
 	$(BIN)/python -m tests.cluster.guarantees --operations $${OPERATIONS:-100000} --first-seed $${SEED:-0} --client $${CLIENT:-confluent}
 
 .PHONY: exactly-once
-exactly-once: $(VENV)/.ready ## copy a topic exactly once with three clients while a node is killed: RECORDS=50000
+exactly-once: $(VENV)/.ready ## copy a topic exactly once with four clients while a node is killed: RECORDS=50000
 	RECORDS=$${RECORDS:-50000} $(BIN)/pytest tests/cluster/test_exactly_once.py
 
 .PHONY: copies

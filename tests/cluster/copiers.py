@@ -12,6 +12,11 @@ from aiokafka.errors import KafkaError as AioKafkaError
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.java.jars import java_classpath, java_command
 
+from ottla.client.consumer import Consumer as OttlaConsumer
+from ottla.client.errors import ClientError
+from ottla.client.producer import Producer as OttlaProducer
+from ottla.model.ids import TopicPartition as OttlaTopicPartition
+
 BATCH = 20
 
 IsOver = Callable[[], bool]
@@ -100,6 +105,39 @@ async def _copy_with_aiokafka(bootstrap: str, partition: int, is_over: IsOver) -
         with contextlib.suppress(Exception):
             await producer.stop()
         await consumer.stop()
+
+
+def copy_with_ottla(bootstrap: str, partition: int, is_over: IsOver) -> None:
+    """Copy with our own client, by one instance after the other."""
+
+    async def copy() -> None:
+        while not is_over():
+            with contextlib.suppress(ClientError, asyncio.TimeoutError):
+                async with asyncio.timeout(30):
+                    await _copy_with_ottla(bootstrap, partition, is_over)
+
+    asyncio.run(copy())
+
+
+async def _copy_with_ottla(bootstrap: str, partition: int, is_over: IsOver) -> None:
+    group, where = f"ottla-{partition}", OttlaTopicPartition("in", partition)
+    settings: dict[str, Any] = {"group_id": group, "auto_offset_reset": "earliest"}
+    async with (
+        OttlaProducer(bootstrap, transactional_id=group, transaction_timeout_ms=10_000) as producer,
+        OttlaConsumer(
+            bootstrap, isolation_level="read_committed", enable_auto_commit=False, **settings
+        ) as consumer,
+    ):
+        consumer.assign([where])
+        while not is_over():
+            records = await consumer.poll(timeout_ms=200, max_records=BATCH)
+            if records:
+                async with producer.transaction():
+                    for record in records:
+                        await producer.send("out", record.value, partition=partition)
+                    await producer.send_offsets_to_transaction(
+                        consumer.positions(), consumer.group_metadata()
+                    )
 
 
 def copy_with_java(bootstrap: str, partition: int, is_over: IsOver) -> None:

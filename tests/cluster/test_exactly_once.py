@@ -11,7 +11,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.cluster.copiers import IsOver, copy_with_aiokafka, copy_with_confluent, copy_with_java
+from tests.cluster.copiers import (
+    IsOver,
+    copy_with_aiokafka,
+    copy_with_confluent,
+    copy_with_java,
+    copy_with_ottla,
+)
 from tests.cluster.node_faults import NodeFaults
 from tests.ottla_node import OttlaNode
 
@@ -22,8 +28,8 @@ SECONDS_MAX = 60 + RECORDS / 20
 
 @pytest.mark.parametrize(
     ("copy", "interval_s"),
-    [(copy_with_confluent, 1.0), (copy_with_aiokafka, 1.0), (copy_with_java, 3.0)],
-    ids=["confluent-kafka", "aiokafka", "java"],
+    [(copy_with_confluent, 1.0), (copy_with_aiokafka, 1.0), (copy_with_ottla, 1.0), (copy_with_java, 3.0)],
+    ids=["confluent-kafka", "aiokafka", "ottla", "java"],
 )
 def test_every_record_is_copied_exactly_once(
     copy: Callable[[str, int, IsOver], None], interval_s: float, tmp_path: Path
