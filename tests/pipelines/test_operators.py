@@ -88,8 +88,9 @@ def ran(node: OttlaNode, spark: "SparkSession", tmp_path_factory: pytest.TempPat
     # Dead letters are looked at once: a query more for each pipeline would only take longer.
     pipelines[1:] = [replace(definition, dead_letters=None) for definition in pipelines[1:]]
     statuses = []
-    for first in range(0, len(pipelines), 3):
-        statuses += run_pipelines(pipelines[first : first + 3], settings, session=spark)
+    # One after the other: Spark gives a process of Python ten seconds to start, and machines may be busy.
+    for definition in pipelines:
+        statuses += run_pipelines([definition], settings, session=spark)
     return Ran(bootstrap, payments, shipments, countries, directory, statuses)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 DEFAULT_DIRECTORY: Final = "ottla-pipelines"
 _LOOK_EVERY_S: Final = 0.2
+_START_EVERY_S: Final = 0.5
 _TELL_EVERY_S: Final = 5.0
 
 
@@ -134,11 +135,17 @@ def _supervise(
 ) -> list[QueryStatus]:
     written: dict[str, QueryStatus] = {}
     told_at_s = time.monotonic()
+    started_at_s = 0.0
     try:
         while not all(query.status.is_over for query in queries.values()):
             for name, query in queries.items():
                 if should_stop() or wants_to_stop(directory, name):
                     query.stop()
+                if query.may_start(time.monotonic()):
+                    # Spark gives a process of Python ten seconds to start. Many at once may take longer.
+                    if time.monotonic() - started_at_s < _START_EVERY_S:
+                        continue
+                    started_at_s = time.monotonic()
                 query.look(time.monotonic())
             _write_news(queries, directory, written)
             if time.monotonic() - told_at_s >= _TELL_EVERY_S:

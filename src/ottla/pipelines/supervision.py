@@ -52,12 +52,16 @@ class SupervisedQuery:
         self._start_at_s = 0.0
         self._wait_s = FIRST_WAIT_S
 
+    def may_start(self, now_s: float) -> bool:
+        """Say whether the next look would start the query."""
+        return not self.status.is_over and self._query is None and now_s >= self._start_at_s
+
     def look(self, now_s: float) -> None:
         """Start the query if it is time, and take note of how it ended if it did."""
         if self.status.is_over:
             return
         if self._query is None:
-            if now_s >= self._start_at_s:
+            if self.may_start(now_s):
                 self._try_to_start(now_s)
             return
         if self._query.isActive:
