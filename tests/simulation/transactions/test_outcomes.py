@@ -83,8 +83,8 @@ def test_simulation_notices_ends_that_do_not_look_at_epochs(monkeypatch: pytest.
 
 
 def test_simulation_notices_unsynced_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_once(self: Any, action: Callable[[], None], _refuse: Any) -> None:
-        action()
+    def at_once(self: Any, answer: Callable[[Any], None], reply: Any, _refuse: Any) -> None:
+        answer(reply)
 
     monkeypatch.setattr(Shard, "_when_committed", at_once)
     assert _fails_with(TransactionCoordinator, range(20))
