@@ -60,7 +60,7 @@ class Consumer:
         if bootstrap_servers is not None:
             settings["bootstrap_servers"] = bootstrap_servers
         self._settings = ConsumerSettings.of(properties, **settings)
-        self._maker = RecordMaker(key_deserializer, value_deserializer)
+        self._maker = RecordMaker(key_deserializer, value_deserializer, self._settings.check_crcs)
         self._journey = journey
         self._cluster: Cluster = cluster_for(
             self._settings, allow_auto_topic_creation=self._settings.allow_auto_create_topics
@@ -70,7 +70,7 @@ class Consumer:
         )
         self._assignment = Assignment(self._look_again)
         self._handover = Handover(self._assignment, self._commit_before_revoking)
-        self._records = HandingOver(self._assignment, self._maker, self._settings.check_crcs)
+        self._records = HandingOver(self._assignment, self._maker)
         self._membership: Membership | None = None
         self._fetcher: Fetcher | None = None
         self._news = asyncio.Event()

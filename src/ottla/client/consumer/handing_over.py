@@ -15,10 +15,9 @@ from ottla.wire.error_code import ErrorCode
 class HandingOver:
     """Takes records out of the buffers of all partitions, in turn."""
 
-    def __init__(self, assignment: Assignment, maker: RecordMaker, check_crcs: bool) -> None:
+    def __init__(self, assignment: Assignment, maker: RecordMaker) -> None:
         self._assignment = assignment
         self._maker = maker
-        self._check_crcs = check_crcs
         self._turn = 0
         self._current: PartitionState | None = None
 
@@ -84,9 +83,6 @@ class HandingOver:
             batch = next(chunk.batches, None)
             if batch is None:
                 return False
-            if self._check_crcs and not batch.crc_is_valid():
-                chunk.failure = damaged(where, batch.base_offset, "the checksum does not match")
-                return True
             chunk.ready = self._maker.records_of(where, batch, position)
         except RecordsError as error:
             chunk.failure = damaged(where, position, str(error))

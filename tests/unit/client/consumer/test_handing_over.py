@@ -29,7 +29,7 @@ class World:
         for state in self.assignment:
             state.seek(Position(0))
         maker = RecordMaker(from_bytes, value_deserializer)
-        self.records = HandingOver(self.assignment, maker, check_crcs=True)
+        self.records = HandingOver(self.assignment, maker)
 
     def _changed(self) -> None:
         self.changes += 1
