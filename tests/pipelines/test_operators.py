@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from tests.ottla_node import OttlaNode
+from tests.pipelines.effort import ALL_OF_SPARK
 from tests.pipelines.records import committed, committed_json, create_topic, produce, produce_json
 
 from ottla.pipelines.definition import AVAILABLE_NOW
@@ -230,7 +231,8 @@ def check_progress_is_a_consumer_group(ran: Ran) -> None:
 CHECKS = [value for name, value in list(globals().items()) if name.startswith("check_")]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(not ALL_OF_SPARK, reason="runs ten queries: run by `make test-pipelines`")
 def test_each_operator_emits_the_right_rows(ran: Ran) -> None:
     """One test, since all the examples run once, together, in one session."""
     assert len(CHECKS) == 13
