@@ -15,7 +15,7 @@ _UNDER_WAY_MAX = 3000
 _SETTINGS = {
     "enable.idempotence": True,
     "linger.ms": 1,
-    "message.timeout.ms": 120_000,
+    "message.timeout.ms": 600_000,
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 50,
     "retry.backoff.ms": 20,
