@@ -19,6 +19,7 @@ from ottla.pipelines.supervision import Progress, SupervisedQuery, progress_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from ottla.pipelines.spark.progress import BatchProgress, ProgressListener
     from ottla.pipelines.spark.queries import PlannedQuery
@@ -85,13 +86,21 @@ def _run(
 
     for definition in definitions:
         ship_by_value(definition)
-    queries = _supervised(spark, definitions, settings, directory)
+    started: dict[str, StreamingQuery] = {}
+    queries = _supervised(spark, definitions, settings, directory, started)
     listener = _listener(settings, queries)
     spark.streams.addListener(listener)
     try:
-        return _supervise(queries, directory, should_stop, tell)
+        _supervise(queries, directory, should_stop, tell)
     finally:
         spark.streams.removeListener(listener)
+    for name, query in started.items():
+        # The listener may not have heard of the last batch before the query was over.
+        last = query.lastProgress
+        if last is not None:
+            listener.take(name, last.json)
+        write_status(directory, queries[name].status)
+    return [query.status for query in queries.values()]
 
 
 def _supervised(
@@ -99,13 +108,19 @@ def _supervised(
     definitions: Sequence[PipelineDefinition],
     settings: RunSettings,
     directory: Path,
+    started: "dict[str, StreamingQuery]",
 ) -> dict[str, SupervisedQuery]:
     from ottla.pipelines.spark.queries import plan_queries, start_query
 
     def starter(planned: "PlannedQuery", trigger: str) -> SupervisedQuery:
         forget_wishes(directory, planned.name)
         status = QueryStatus(planned.name, os.getpid())
-        return SupervisedQuery(status, lambda: start_query(planned, settings.options, directory, trigger))
+
+        def start() -> "StreamingQuery":
+            started[planned.name] = start_query(planned, settings.options, directory, trigger)
+            return started[planned.name]
+
+        return SupervisedQuery(status, start)
 
     return {
         planned.name: starter(planned, settings.trigger or planned.trigger or definition.trigger)
@@ -132,7 +147,7 @@ def _supervise(
     directory: Path,
     should_stop: Callable[[], bool],
     tell: Callable[[str], None],
-) -> list[QueryStatus]:
+) -> None:
     written: dict[str, QueryStatus] = {}
     told_at_s = time.monotonic()
     started_at_s = 0.0
@@ -157,7 +172,6 @@ def _supervise(
         for query in queries.values():
             query.stop()
         _write_news(queries, directory, written)
-    return [query.status for query in queries.values()]
 
 
 def _write_news(

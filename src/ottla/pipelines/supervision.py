@@ -74,11 +74,12 @@ class SupervisedQuery:
             self._failed(error, now_s)
 
     def took_note(self, progress: Progress) -> None:
-        """Take note of a batch."""
+        """Take note of a batch. Its rows count once, however often it is told."""
+        is_new = progress.batch_id > self.status.batch_id
         self.status = replace(
             self.status,
             batch_id=progress.batch_id,
-            rows=self.status.rows + progress.rows,
+            rows=self.status.rows + (progress.rows if is_new else 0),
             rows_per_second=progress.rows_per_second,
             lag=progress.lag,
         )

@@ -108,10 +108,12 @@ class ProgressListener(StreamingQueryListener):
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Commit where a batch ended."""
-        name = event.progress.name
-        if name is None:
-            return
-        progress = read_progress(name, json.loads(event.progress.json))
+        if event.progress.name is not None:
+            self.take(event.progress.name, event.progress.json)
+
+    def take(self, name: str, content: str) -> None:
+        """Commit where a batch ended, by Spark's JSON. Taking the same batch twice does no harm."""
+        progress = read_progress(name, json.loads(content))
         self._tell(progress)
         group = self._group_of(name)
         if group is None or not progress.offsets:
