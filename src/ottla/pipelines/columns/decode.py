@@ -1,8 +1,9 @@
 """From record batches to columns: offsets, timestamps, keys, values, and headers where they are asked for.
 
 Records lie one after the other, each behind its length, so finding where they start takes one step for each:
-a table look-up and an addition. All the rest is done for all records at once. Measured on one core with 200
-byte values: about half of what `iter_record_tuples` takes for the same records.
+a table look-up and an addition. All the rest is done for all records at once. Measured on one core, beside
+`iter_record_tuples` with the same records: 0.46 us for each against 0.87 with 1,000 values of 200 bytes in a
+batch; with small batches or values of 1 KB only a tenth less.
 
 Keys and values are not cut out one by one. An Arrow array of bytes is a buffer and the offsets of its items.
 The record area itself serves as the buffer, with the bytes between two keys as an item of their own; taking
