@@ -25,7 +25,8 @@ $(VENV)/.ready: $(VENV)/.runs
 
 .PHONY: test
 test: $(VENV)/.ready ## run the tests, in random order
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/pipelines
+	$(BIN)/pytest tests/pipelines # alone: one Spark session is enough for two cores
 
 .PHONY: check
 check: $(VENV)/.ready ## lint, check types and import contracts

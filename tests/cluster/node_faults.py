@@ -18,6 +18,8 @@ class NodeFaults:
         self._pause_s = pause_s
         self.kills = 0
         self.pauses = 0
+        self.have_begun = Event()
+        """Set after the first of them."""
 
     def __call__(self, over: Event) -> None:
         while not over.wait(self._interval_s * self._rng.uniform(0.5, 1.5)):
@@ -25,6 +27,7 @@ class NodeFaults:
                 self.kill()
             else:
                 self.pause(over)
+            self.have_begun.set()
 
     def kill(self) -> None:
         self._node.kill()

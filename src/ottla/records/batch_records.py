@@ -53,9 +53,11 @@ def _opened(
 ) -> tuple[bytes, int, int, int, int | None]:
     """Return the decompressed record area and what decoding it takes."""
     append_time = header.max_timestamp if header.attributes & APPEND_TIME_BIT else None
-    if header.attributes & CODEC_MASK == Codec.NONE:
+    if header.count == 0:
+        # Nobody looks at the record area then, as in Kafka.
+        area = b""
+    elif header.attributes & CODEC_MASK == Codec.NONE:
         area = bytes(records_bytes)
     else:
-        # If there are no records nobody looks at the record area, as in Kafka.
-        area = decompress(header.codec, records_bytes, limits) if header.count != 0 else b""
+        area = decompress(header.codec, records_bytes, limits)
     return area, header.count, header.base_offset, header.base_timestamp, append_time
