@@ -4,6 +4,7 @@ A talk is a function that sends requests and notes the answers. What a broker ma
 is noted by the order in which it appeared, so that the notes of two brokers can be compared line by line.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,6 +39,7 @@ class Talk:
         self._connections: dict[str, PlainClient] = {}
         self._names: dict[str, str] = {}
         self._groups: set[str] = set()
+        self._written_before: Counter[str] = Counter()
         self.notes: list[str] = []
         self.topic_id = ZERO_UUID
 
@@ -65,10 +67,13 @@ class Talk:
         # The coordinator may be known before it has loaded.
         while client.ask(fetch_request("any"), 8).groups[0].error_code in RETRIABLE:
             pass
+        # Apache Kafka may have had other talks about a group of the same name.
+        self._written_before.update(_group_of(record) for record in read_group_records(client))
 
     def ask(self, label: str, request: Any, version: int | None = None, who: str = "main") -> Any:
         """Ask and note the answer."""
-        self._groups.add(getattr(request, "group_id", ""))
+        if hasattr(request, "group_id"):
+            self._groups.add(request.group_id)
         response = self.client(who).ask(request, version)
         self.note(label, response, version)
         return response
@@ -93,13 +98,12 @@ class Talk:
         """Note what the coordinator has written down of the groups that were talked about, group by group."""
         records: dict[str, list[str]] = {}
         for record in read_group_records(self.client()):
-            key = record.key
-            group = key.group if hasattr(key, "group") else key.group_id
+            group = _group_of(record)
             if group in self._groups:
                 text = f"{self._essence(record.key)} -> {self._essence(record.value)} v{record.value_version}"
                 records.setdefault(group, []).append(text)
         for group in sorted(records):
-            self.notes += records[group]
+            self.notes += records[group][self._written_before[group] :]
 
     def _essence(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -119,6 +123,12 @@ class Talk:
             elements = [self._essence(element) for element in value]
             return sorted(elements, key=repr) if elements and isinstance(elements[0], dict) else elements
         return value
+
+
+def _group_of(record: CoordinatorRecord) -> str:
+    key: Any = record.key
+    group: str = key.group if hasattr(key, "group") else key.group_id
+    return group
 
 
 def read_group_records(client: PlainClient) -> Iterator[CoordinatorRecord]:
