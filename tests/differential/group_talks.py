@@ -6,6 +6,7 @@ is noted by the order in which it appeared, so that the notes of two brokers can
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from typing import Any
 
 from tests.group_requests import OTHER_TOPIC, TOPIC, fetch_request, join_request
@@ -170,3 +171,27 @@ def join_alone(talk: Talk, group: str, version: int | None = None, who: str = "m
 
 
 TalkFunction = Callable[[Talk], None]
+Arrange = Callable[[list[str]], Iterator[str]]
+
+
+def differences(apache: str, ottla: str, talk_about: TalkFunction, arranged: Arrange = iter) -> str:
+    """Hold a talk with both, and return where their notes differ, line by line.
+
+    `arranged` puts the notes of what was written into an order that does not depend on chance.
+    """
+    pairs = zip_longest(_notes_of(apache, talk_about, arranged), _notes_of(ottla, talk_about, arranged))
+    return "".join(
+        f"\n  Apache Kafka: {theirs}\n  Ottla:        {ours}" for theirs, ours in pairs if theirs != ours
+    )
+
+
+def _notes_of(bootstrap: str, talk_about: TalkFunction, arranged: Arrange) -> list[str]:
+    talk = Talk(bootstrap)
+    try:
+        talk.prepare()
+        talk_about(talk)
+        answered = len(talk.notes)
+        talk.note_records()
+    finally:
+        talk.close()
+    return [*talk.notes[:answered], *arranged(talk.notes[answered:])]

@@ -6,11 +6,11 @@ ask for the range assignor, whose assignments are determined, and targets are co
 
 import re
 from collections.abc import Iterator
-from itertools import groupby, zip_longest
+from itertools import groupby
 from typing import Any
 
 import pytest
-from tests.differential.group_talks import Talk, TalkFunction
+from tests.differential.group_talks import Talk, TalkFunction, differences
 from tests.group_requests import (
     OTHER_TOPIC,
     TOPIC,
@@ -356,26 +356,8 @@ def ottla(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
 def test_answers_are_those_of_apache_kafka(
     apache_kafka: ApacheKafka, ottla: OttlaNode, talk_about: TalkFunction
 ) -> None:
-    expected = notes_of(apache_kafka.bootstrap, talk_about)
-    answered = notes_of(ottla.bootstrap, talk_about)
-    differences = [
-        f"  Apache Kafka: {theirs}\n  Ottla:        {ours}"
-        for theirs, ours in zip_longest(expected, answered)
-        if theirs != ours
-    ]
-    assert not differences, "\n" + "\n".join(differences)
-
-
-def notes_of(bootstrap: str, talk_about: TalkFunction) -> list[str]:
-    talk = Talk(bootstrap)
-    try:
-        talk.prepare()
-        talk_about(talk)
-        answered = len(talk.notes)
-        talk.note_records()
-    finally:
-        talk.close()
-    return [*talk.notes[:answered], *_sorted_where_order_is_chance(talk.notes[answered:])]
+    found = differences(apache_kafka.bootstrap, ottla.bootstrap, talk_about, _sorted_where_order_is_chance)
+    assert not found, found
 
 
 def _sorted_where_order_is_chance(records: list[str]) -> Iterator[str]:

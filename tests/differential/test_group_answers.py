@@ -4,10 +4,9 @@ So are the records that both have written to `__consumer_offsets` when the talk 
 """
 
 from collections.abc import Iterator
-from itertools import zip_longest
 
 import pytest
-from tests.differential.group_talks import UNKNOWN_ID, Talk, TalkFunction, join_alone
+from tests.differential.group_talks import UNKNOWN_ID, Talk, TalkFunction, differences, join_alone
 from tests.group_requests import (
     OTHER_TOPIC,
     TOPIC,
@@ -352,22 +351,5 @@ def ottla(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
 def test_answers_are_those_of_apache_kafka(
     apache_kafka: ApacheKafka, ottla: OttlaNode, talk_about: TalkFunction
 ) -> None:
-    expected = notes_of(apache_kafka.bootstrap, talk_about)
-    answered = notes_of(ottla.bootstrap, talk_about)
-    differences = [
-        f"  Apache Kafka: {theirs}\n  Ottla:        {ours}"
-        for theirs, ours in zip_longest(expected, answered)
-        if theirs != ours
-    ]
-    assert not differences, "\n" + "\n".join(differences)
-
-
-def notes_of(bootstrap: str, talk_about: TalkFunction) -> list[str]:
-    talk = Talk(bootstrap)
-    try:
-        talk.prepare()
-        talk_about(talk)
-        talk.note_records()
-    finally:
-        talk.close()
-    return talk.notes
+    found = differences(apache_kafka.bootstrap, ottla.bootstrap, talk_about)
+    assert not found, found

@@ -211,13 +211,8 @@ class ClassicMembership(Membership):
             self._member_id = answer.member_id
             answer = await self._ask_to_join()
             code = answer.error_code
-        if code in _GONE:
-            self._forget(code)
+        if not self._is_settled(code):
             return None
-        if code.retriable or code is ErrorCode.REBALANCE_IN_PROGRESS:
-            return None
-        if code is not ErrorCode.NONE:
-            raise self._refusal(code)
         self._member_id, generation = answer.member_id, answer.generation_id
         counts: dict[str, int] = {}
         shares: tuple[SyncGroupRequestAssignment, ...] = ()
@@ -298,15 +293,21 @@ class ClassicMembership(Membership):
         timeout_s = self._settings.max_poll_interval_ms / 1000 + _JOIN_GRACE_S
         answer = await self._ask_coordinator(request, JOIN_LANE, timeout_s)
         code = answer.error_code
-        if code in _GONE:
-            self._forget(code)
+        if not self._is_settled(code):
             return None
-        if code.retriable or code is ErrorCode.REBALANCE_IN_PROGRESS:
-            return None
-        if code is not ErrorCode.NONE:
-            raise self._refusal(code)
         self._generation = generation
         return _Joined(frozenset(decode_assignment(answer.assignment)), counts)
+
+    def _is_settled(self, code: ErrorCode) -> bool:
+        """Say whether a step of joining went well. False: try again. Raises when we are not wanted at all."""
+        if code in _GONE:
+            self._forget(code)
+            return False
+        if code.retriable or code is ErrorCode.REBALANCE_IN_PROGRESS:
+            return False
+        if code is not ErrorCode.NONE:
+            raise self._refusal(code)
+        return True
 
     def _forget(self, code: ErrorCode) -> None:
         """Start over as a new member: the group has dropped the one we were."""
