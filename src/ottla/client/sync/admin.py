@@ -176,11 +176,7 @@ class Admin:
         self.log_dirs = BlockingLogDirs(thread, self._twin.log_dirs)
         self.quotas = BlockingQuotas(thread, self._twin.quotas)
         self.credentials = BlockingCredentials(thread, self._twin.credentials)
-        try:
-            thread.run(self._twin.start())
-        except BaseException:
-            thread.stop()
-            raise
+        thread.run_first(self._twin.start())
 
     def __enter__(self) -> Self:
         return self

@@ -51,11 +51,7 @@ class Consumer:
             **settings,
         )
         self._thread = LoopThread("ottla-consumer")
-        try:
-            self._thread.run(self._twin.start())
-        except BaseException:
-            self._thread.stop()
-            raise
+        self._thread.run_first(self._twin.start())
 
     def __enter__(self) -> Self:
         return self

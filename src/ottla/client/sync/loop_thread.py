@@ -55,6 +55,14 @@ class LoopThread:
                 answer.result()
             raise
 
+    def run_first(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        """Run what a client starts with. When that fails there is no client to close, so the thread ends."""
+        try:
+            return self.run(coroutine)
+        except BaseException:
+            self.stop()
+            raise
+
     def stop(self) -> None:
         """Cancel what still runs, and end the thread."""
         if self.is_running:

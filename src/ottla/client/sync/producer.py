@@ -102,11 +102,7 @@ class Producer:
             bootstrap_servers, properties=properties, partitioner=partitioner, journey=journey, **settings
         )
         self._thread = LoopThread("ottla-producer")
-        try:
-            self._thread.run(self._twin.start())
-        except BaseException:
-            self._thread.stop()
-            raise
+        self._thread.run_first(self._twin.start())
 
     def __enter__(self) -> Self:
         return self
