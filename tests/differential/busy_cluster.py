@@ -196,18 +196,22 @@ def commit_offsets(client: PlainClient, group: str, offsets: Mapping[tuple[str, 
             for (topic, partition), offset in offsets.items()
         ),
     )
-    # Looking for the first coordinator creates the topic that it keeps its groups in.
-    ask_once_ready(
-        client,
-        FindCoordinatorRequest(key_type=0, coordinator_keys=(group,)),
-        lambda answer: [one.error_code for one in answer.coordinators],
-        6,
-    )
+    find_group_coordinator(client, group)
     ask_once_ready(
         client,
         request,
         lambda answer: [part.error_code for topic in answer.topics for part in topic.partitions],
         9,
+    )
+
+
+def find_group_coordinator(client: PlainClient, group: str) -> None:
+    """Look for the coordinator of a group: for the first of all, that creates the topic of the groups."""
+    ask_once_ready(
+        client,
+        FindCoordinatorRequest(key_type=0, coordinator_keys=(group,)),
+        lambda answer: [one.error_code for one in answer.coordinators],
+        6,
     )
 
 

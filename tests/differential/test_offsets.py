@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.data_plane import fetch_request
+from tests.differential.busy_cluster import find_group_coordinator
 from tests.differential.side_by_side import Both, fetched, fill, versions_of
 
 from ottla.wire.apis import ApiKey
@@ -76,6 +77,8 @@ def test_ends_of_epochs(both: Both) -> None:
 def test_deleting_records(both: Both) -> None:
     fill(both, "deleting")
     both.create("deleting-compacted", configs={"cleanup.policy": "compact"})
+    for side in both.sides:
+        find_group_coordinator(side.client, "deleting")
     for topic, number, offset in (
         ("deleting", 0, 2),
         ("deleting", 0, 1),
