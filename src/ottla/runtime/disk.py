@@ -263,14 +263,23 @@ class RealFile:
             self.unpin()
 
     def sync(self) -> None:
-        descriptor = self.pin()
-        self._has_unsynced = False
+        descriptor = self.begin_sync()
         try:
             os.fdatasync(descriptor)
         except OSError as error:
             raise disk_error(error, self.path, "sync") from error
         finally:
-            self.unpin()
+            self.end_sync()
+
+    def begin_sync(self) -> int:
+        """Return the descriptor to sync. It stays open until `end_sync`."""
+        descriptor = self.pin()
+        self._has_unsynced = False
+        return descriptor
+
+    def end_sync(self) -> None:
+        """Take note that the sync is over, however it ended."""
+        self.unpin()
 
     def close(self) -> None:
         with self._descriptors.mutex:

@@ -1,10 +1,13 @@
-"""The threads that sync: they run the tickets of the group commit, so that the event loop never waits.
+"""Who syncs: the tickets of the group commit are run beside the event loop, which never waits.
 
-A sync takes about a millisecond on a good disk. Several threads, because syncs of different files overlap:
-the file system commits them together. When many logs wait, one thread syncs the whole file system for all of
-them. `docs/decisions/group-commit.md` has the figures.
+A sync takes about a millisecond on a good disk. Several are under way at once, because those of different
+files overlap: the file system commits them together. Most are of one file, and the kernel does them by itself
+(`kernel_syncs.py`). Where it does not, and for tickets with more in them, there are threads. When many logs
+wait, one thread syncs the whole file system for them. `docs/decisions/group-commit.md` has the figures.
 """
 
+import logging
+import os
 from asyncio import AbstractEventLoop, Event
 from collections import deque
 from collections.abc import Callable
@@ -13,6 +16,8 @@ from threading import Thread
 from typing import Final
 
 from ottla.model.ids import Offset
+from ottla.runtime.disk import RealFile, disk_error
+from ottla.runtime.kernel_syncs import KernelSyncs
 from ottla.storage import flush
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.flush import FlushTicket
@@ -23,7 +28,10 @@ from ottla.world.disk import DiskError, Reason
 THREADS: Final = 4
 TOGETHER_MIN: Final = 32
 
-_Starts = list[tuple[Log, FlushTicket]]
+_logger: Final = logging.getLogger("ottla.flusher")
+
+_Start = tuple[Log, FlushTicket]
+_Starts = list[_Start]
 
 # Called with None when what was waited for is safe, or with why it will never be.
 Waiter = Callable[[LogDirectoryOffline | None], None]
@@ -44,11 +52,13 @@ class Flusher:
         self._results: deque[tuple[_Starts, DiskError | None]] = deque()
         self._idle = Event()
         self._idle.set()
-        self._threads = [
-            Thread(target=self._run, name=f"flusher-{number}", daemon=True) for number in range(threads)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads_max = threads
+        self._threads: list[Thread] = []
+        self._kernel: KernelSyncs | None = None
+        try:
+            self._kernel = KernelSyncs(loop, self._take_kernel_results)
+        except OSError as error:
+            _logger.info("files are synced by threads: %s", error)
 
     def request(self, log: Log, offset: Offset | None = None, waiter: Waiter | None = None) -> None:
         """Have a log synced. `waiter` is called once everything below `offset` is safe, or never will be."""
@@ -65,7 +75,9 @@ class Flusher:
         await self._idle.wait()
 
     def close(self) -> None:
-        """Stop the threads, after what they have begun."""
+        """Stop, after what has begun."""
+        if self._kernel is not None:
+            self._kernel.close()
         for _ in self._threads:
             self._tickets.put(None)
         for thread in self._threads:
@@ -73,7 +85,8 @@ class Flusher:
 
     def _apply(self, outcome: Outcome[Waiter]) -> None:
         for starts in self._deal(outcome.starts):
-            self._tickets.put(starts)
+            if len(starts) > 1 or not self._begin_in_kernel(starts[0]):
+                self._begin_in_thread(starts)
         if self._commit.is_idle:
             self._idle.set()
         else:
@@ -91,6 +104,44 @@ class Flusher:
         for start in starts:
             by_directory.setdefault(start[0].volume.path, []).append(start)
         return list(by_directory.values())
+
+    def _begin_in_kernel(self, start: _Start) -> bool:
+        """Have the kernel do a sync that is of one file and nothing else. Says whether it does."""
+        ticket = start[1]
+        if self._kernel is None or not ticket.is_of_one_file:
+            return False
+        file = ticket.files[0]
+        if not isinstance(file, RealFile):
+            return False
+        try:
+            has_begun = self._kernel.begin(file.begin_sync(), start)
+        except DiskError:
+            # A thread will find the same, and tell it.
+            return False
+        if not has_begun:
+            file.end_sync()
+        return has_begun
+
+    def _take_kernel_results(self, ended: list[tuple[_Start, int]]) -> None:
+        succeeded = []
+        for (log, ticket), error_number in ended:
+            file = ticket.files[0]
+            assert isinstance(file, RealFile), "the kernel gets no others"
+            file.end_sync()
+            if error_number:
+                error = OSError(error_number, os.strerror(error_number))
+                self._apply(self._commit.failed(log, disk_error(error, file.path, "sync")))
+            else:
+                succeeded.append(log)
+        if succeeded:
+            self._apply(self._commit.finished(*succeeded))
+
+    def _begin_in_thread(self, starts: _Starts) -> None:
+        if len(self._threads) < self._threads_max:
+            number = len(self._threads)
+            self._threads.append(Thread(target=self._run, name=f"flusher-{number}", daemon=True))
+            self._threads[-1].start()
+        self._tickets.put(starts)
 
     def _take_results(self) -> None:
         while self._results:

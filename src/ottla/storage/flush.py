@@ -35,6 +35,11 @@ class FlushTicket(NamedTuple):
     truncations: int = 0
     renames: int = 0
 
+    @property
+    def is_of_one_file(self) -> bool:
+        """Say whether syncing one file is all there is to do, as it mostly is."""
+        return len(self.files) == 1 and not self.paths and not self.contents and not self.directory
+
 
 def start_flush(log: "Log") -> FlushTicket | None:
     """Return what is to be synced now, or None if everything is safe already."""
