@@ -61,12 +61,13 @@ def run(
     """Run the pipelines that FILE declares, until they are stopped.
 
     A pipeline that fails is started again, later each time, and says why. Lines on stderr tell how all do.
+    With --available-now one that fails five times in a row is given up, and the exit code is 1.
     """
     from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline
     from ottla.pipelines.loading import load_pipelines
     from ottla.pipelines.runner import RunSettings, run_pipelines
     from ottla.pipelines.spark.session import MissingPiece, require_pyspark
-    from ottla.pipelines.status import InvalidDirectory
+    from ottla.pipelines.status import FAILED, InvalidDirectory
 
     stopping: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -93,6 +94,9 @@ def run(
         raise Failure(str(error)) from error
     for status in statuses:
         click.echo(f"{status.name}: {status.state} after {status.rows:,} rows", err=True)
+    failed = [f"{status.name}: {status.last_error}" for status in statuses if status.state == FAILED]
+    if failed:
+        raise Failure("given up after several attempts: " + "; ".join(failed))
 
 
 @pipeline.command("list")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.definition import PipelineDefinition
+from ottla.pipelines.definition import AVAILABLE_NOW, PipelineDefinition
 from ottla.pipelines.status import (
     QueryStatus,
     forget_wishes,
@@ -15,7 +15,12 @@ from ottla.pipelines.status import (
     wants_to_stop,
     write_status,
 )
-from ottla.pipelines.supervision import Progress, SupervisedQuery, progress_line
+from ottla.pipelines.supervision import (
+    ATTEMPTS_MAX_OF_A_FINITE_QUERY,
+    Progress,
+    SupervisedQuery,
+    progress_line,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +63,8 @@ def run_pipelines(
 ) -> list[QueryStatus]:
     """Run pipelines until all are done or stopped. Returns how each of their queries ended.
 
-    They share one session: the one given, or one that is opened for them and closed at the end.
+    They share one session: the one given, or one that is opened for them and closed at the end. A query that
+    fails is started again: for ever if it is to run for ever, a few times if it is to end by itself.
     """
     from ottla.pipelines.spark.session import open_session
 
@@ -120,7 +126,8 @@ def _supervised(
             started[planned.name] = start_query(planned, settings.options, directory, trigger)
             return started[planned.name]
 
-        return SupervisedQuery(status, start)
+        is_finite = trigger == AVAILABLE_NOW
+        return SupervisedQuery(status, start, ATTEMPTS_MAX_OF_A_FINITE_QUERY if is_finite else None)
 
     return {
         planned.name: starter(planned, settings.trigger or planned.trigger or definition.trigger)

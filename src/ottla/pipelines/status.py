@@ -23,6 +23,7 @@ RUNNING: Final = "running"
 WAITING: Final = "waiting to restart"
 STOPPED: Final = "stopped"
 DONE: Final = "done"
+FAILED: Final = "failed"
 GONE: Final = "gone"
 
 
@@ -47,7 +48,7 @@ class QueryStatus:
     @property
     def is_over(self) -> bool:
         """Say whether nothing runs any more."""
-        return self.state in (STOPPED, DONE, GONE)
+        return self.state in (STOPPED, DONE, FAILED, GONE)
 
 
 def prepare_directory(directory: Path) -> Path:

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from ottla.pipelines.status import DONE, RUNNING, STOPPED, WAITING, QueryStatus
+from ottla.pipelines.status import DONE, FAILED, RUNNING, STOPPED, WAITING, QueryStatus
 
 FIRST_WAIT_S: Final = 1.0
 LONGEST_WAIT_S: Final = 60.0
+# For a query that is to end by itself: so many failures in a row, with no batch done between them, are no
+# accident. The waits between them add up to a quarter of a minute.
+ATTEMPTS_MAX_OF_A_FINITE_QUERY: Final = 5
 # Who has run so long was well: what comes next is a new trouble.
 _WELL_AFTER_S: Final = 60.0
 # An error of Spark's may be a hundred lines of Java. The first says what, and a later one in Python says why.
@@ -42,11 +45,19 @@ class Progress:
 
 
 class SupervisedQuery:
-    """One query, through all its lives."""
+    """One query, through all its lives.
 
-    def __init__(self, status: QueryStatus, start: Callable[[], RunningQuery]) -> None:
+    With `attempts_max` it is given up after so many failures in a row. A batch that is done counts as a
+    success.
+    """
+
+    def __init__(
+        self, status: QueryStatus, start: Callable[[], RunningQuery], attempts_max: int | None = None
+    ) -> None:
         self.status = status
         self._start = start
+        self._attempts_max = attempts_max
+        self._failures_in_a_row = 0
         self._query: RunningQuery | None = None
         self._started_at_s = 0.0
         self._start_at_s = 0.0
@@ -76,6 +87,8 @@ class SupervisedQuery:
     def took_note(self, progress: Progress) -> None:
         """Take note of a batch. Its rows count once, however often it is told."""
         is_new = progress.batch_id > self.status.batch_id
+        if is_new:
+            self._failures_in_a_row = 0
         self.status = replace(
             self.status,
             batch_id=progress.batch_id,
@@ -107,9 +120,13 @@ class SupervisedQuery:
             self._wait_s = FIRST_WAIT_S
         self._start_at_s = now_s + self._wait_s
         self._wait_s = min(self._wait_s * 2, LONGEST_WAIT_S)
-        self.status = replace(
-            self.status, state=WAITING, restarts=self.status.restarts + 1, last_error=reason_of(error)
-        )
+        self._failures_in_a_row += 1
+        reason = reason_of(error)
+        if self._failures_in_a_row == self._attempts_max:
+            self.status = replace(self.status, state=FAILED, last_error=reason)
+        else:
+            restarts = self.status.restarts + 1
+            self.status = replace(self.status, state=WAITING, restarts=restarts, last_error=reason)
 
 
 def reason_of(error: Exception) -> str:

@@ -13,6 +13,13 @@ from ottla.pipelines.loading import load_pipelines
 from ottla.pipelines.status import QueryStatus, prepare_directory, wants_to_stop, write_status
 
 ROOT = Path(__file__).parents[3]
+ONE_PIPELINE = """
+from ottla.pipelines import pipeline, topic
+
+@pipeline("a", to="b")
+def a(x=topic("x")):
+    return x
+"""
 
 
 def invoke(directory: Path, *arguments: str) -> Result:
@@ -59,10 +66,21 @@ def test_run_refuses_a_file_without_pipelines_and_a_name_that_is_not_there(tmp_p
     empty.write_text("")
     assert "declares no pipeline" in invoke(tmp_path, "run", str(empty)).stderr
     one = tmp_path / "one.py"
-    one.write_text(
-        "from ottla.pipelines import pipeline, topic\n@pipeline('a', to='b')\ndef a(x=topic('x')): return x\n"
-    )
+    one.write_text(ONE_PIPELINE)
     assert "has no pipeline 'other'" in invoke(tmp_path, "run", str(one), "--only", "other").stderr
+
+
+def test_run_fails_with_the_reason_when_a_pipeline_was_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = [QueryStatus("well", 1, "done"), QueryStatus("ill", 1, "failed", last_error="no such topic")]
+    monkeypatch.setattr("ottla.pipelines.runner.run_pipelines", lambda *_, **__: ended)
+    file = tmp_path / "one.py"
+    file.write_text(ONE_PIPELINE)
+    done = invoke(tmp_path, "run", str(file), "--available-now")
+
+    assert done.exit_code == 1
+    assert "given up after several attempts: ill: no such topic" in done.stderr
 
 
 def test_pipeline_of_the_guide_can_be_loaded(tmp_path: Path) -> None:

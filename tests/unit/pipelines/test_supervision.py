@@ -45,9 +45,9 @@ class Lives:
         return self.queries[-1]
 
 
-def supervised() -> tuple[SupervisedQuery, Lives]:
+def supervised(attempts_max: int | None = None) -> tuple[SupervisedQuery, Lives]:
     lives = Lives()
-    return SupervisedQuery(QueryStatus("q", os.getpid()), lives.start), lives
+    return SupervisedQuery(QueryStatus("q", os.getpid()), lives.start, attempts_max), lives
 
 
 def test_failed_query_is_started_again_later_each_time() -> None:
@@ -91,6 +91,39 @@ def test_query_that_cannot_even_start_is_tried_again() -> None:
 
     assert query.status.state == "waiting to restart"
     assert query.status.last_error == "no broker"
+
+
+def fail_once(query: SupervisedQuery, lives: Lives, now_s: float) -> None:
+    """Let a query start, if it still does, and fail."""
+    query.look(now_s)
+    if not query.status.is_over:
+        lives.queries[-1].fail("no luck")
+        query.look(now_s)
+
+
+def test_query_that_is_to_end_is_given_up_after_failures_in_a_row() -> None:
+    query, lives = supervised(attempts_max=3)
+    for attempt in range(5):
+        fail_once(query, lives, attempt * 1000.0)
+
+    assert query.status.state == "failed"
+    assert query.status.last_error == "no luck"
+    assert query.status.restarts == 2
+    assert len(lives.queries) == 3
+
+
+def test_batch_that_is_done_begins_the_count_of_failures_anew() -> None:
+    query, lives = supervised(attempts_max=3)
+    for attempt in range(2):
+        fail_once(query, lives, attempt * 1000.0)
+    query.took_note(Progress(0, 10, 1.0, 0))
+    fail_once(query, lives, 3000.0)
+    assert query.status.state == "waiting to restart"
+
+    query.took_note(Progress(0, 10, 1.0, 0))
+    for attempt in range(4, 6):
+        fail_once(query, lives, attempt * 1000.0)
+    assert query.status.state == "failed", "a batch that is told again is no progress"
 
 
 def test_query_that_ends_without_error_is_done_and_a_stopped_one_stays_stopped() -> None:
