@@ -16,6 +16,7 @@ from tests.ottla_node import OttlaNode
 from tests.plain_client import PlainClient
 
 from ottla.broker.startup import Node
+from ottla.runtime.kernel_syncs import KernelSyncs
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 
@@ -31,10 +32,24 @@ class Faults:
         self.tried: Counter[str] = Counter()
         for name in ("pwrite", "pwritev", "fdatasync", "fsync"):
             monkeypatch.setattr(os, name, self._wrap(name, getattr(os, name)))
+        monkeypatch.setattr(KernelSyncs, "begin", self._wrap_begin(KernelSyncs.begin))
 
     def begin(self, below: Path, **failing: int) -> None:
         """From now on, let calls fail with the error number given by their names."""
         self._below, self._failing = below, failing
+
+    def _wrap_begin(self, begin: Callable[[KernelSyncs, int, object], bool]) -> Callable[..., bool]:
+        """Let the syncs that the kernel does by itself fail like those of a thread."""
+
+        def maybe_fail(syncs: KernelSyncs, descriptor: int, what: object) -> bool:
+            number = self._failing.get("fdatasync")
+            if number is None or not self._is_below(descriptor):
+                return begin(syncs, descriptor, what)
+            self.tried["fdatasync"] += 1
+            syncs._loop.call_soon(syncs._done, [(what, number)])
+            return True
+
+        return maybe_fail
 
     def _wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def maybe_fail(descriptor: int, *arguments: Any) -> Any:

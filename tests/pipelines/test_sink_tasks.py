@@ -9,16 +9,11 @@ from tests.ottla_node import OttlaNode
 from tests.pipelines.records import committed, committed_values, create_topic
 
 from ottla.pipelines.link import Link
+from ottla.pipelines.sink.batch import TaskIdentity, TaskOutcome, abort_batch, commit_batch
 from ottla.pipelines.sink.ledger import LedgerConflict, layout_group
 from ottla.pipelines.sink.options import SinkOptions, parse_sink_options
 from ottla.pipelines.sink.rows import Undeliverable
-from ottla.pipelines.sink.task import (
-    TaskIdentity,
-    TaskOutcome,
-    abort_batch,
-    commit_batch,
-    write_rows,
-)
+from ottla.pipelines.sink.task import write_rows
 
 
 def options_for(node: OttlaNode, topic: str, **more: str) -> SinkOptions:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.definition import AVAILABLE_NOW, PipelineDefinition
+from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline, PipelineDefinition
 from ottla.pipelines.status import (
     QueryStatus,
     forget_wishes,
@@ -20,6 +20,7 @@ from ottla.pipelines.supervision import (
     Progress,
     SupervisedQuery,
     progress_line,
+    reason_of,
 )
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _supervised(
     directory: Path,
     started: "dict[str, StreamingQuery]",
 ) -> dict[str, SupervisedQuery]:
-    from ottla.pipelines.spark.queries import plan_queries, start_query
+    from ottla.pipelines.spark.queries import start_query
 
     def starter(planned: "PlannedQuery", trigger: str) -> SupervisedQuery:
         forget_wishes(directory, planned.name)
@@ -132,8 +133,22 @@ def _supervised(
     return {
         planned.name: starter(planned, settings.trigger or planned.trigger or definition.trigger)
         for definition in definitions
-        for planned in plan_queries(spark, definition, settings.options)
+        for planned in _planned(spark, definition, settings)
     }
+
+
+def _planned(
+    spark: "SparkSession", definition: PipelineDefinition, settings: RunSettings
+) -> "list[PlannedQuery]":
+    from pyspark.errors import PySparkException
+
+    from ottla.pipelines.spark.queries import plan_queries
+
+    try:
+        return plan_queries(spark, definition, settings.options)
+    except PySparkException as error:
+        # Nothing has run yet: Spark does not understand what the function returns. Time will not mend that.
+        raise InvalidPipeline(f"pipeline {definition.name!r}: {reason_of(error)}") from error
 
 
 def _listener(settings: RunSettings, queries: Mapping[str, SupervisedQuery]) -> "ProgressListener":

@@ -12,6 +12,7 @@ from ottla.pipelines.properties import InvalidOption, client_properties, common_
 
 _NAMES: Final = ("topic", "pipeline", "deliveryguarantee", "deadlettertopic", "includeheaders",
                  "batchid", "queryid", "checkpointlocation", "queryname", "path")  # fmt: skip
+COLUMNS: Final = ("key", "value", "topic", "partition", "headers")
 # As long as a broker lets a transaction be open, unless it is told otherwise: a transaction of a task is open
 # until all tasks of its batch are done.
 _TRANSACTION_TIMEOUT_MS: Final = "900000"
@@ -77,3 +78,14 @@ def _topic(options: Mapping[str, str], option: str) -> str | None:
     if fault is not None:
         raise InvalidOption(f"{option}: {fault}")
     return name
+
+
+def check_columns(names: list[str], topic: str | None) -> None:
+    """Raise unless these columns can be written."""
+    if "value" not in names:
+        raise InvalidOption('rows need a column "value", of strings or bytes')
+    for name in names:
+        if name not in COLUMNS:
+            raise InvalidOption(f"there is no use for column {name!r}: there are {', '.join(COLUMNS)}")
+    if topic is None and "topic" not in names:
+        raise InvalidOption('say where rows go: by the option "topic" or a column "topic"')

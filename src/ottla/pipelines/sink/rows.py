@@ -12,13 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.pipelines.columns.encode import encoded_sizes_max
-from ottla.pipelines.properties import InvalidOption
 
 REASON: Final = "ottla.reason"
 ORIGINAL_TOPIC: Final = "ottla.topic"
 # A value that is too large for its own topic is too large for the other one as well.
 _KEPT_BYTES: Final = 65_536
-_COLUMNS: Final = ("key", "value", "topic", "partition", "headers")
 
 
 class Undeliverable(Exception):
@@ -58,17 +56,6 @@ class DeadLetter(NamedTuple):
         if self.topic is not None:
             found.append({"key": ORIGINAL_TOPIC, "value": self.topic.encode()})
         return found
-
-
-def check_columns(names: list[str], topic: str | None) -> None:
-    """Raise unless these columns can be written."""
-    if "value" not in names:
-        raise InvalidOption('rows need a column "value", of strings or bytes')
-    for name in names:
-        if name not in _COLUMNS:
-            raise InvalidOption(f"there is no use for column {name!r}: there are {', '.join(_COLUMNS)}")
-    if topic is None and "topic" not in names:
-        raise InvalidOption('say where rows go: by the option "topic" or a column "topic"')
 
 
 def outgoing(batch: Any, topic: str | None) -> OutgoingRows:

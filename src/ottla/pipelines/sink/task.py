@@ -1,35 +1,20 @@
-"""What one task of a sink does with its rows, and what the driver does when all tasks are done.
+"""What one task of a sink does with its rows.
 
-Tasks only *prepare*: they leave their transactions open. The driver commits them all, after it has made sure
-that the layout is the one the batch was begun with. A batch thus becomes visible when all of it is there, or,
-if the driver dies in between, at the next attempt, which skips what was committed.
+It only *prepares*: it leaves its transaction open, and the driver commits it when all tasks are done.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla.client.admin.group_offsets import CommittedOffset
-from ottla.client.cluster import TRANSACTION, Cluster
-from ottla.client.errors import BrokerError, ClientError
 from ottla.client.group import OffsetAndMetadata
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.columns.decode import HEADERS_TYPE
 from ottla.pipelines.link import Link
-from ottla.pipelines.sink.ledger import (
-    LedgerEntry,
-    Verdict,
-    decide_delivery,
-    decide_layout,
-    layout_group,
-    read_entry,
-    task_group,
-    transactional_id,
-)
+from ottla.pipelines.sink.batch import PreparedTransaction, TaskIdentity, TaskOutcome, find_entry
+from ottla.pipelines.sink.ledger import LedgerEntry, Verdict, decide_delivery, task_group, transactional_id
 from ottla.pipelines.sink.options import SinkOptions
 from ottla.pipelines.sink.producer import ColumnProducer
 from ottla.pipelines.sink.rows import (
@@ -40,43 +25,6 @@ from ottla.pipelines.sink.rows import (
     refuse,
     refuse_partitions,
 )
-from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.end_txn import EndTxnRequest
-
-_LAST_END_OF_TRANSACTIONS_V1: Final = 4
-_MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-
-@dataclass(frozen=True, slots=True)
-class TaskIdentity:
-    """Which task of which batch of which query."""
-
-    pipeline: str
-    query_id: str
-    batch_id: int
-    task: int
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedTransaction:
-    """A transaction that holds all rows of a task, and only needs to be ended."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    is_v2: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TaskOutcome:
-    """What became of a task's rows."""
-
-    rows: int
-    dead_letters: int
-    skipped: bool
-    identity: TaskIdentity | None = None
-    topic: str | None = None
-    prepared: PreparedTransaction | None = None
 
 
 def write_rows(
@@ -111,13 +59,9 @@ def write_rows(
 
 
 def _is_delivered(link: Link, identity: TaskIdentity) -> bool:
-    entry = _find_entry(link, task_group(identity.pipeline, identity.task))
+    entry = find_entry(link, task_group(identity.pipeline, identity.task))
     verdict = decide_delivery(entry, identity.query_id, identity.batch_id, identity.pipeline)
     return verdict is Verdict.SKIP
-
-
-def _find_entry(link: Link, group: str) -> LedgerEntry | None:
-    return read_entry(link.run(link.group_offsets.list(group, require_stable=True)), group)
 
 
 def _prepare(link: Link, producer: ColumnProducer, identity: TaskIdentity, topic: str) -> PreparedTransaction:
@@ -194,70 +138,3 @@ class _RowWriter:
         self.topic = self.topic or self._options.dead_letter_topic
         self._link.run(self._producer.send(self._options.dead_letter_topic, rows))
         self.dead_letters += len(letters)
-
-
-def commit_batch(link: Link, outcomes: Sequence[TaskOutcome]) -> None:
-    """Commit what the tasks of a batch have prepared. All of them must have succeeded."""
-    concerned = [outcome for outcome in outcomes if outcome.prepared is not None or outcome.skipped]
-    if not concerned:
-        return
-    identity = concerned[0].identity
-    assert identity is not None, "who prepares or skips has an identity"
-    group = layout_group(identity.pipeline)
-    topic = next((outcome.topic for outcome in concerned if outcome.topic is not None), None)
-    dead_letters = sum(outcome.dead_letters for outcome in outcomes)
-    layout = decide_layout(
-        _find_entry(link, group),
-        identity.query_id,
-        identity.batch_id,
-        len(outcomes),
-        dead_letters,
-        identity.pipeline,
-    )
-    if layout is not None and topic is not None:
-        link.run(_write_layout(link, group, TopicPartition(topic, 0), layout))
-    prepared = [outcome.prepared for outcome in concerned if outcome.prepared is not None]
-    link.run(end_all(link.cluster, prepared, commit=True))
-
-
-async def _write_layout(link: Link, group: str, where: TopicPartition, layout: LedgerEntry) -> None:
-    committed = CommittedOffset(layout.next_batch_id, metadata=layout.note())
-    (await link.group_offsets.alter(group, {where: committed})).check()
-
-
-def abort_batch(link: Link, outcomes: Sequence[TaskOutcome | None]) -> None:
-    """Abort what tasks of a failed batch have prepared, so that readers need not wait for a timeout."""
-    prepared = [outcome.prepared for outcome in outcomes if outcome is not None and outcome.prepared]
-    link.run(end_all(link.cluster, prepared, commit=False))
-
-
-async def end_all(cluster: Cluster, prepared: Sequence[PreparedTransaction], *, commit: bool) -> None:
-    """End prepared transactions, all at a time."""
-    await asyncio.gather(*(_end(cluster, item, commit) for item in prepared))
-
-
-async def _end(cluster: Cluster, prepared: PreparedTransaction, commit: bool) -> None:
-    request = EndTxnRequest(
-        transactional_id=prepared.transactional_id,
-        producer_id=prepared.producer_id,
-        producer_epoch=prepared.producer_epoch,
-        committed=commit,
-    )
-
-    async def once() -> None:
-        node_id = await cluster.coordinator(TRANSACTION, prepared.transactional_id)
-        try:
-            connection = await cluster.connection(node_id)
-            at_most = None if prepared.is_v2 else _LAST_END_OF_TRANSACTIONS_V1
-            answer = await connection.ask(request, connection.version_for(EndTxnRequest, at_most))
-        except ClientError:
-            cluster.forget_coordinator(TRANSACTION, prepared.transactional_id)
-            raise
-        if answer.error_code in _MOVED:
-            cluster.forget_coordinator(TRANSACTION, prepared.transactional_id)
-        if answer.error_code is not ErrorCode.NONE:
-            raise BrokerError(
-                answer.error_code, f"the transaction {prepared.transactional_id!r} could not be ended"
-            )
-
-    await cluster.retry(once)

@@ -1,8 +1,9 @@
 """The process that Spark's Python workers are forked from, with everything loaded that they need.
 
-Spark starts a worker for each task that finds none idle, and for each step of planning. A worker that has to
-import Arrow, pandas and the client first spends about a second of CPU on it. Forked from here it has them.
-The session names this module by `spark.python.daemon.module` where Spark runs inside our own process.
+Spark starts a worker for each task that finds none idle. A worker that has to import Arrow, pandas and the
+client first spends about a second of CPU on it. Forked from here it has them. The session names this module
+by `spark.python.daemon.module` where Spark runs inside our own process. It has no say in what the processes
+that plan are forked from.
 """
 
 import importlib
@@ -12,9 +13,21 @@ import pandas
 import pyarrow.compute
 from pyspark.daemon import manager
 
+import ottla.pipelines.sink.task
+import ottla.pipelines.source.read
+import ottla.pipelines.spark.reader
+import ottla.pipelines.spark.writer
 import pyspark_ottla
 
-_PRELOADED = (pandas, pyarrow.compute, pyspark_ottla)
+_PRELOADED = (
+    pandas,
+    pyarrow.compute,
+    pyspark_ottla,
+    ottla.pipelines.source.read,
+    ottla.pipelines.spark.reader,
+    ottla.pipelines.sink.task,
+    ottla.pipelines.spark.writer,
+)
 
 if __name__ == "__main__":
     for module in sys.argv[1:2]:

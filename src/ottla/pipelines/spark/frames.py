@@ -14,10 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's u
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from ottla.pipelines.definition import InvalidPipeline, TopicInput
+from ottla.pipelines.sink.options import COLUMNS
 from ottla.pipelines.sink.rows import ORIGINAL_TOPIC, REASON
 
 _RAW: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
-_SINK_COLUMNS: Final = {"key", "value", "topic", "partition", "headers"}
 _CORRUPT: Final = "_corrupt"
 _DECODED: Final = "_decoded"
 
@@ -144,7 +144,7 @@ def _as_dead_letters(corrupt: DataFrame, reason: str) -> DataFrame:
 def to_rows(frame: DataFrame, key: tuple[str, ...]) -> DataFrame:
     """Return a DataFrame as rows for the sink: as they are if they look like it, else as keys and JSON."""
     types = {item.name: item.dataType for item in frame.schema.fields}
-    is_ready = isinstance(types.get("value"), StringType | BinaryType) and types.keys() <= _SINK_COLUMNS
+    is_ready = isinstance(types.get("value"), StringType | BinaryType) and types.keys() <= set(COLUMNS)
     if is_ready and not key:
         return frame
     missing = [name for name in key if name not in types]

@@ -35,7 +35,6 @@ from ottla.pipelines.source.plan import (
     split,
     to_json,
 )
-from ottla.pipelines.source.read import ReadTerms, read_rows
 
 
 class OffsetRangePartition(InputPartition):
@@ -60,6 +59,9 @@ class _RangeReader:
         if not isinstance(partition, OffsetRangePartition):
             # Spark makes up a partition where there is none.
             return iter(())
+        # Arrow and NumPy come with it. Who only plans does not need them.
+        from ottla.pipelines.source.read import ReadTerms, read_rows
+
         options = self._options
         terms = ReadTerms(
             options.isolation,

@@ -13,8 +13,8 @@ from pyspark.sql.datasource import (
 
 from ottla.pipelines.link import shared_link
 from ottla.pipelines.properties import InvalidOption
+from ottla.pipelines.sink.batch import TaskIdentity, TaskOutcome, abort_batch, commit_batch
 from ottla.pipelines.sink.options import SinkOptions
-from ottla.pipelines.sink.task import TaskIdentity, TaskOutcome, abort_batch, commit_batch, write_rows
 
 # Spark documents neither, and both have been there since Spark 3: a test holds them in place.
 BATCH_ID_PROPERTY = "streaming.sql.batchId"
@@ -67,6 +67,9 @@ class OttlaWriter(DataSourceArrowWriter):
 
 
 def _write(options: SinkOptions, rows: Iterator[Any]) -> OutcomeMessage:
+    # Arrow and NumPy come with it. Who plans or commits does not need them.
+    from ottla.pipelines.sink.task import write_rows
+
     link = shared_link(options.properties)
     outcome = write_rows(link, options, _identity(options), rows, lambda: time.time_ns() // 1_000_000)
     return OutcomeMessage(outcome)
