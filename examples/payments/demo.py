@@ -31,7 +31,7 @@ from ottla.client.list_offsets import LATEST, list_offsets  # noqa: E402
 from ottla.client.producer import Producer  # noqa: E402
 from ottla.model.ids import TopicPartition  # noqa: E402
 from ottla.pipelines.link import Link  # noqa: E402
-from ottla.pipelines.status import read_statuses  # noqa: E402
+from ottla.pipelines.status import RUNNING, read_statuses  # noqa: E402
 from ottla.records.batch_records import iter_batch_records  # noqa: E402
 
 SEED = 11
@@ -50,13 +50,14 @@ def label(lag: int) -> str:
 class Feeder(threading.Thread):
     """Sends payments at an even rate until it is told to stop."""
 
-    def __init__(self, bootstrap: str, per_second: int) -> None:
+    def __init__(self, bootstrap: str, per_second: int, topic: str = "payments") -> None:
         super().__init__(daemon=True)
         self.sent: list[Payment] = []
         self.stopping = threading.Event()
         self.error: Exception | None = None
-        self._bootstrap = bootstrap
+        self._servers = bootstrap
         self._per_second = per_second
+        self._topic = topic
 
     def run(self) -> None:
         try:
@@ -67,11 +68,11 @@ class Feeder(threading.Thread):
     async def _feed(self) -> None:
         start_ms = time.time_ns() // 1_000_000
         started_s = time.monotonic()
-        async with Producer(self._bootstrap, linger_ms=20) as producer:
+        async with Producer(self._servers, linger_ms=20) as producer:
             for payment in make_payments(SEED, start_ms, self._per_second):
                 if self.stopping.is_set():
                     break
-                await producer.send("payments", payment.to_json(), key=payment.customer.encode())
+                await producer.send(self._topic, payment.to_json(), key=payment.customer.encode())
                 self.sent.append(payment)
                 ahead_s = len(self.sent) / self._per_second - (time.monotonic() - started_s)
                 if ahead_s > 0.01:
@@ -92,23 +93,37 @@ async def prepare(bootstrap: str) -> None:
             await producer.send("customers", json.dumps(row).encode(), key=customer.encode())
 
 
-async def read_all(link: Link, topic: str) -> list[dict[str, Any]]:
-    """Read a topic from its beginning, as a careful reader: nothing that is open or aborted."""
-    await link.cluster.refresh([topic])
-    partitions = [TopicPartition(topic, number) for number in link.cluster.topology.topics[topic].partitions]
-    ends = await list_offsets(link.cluster, dict.fromkeys(partitions, LATEST), IsolationLevel.READ_COMMITTED)
-    rows: list[dict[str, Any]] = []
-    for where in partitions:
-        position = 0
-        while position < ends[where].offset:
-            answers = await fetch_once(
-                link.cluster, {where: position}, isolation=IsolationLevel.READ_COMMITTED
-            )
-            for batch in visible_batches(answers[where], IsolationLevel.READ_COMMITTED):
-                found = (item for item in iter_batch_records(batch) if item.offset >= position)
-                rows += [json.loads(item.value) for item in found if item.value is not None]
-            position = next_offset(answers[where].records, position)
-    return rows
+class Reader:
+    """Reads a topic as a careful reader does: nothing that is open or aborted."""
+
+    def __init__(self, link: Link, topic: str) -> None:
+        self._link = link
+        self._topic = topic
+        self._positions: dict[TopicPartition, int] = {}
+
+    def read_new(self) -> list[dict[str, Any]]:
+        """Return the rows that came since the last time."""
+        return self._link.run(self._read_new())
+
+    async def _read_new(self) -> list[dict[str, Any]]:
+        cluster = self._link.cluster
+        await cluster.refresh([self._topic])
+        numbers = cluster.topology.topics[self._topic].partitions
+        places = [TopicPartition(self._topic, number) for number in numbers]
+        ends = await list_offsets(cluster, dict.fromkeys(places, LATEST), IsolationLevel.READ_COMMITTED)
+        rows: list[dict[str, Any]] = []
+        for where in places:
+            position = self._positions.get(where, 0)
+            while position < ends[where].offset:
+                answers = await fetch_once(
+                    cluster, {where: position}, isolation=IsolationLevel.READ_COMMITTED
+                )
+                for batch in visible_batches(answers[where], IsolationLevel.READ_COMMITTED):
+                    found = (item for item in iter_batch_records(batch) if item.offset >= position)
+                    rows += [json.loads(item.value) for item in found if item.value is not None]
+                position = next_offset(answers[where].records, position)
+            self._positions[where] = position
+        return rows
 
 
 def show(directory: Path, sent: int, rate: float, alerts: int, is_first: bool) -> None:
@@ -142,9 +157,9 @@ def expected_alerts(payments: list[Payment]) -> Counter[tuple[str, str]]:
 def reckon(link: Link, sent: list[Payment]) -> bool:
     """Compare what the pipelines have delivered with what was sent."""
     once = {payment.id: payment for payment in sent}
-    clean = Counter(row["id"] for row in link.run(read_all(link, "payments-clean")))
-    alerts = Counter((row["id"], row["reasons"]) for row in link.run(read_all(link, "alerts")))
-    minutes = {row["minute"]: row for row in link.run(read_all(link, "revenue-per-minute"))}
+    clean = Counter(row["id"] for row in Reader(link, "payments-clean").read_new())
+    alerts = Counter((row["id"], row["reasons"]) for row in Reader(link, "alerts").read_new())
+    minutes = {row["minute"]: row for row in Reader(link, "revenue-per-minute").read_new()}
     expected = expected_alerts(list(once.values()))
     counted = sum(row["payments"] for row in minutes.values())
     revenue = sum(row["revenue"] for row in minutes.values())
@@ -192,14 +207,15 @@ def run_demo(root: Path, seconds: int, rate: int) -> bool:
         bootstrap = node.stdout.readline().removeprefix("ready ").strip()
         print(f"a node runs at {bootstrap}; Spark takes some seconds to start")
         asyncio.run(prepare(bootstrap))
-        feeder = Feeder(bootstrap, rate)
-        feeder.start()
         with (root / "pipelines.log").open("wb") as log:
             runner = subprocess.Popen(
                 [ottla, "pipeline", "run", str(HERE / "pipelines.py"), "--bootstrap", bootstrap,
                  "--directory", str(root / "pipelines"), "--conf", "spark.sql.shuffle.partitions=2"],
                 stdout=log, stderr=log,
             )  # fmt: skip
+        _wait_for_pipelines(root, runner)
+        feeder = Feeder(bootstrap, rate)
+        feeder.start()
         link = Link({"bootstrap.servers": bootstrap})
         _watch(root, link, feeder, runner, seconds)
         feeder.stopping.set()
@@ -215,22 +231,41 @@ def run_demo(root: Path, seconds: int, rate: int) -> bool:
         return is_right
     finally:
         for process in (runner, node):
-            if process is not None and process.poll() is None:
-                process.terminate()
-                process.wait(60)
+            if process is not None:
+                _end(process)
+
+
+def _end(process: "subprocess.Popen[Any]") -> None:
+    process.terminate()
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _wait_for_pipelines(root: Path, runner: "subprocess.Popen[bytes]") -> None:
+    """Wait until all pipelines run: before that there is nothing to see."""
+    while not {*QUERIES} <= {
+        item.name for item in read_statuses(root / "pipelines") if item.state == RUNNING
+    }:
+        _check_runner(root, runner)
+        time.sleep(0.2)
+
+
+def _check_runner(root: Path, runner: "subprocess.Popen[bytes]") -> None:
+    if runner.poll() is not None:
+        raise SystemExit(f"the pipelines have ended: {(root / 'pipelines.log').read_text()[-2000:]}")
 
 
 def _watch(root: Path, link: Link, feeder: Feeder, runner: "subprocess.Popen[bytes]", seconds: int) -> None:
     before, started_s = 0, time.monotonic()
-    alerts, is_first = 0, True
+    reader, alerts, is_first = Reader(link, "alerts"), 0, True
     while time.monotonic() - started_s < seconds:
         time.sleep(1)
-        if runner.poll() is not None:
-            raise SystemExit(f"the pipelines have ended: {(root / 'pipelines.log').read_text()[-2000:]}")
+        _check_runner(root, runner)
         sent = len(feeder.sent)
-        partitions = dict.fromkeys((TopicPartition("alerts", number) for number in range(PARTITIONS)), LATEST)
-        ends = link.run(list_offsets(link.cluster, partitions))
-        alerts = sum(item.offset for item in ends.values())
+        alerts += len(reader.read_new())
         show(root / "pipelines", sent, sent - before, alerts, is_first)
         before, is_first = sent, False
 

@@ -1,0 +1,62 @@
+"""The payments demo: its feeder and its reader by themselves, and all of it to the reckoning."""
+
+import importlib
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.ottla_node import OttlaNode
+from tests.pipelines.effort import ALL_OF_SPARK
+from tests.pipelines.records import committed_json, create_topic, produce_json
+
+from ottla.pipelines.link import Link
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "payments"
+
+
+@pytest.fixture
+def demo(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    return importlib.import_module("demo")
+
+
+def test_feeder_sends_what_it_remembers(node: OttlaNode, demo: Any) -> None:
+    create_topic(node.bootstrap, "demo-payments", 2)
+    feeder = demo.Feeder(node.bootstrap, 2000, "demo-payments")
+    feeder.start()
+    while len(feeder.sent) < 100 and feeder.is_alive():
+        time.sleep(0.01)
+    feeder.stopping.set()
+    feeder.join()
+
+    assert feeder.error is None
+    sent = sorted(payment.id for payment in feeder.sent)
+    assert len(sent) >= 100
+    assert sorted(row["id"] for row in committed_json(node.bootstrap, "demo-payments")) == sent
+
+
+def test_reader_gives_each_row_once(node: OttlaNode, link: Link, demo: Any) -> None:
+    create_topic(node.bootstrap, "demo-rows", 2)
+    reader = demo.Reader(link, "demo-rows")
+    assert reader.read_new() == []
+    for number in range(3):
+        produce_json(node.bootstrap, "demo-rows", [{"number": number, "row": row} for row in range(5)], "row")
+        found = sorted((row["number"], row["row"]) for row in reader.read_new())
+        assert found == [(number, row) for row in range(5)]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not ALL_OF_SPARK, reason="starts a node and Spark: run by `make test-pipelines`")
+def test_demo_comes_to_a_reckoning_that_is_right() -> None:
+    pytest.importorskip("pyspark")
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE / "demo.py"), "--seconds", "5", "--rate", "500"],
+        capture_output=True, text=True, check=False, timeout=800,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert done.stdout.count("  right  ") == 4
+    assert "WRONG" not in done.stdout
