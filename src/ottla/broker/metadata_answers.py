@@ -1,22 +1,38 @@
-"""Answers to Metadata requests, made once for each image and kept encoded.
+"""Answers to Metadata requests, kept encoded: each as a whole, and each topic in it by itself.
 
-Clients of one kind ask the same question again and again, and an answer for 1,000 partitions takes 1 ms to
-make. An answer stays right as long as topics and brokers of the image are the very same objects. It also
-depends on the address the client connected to, since that is the address it is told.
+Clients of one kind ask the same question again and again. A whole answer stays right as long as topics and
+brokers of the image are the very same objects. It also depends on the address the client connected to, since
+that is the address it is told.
+
+When one topic has changed, all answers are made anew, but only that topic is encoded anew: images share the
+topics that are the same in both.
 """
 
+from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.handlers import EncodedResponse
+from ottla.broker.partition import INTERNAL_TOPICS
+from ottla.broker.partition_descriptions import PartitionDescriptions
 from ottla.metadata.image import MetadataImage
-from ottla.wire.codec import encode
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.metadata.topics import Topic
+from ottla.model.uuid import Uuid
+from ottla.wire.codec import encode, encode_struct
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ottla.wire.metadata_records.partitions import PartitionRecord
 
 if TYPE_CHECKING:
     from ottla.broker.context import RequestContext
 
 BYTES_MAX: Final = 16 << 20
-"""How much memory the answers may take. An answer larger than that is not kept."""
+"""How much memory the answers may take, and the topics as much again. A larger answer is not kept."""
 
 
 class MetadataAnswers:
@@ -27,6 +43,7 @@ class MetadataAnswers:
         self._brokers: object = None
         self._size_bytes = 0
         self._answers: dict[Any, EncodedResponse] = {}
+        self.described_topics = DescribedTopics()
 
     def find(self, ask: MetadataRequest, context: "RequestContext") -> EncodedResponse | None:
         """Return the answer to a request that was answered before."""
@@ -50,3 +67,57 @@ class MetadataAnswers:
 
 def _key(ask: MetadataRequest, context: "RequestContext") -> Any:
     return ask, context.version, context.listener_name, context.local_host, context.local_port
+
+
+class DescribedTopics:
+    """Topics as they were described, with all their partitions, since the brokers last changed."""
+
+    def __init__(self) -> None:
+        self._size_bytes = 0
+        # By version, operations and living brokers, and then by id. A topic that has changed is another
+        # object; one that was deleted stays until there is no room any more.
+        self._kept: dict[Any, dict[Uuid, tuple[Topic, bytes]]] = {}
+
+    def describe(
+        self, topics: Iterable[Topic], living: frozenset[int], operations: int, version: int
+    ) -> list[bytes]:
+        """Return the topics as they lie in an answer of this version."""
+        kept = self._kept.setdefault((version, operations, living), {})
+        partitions = PartitionDescriptions(
+            partial(_describe_partition, living=living), MetadataResponse, version
+        )
+        described: list[bytes] = []
+        for topic in topics:
+            known = kept.get(topic.id)
+            if known is None or known[0] is not topic:
+                known = kept[topic.id] = topic, _encode_topic(topic, partitions, operations, version)
+                self._size_bytes += len(known[1])
+            described.append(known[1])
+        if self._size_bytes > BYTES_MAX:
+            self._kept.clear()
+            self._size_bytes = 0
+        return described
+
+
+def _encode_topic(topic: Topic, partitions: PartitionDescriptions, operations: int, version: int) -> bytes:
+    described = MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=partitions.encode(topic.partitions.values()),
+        topic_authorized_operations=operations,
+    )
+    return encode_struct(described, MetadataResponse, version)
+
+
+def _describe_partition(record: PartitionRecord, living: frozenset[int]) -> MetadataResponsePartition:
+    has_leader = record.leader in living
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=record.partition_id,
+        leader_id=record.leader if has_leader else -1,
+        leader_epoch=record.leader_epoch,
+        replica_nodes=record.replicas,
+        isr_nodes=record.isr,
+        offline_replicas=tuple(replica for replica in record.replicas if replica not in living),
+    )

@@ -73,6 +73,21 @@ def encode(message: Any, version: int) -> bytes:
     return b"".join(encode_pieces(message, version))
 
 
+def encode_struct(item: Any, message: type[Any], version: int) -> bytes:
+    """Write a struct as it lies in a message of this type: to be part of `EncodedItems`."""
+    key = (type(item), version)
+    encoder = _ENCODERS.get(key)
+    if encoder is None:
+        _check_version(message, version, Unencodable)
+        encoder = _ENCODERS[key] = compile_encoder(type(item), version, message)
+    pieces: list[Any] = []
+    try:
+        encoder(item, pieces.append)
+    except _BAD_VALUES as error:
+        raise Unencodable(f"{type(item).__name__} in version {version}: {error}") from error
+    return b"".join(pieces)
+
+
 def _check_version(cls: type[Any], version: int, error: type[WireError]) -> None:
     if version not in spec_of(cls).versions:
         raise error(f"{cls.__name__} has no version {version}: it has {spec_of(cls).versions}")

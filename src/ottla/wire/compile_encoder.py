@@ -1,7 +1,8 @@
 """Turns a declared message and a version into a straight-line function that writes it.
 
 The function takes `(message, add)`, where `add` appends a piece of bytes to a list. Record batches are added
-as they are, so that a sender can hand memory views or ranges of a file to the socket without a copy.
+as they are, so that a sender can hand memory views or ranges of a file to the socket without a copy. So are
+the bytes of `EncodedItems`, which may stand for an array of structs.
 
 Fields of fixed size that follow each other, and a short length after them, are written by one `pack`.
 A value that does not fit its field raises `struct.error`, `TypeError` or the like here; `codec` turns these
@@ -12,6 +13,7 @@ from typing import Any
 
 from ottla.wire import primitives
 from ottla.wire.declare import spec_of
+from ottla.wire.encoded_items import EncodedItems
 from ottla.wire.errors import Unencodable
 from ottla.wire.layout import Field, layout_of
 from ottla.wire.source import FIXED_FORMAT, Source
@@ -33,12 +35,13 @@ _GLOBALS: dict[str, Any] = {
     "absent": _absent,
     "too_long": _too_long,
     "join": b"".join,
+    "encoded_items": EncodedItems,
 }
 
 
-def compile_encoder(cls: type[Any], version: int) -> Any:
-    """Return the function that writes `cls` in `version`."""
-    compiler = _EncoderCompiler(version, flexible=version in spec_of(cls).flexible)
+def compile_encoder(cls: type[Any], version: int, message: type[Any] | None = None) -> Any:
+    """Return the function that writes `cls` in `version`; if it is a struct, as it lies in `message`."""
+    compiler = _EncoderCompiler(version, flexible=version in spec_of(message or cls).flexible)
     compiler.write_struct(cls, "message", "add")
     compiler.flush("add")
     return compiler.source.function("encode(message, add)", f"encode {cls.__name__} v{version}")
@@ -156,6 +159,16 @@ class _EncoderCompiler:
         self._write_length(length, add, wide, compact, None)
         # What was collected has just been written on this way; another way may still have to write it.
         outer, self._run = self._run, []
+        if field.struct is not None:
+            with self.source.block(f"if type({value}) is encoded_items:"):
+                self.source.line(f"{add}({value}.body)")
+            with self.source.block("else:"):
+                self._write_items(field, value, add)
+        else:
+            self._write_items(field, value, add)
+        self._run = outer
+
+    def _write_items(self, field: Field, value: str, add: str) -> None:
         item = self.source.name("item")
         with self.source.block(f"for {item} in {value}:"):
             if field.struct is not None:
@@ -163,7 +176,6 @@ class _EncoderCompiler:
             else:
                 self._write_field(field._replace(is_array=False, nullable=NO_VERSIONS), item, add)
             self.flush(add)
-        self._run = outer
 
     def _write_integers(self, field: Field, value: str, length: str, add: str) -> None:
         prefix = "B" if self.flexible else "i"

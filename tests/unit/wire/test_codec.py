@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from ottla.model.uuid import Uuid
-from ottla.wire.codec import decode, decode_from, encode, encode_pieces
+from ottla.wire.codec import decode, decode_from, encode, encode_pieces, encode_struct
 from ottla.wire.compile_decoder import smallest_size
 from ottla.wire.declare import Records, i8, i16, i32, i64, message, replace, struct, u16, u32, wire
+from ottla.wire.encoded_items import as_array
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import MalformedBytes, Unencodable
 from ottla.wire.layout import empty
@@ -300,3 +301,16 @@ def test_smallest_size_bounds_a_count() -> None:
     assert smallest_size(Item, 2, flexible=True) == 4
     assert smallest_size(Numbers, 0, flexible=True) == 1 + 1 + 1 + 2 + 2 + 4 + 4 + 8 + 16 + 2
     assert smallest_size(Nested, 0, flexible=True) == 2
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_items_that_are_encoded_already_stand_for_an_array(version: int) -> None:
+    assert SAMPLE.items is not None
+    items = b"".join(encode_struct(item, Sample, version) for item in SAMPLE.items)
+
+    assert encode(replace(SAMPLE, items=as_array(2, items)), version) == encode(SAMPLE, version)
+
+
+def test_a_struct_that_cannot_be_written_says_which_kind_it_is() -> None:
+    with pytest.raises(Unencodable, match="Item in version 1"):
+        encode_struct(Item(name="a", number=1 << 20), Sample, 1)

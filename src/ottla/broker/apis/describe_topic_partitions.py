@@ -4,12 +4,14 @@ Topics come in the order of their names. A page ends after so many partitions, a
 next one begins.
 """
 
+from functools import partial
 from typing import Final
 
 from ottla.broker.authorized_operations import ALL_ON_TOPIC
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import handles
 from ottla.broker.partition import INTERNAL_TOPICS
+from ottla.broker.partition_descriptions import PartitionDescriptions
 from ottla.metadata.topics import Topic
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.model.uuid import ZERO_UUID
@@ -41,6 +43,9 @@ def describe_topic_partitions(
         names = [name for name in names if name >= cursor.topic_name]
     left = max(1, min(ask.response_partition_limit, broker.config.max_request_partition_size_limit))
     living = frozenset(node.node_id for node in broker.endpoints.living(context))
+    partitions = PartitionDescriptions(
+        partial(_describe_partition, living=living), DescribeTopicPartitionsResponse, context.version
+    )
     described: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:
         if left <= 0:
@@ -53,7 +58,7 @@ def describe_topic_partitions(
             continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         page = range(first, min(first + left, len(topic.partitions)))
-        described.append(_describe(topic, page, living))
+        described.append(_describe(topic, page, partitions))
         left -= len(page)
         if page.stop < len(topic.partitions):
             return DescribeTopicPartitionsResponse(
@@ -62,12 +67,14 @@ def describe_topic_partitions(
     return DescribeTopicPartitionsResponse(topics=tuple(described))
 
 
-def _describe(topic: Topic, page: range, living: frozenset[int]) -> DescribeTopicPartitionsResponseTopic:
+def _describe(
+    topic: Topic, page: range, partitions: PartitionDescriptions
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=tuple(_describe_partition(topic.partitions[number], living) for number in page),
+        partitions=partitions.encode(topic.partitions[number] for number in page),
         topic_authorized_operations=ALL_ON_TOPIC,
     )
 

