@@ -31,7 +31,7 @@ from ottla.client.list_offsets import LATEST, list_offsets  # noqa: E402
 from ottla.client.producer import Producer  # noqa: E402
 from ottla.model.ids import TopicPartition  # noqa: E402
 from ottla.pipelines.link import Link  # noqa: E402
-from ottla.pipelines.status import RUNNING, read_statuses  # noqa: E402
+from ottla.pipelines.status import RUNNING, QueryStatus, read_statuses  # noqa: E402
 from ottla.records.batch_records import iter_batch_records  # noqa: E402
 
 SEED = 11
@@ -126,16 +126,22 @@ class Reader:
         return rows
 
 
+def row(status: QueryStatus) -> str:
+    """Return how a pipeline does. Before its first batch it does not know how far behind it is."""
+    front = f"{status.name:<10}{status.state:<20}"
+    if status.batch_id < 0:
+        return f"{front}{'no batch yet':>18}"
+    return (
+        f"{front}{status.batch_id:>6}{status.rows:>12,}{status.rows_per_second:>10,.0f}{status.lag:>10,}"
+        f"  {label(status.lag)}"
+    )
+
+
 def show(directory: Path, sent: int, rate: float, alerts: int, is_first: bool) -> None:
     """Draw how everything does, over what was drawn before."""
     lines = [f"payments sent   {sent:>10,}   {rate:>8,.0f}/s", f"alerts          {alerts:>10,}", ""]
     lines.append(f"{'pipeline':<10}{'state':<20}{'batch':>6}{'rows':>12}{'rows/s':>10}{'lag':>10}")
-    lines += [
-        f"{status.name:<10}{status.state:<20}{status.batch_id:>6}{status.rows:>12,}"
-        f"{status.rows_per_second:>10,.0f}{status.lag:>10,}  {label(status.lag)}"
-        for status in read_statuses(directory)
-        if status.name in QUERIES
-    ]
+    lines += [row(status) for status in read_statuses(directory) if status.name in QUERIES]
     lines += [""] * (7 - len(lines))
     if sys.stdout.isatty() and not is_first:
         print(f"\x1b[{len(lines)}A", end="")

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 DEFAULT_DIRECTORY: Final = "ottla-pipelines"
 _LOOK_EVERY_S: Final = 0.2
-_START_EVERY_S: Final = 0.5
 _TELL_EVERY_S: Final = 5.0
 
 
@@ -172,17 +171,18 @@ def _supervise(
 ) -> None:
     written: dict[str, QueryStatus] = {}
     told_at_s = time.monotonic()
-    started_at_s = 0.0
+    last_started: SupervisedQuery | None = None
     try:
         while not all(query.status.is_over for query in queries.values()):
             for name, query in queries.items():
                 if should_stop() or wants_to_stop(directory, name):
                     query.stop()
                 if query.may_start(time.monotonic()):
-                    # Spark gives a process of Python ten seconds to start. Many at once may take longer.
-                    if time.monotonic() - started_at_s < _START_EVERY_S:
+                    # Spark gives a process of Python ten seconds to start, and nobody can change that. Many
+                    # at once would take longer on a busy machine, and all would fail.
+                    if last_started is not None and last_started.is_starting(time.monotonic()):
                         continue
-                    started_at_s = time.monotonic()
+                    last_started = query
                 query.look(time.monotonic())
             _write_news(queries, directory, written)
             if time.monotonic() - told_at_s >= _TELL_EVERY_S:

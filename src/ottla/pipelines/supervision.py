@@ -3,9 +3,9 @@
 Spark is behind a protocol, and so is time: nothing here sleeps or reads a clock.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from ottla.pipelines.status import DONE, FAILED, RUNNING, STOPPED, WAITING, QueryStatus
 
@@ -14,6 +14,9 @@ LONGEST_WAIT_S: Final = 60.0
 # For a query that is to end by itself: so many failures in a row, with no batch done between them, are no
 # accident. The waits between them add up to a quarter of a minute.
 ATTEMPTS_MAX_OF_A_FINITE_QUERY: Final = 5
+# What Spark says of a query while it may be starting a process of Python for each source.
+_STARTING_MESSAGES: Final = ("Initializing", "Getting offsets")
+_STARTING_S_MAX: Final = 20.0
 # Who has run so long was well: what comes next is a new trouble.
 _WELL_AFTER_S: Final = 60.0
 # An error of Spark's may be a hundred lines of Java. The first says what, and a later one in Python says why.
@@ -26,6 +29,10 @@ class RunningQuery(Protocol):
     @property
     def isActive(self) -> bool:  # noqa: N802 - Spark's name
         """Whether it still runs."""
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """What it does now: the message is for people."""
 
     def exception(self) -> Exception | None:
         """Return what ended it."""
@@ -60,12 +67,25 @@ class SupervisedQuery:
         self._failures_in_a_row = 0
         self._query: RunningQuery | None = None
         self._started_at_s = 0.0
+        self._has_begun = False
         self._start_at_s = 0.0
         self._wait_s = FIRST_WAIT_S
 
     def may_start(self, now_s: float) -> bool:
         """Say whether the next look would start the query."""
         return not self.status.is_over and self._query is None and now_s >= self._start_at_s
+
+    def is_starting(self, now_s: float) -> bool:
+        """Say whether Spark may still be starting processes for the query, as it does before the first batch.
+
+        It is believed for so long only: a query may have to wait for a broker at that point.
+        """
+        if self._query is None or self._has_begun or now_s - self._started_at_s > _STARTING_S_MAX:
+            return False
+        if self._query.isActive and str(self._query.status["message"]).startswith(_STARTING_MESSAGES):
+            return True
+        self._has_begun = True
+        return False
 
     def look(self, now_s: float) -> None:
         """Start the query if it is time, and take note of how it ended if it did."""
@@ -113,6 +133,7 @@ class SupervisedQuery:
             self._failed(error, now_s)
             return
         self._started_at_s = now_s
+        self._has_begun = False
         self.status = replace(self.status, state=RUNNING)
 
     def _failed(self, error: Exception, now_s: float) -> None:

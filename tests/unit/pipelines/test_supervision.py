@@ -22,6 +22,7 @@ class FakeQuery:
     def __init__(self) -> None:
         self.isActive = True
         self.error: Exception | None = None
+        self.status = {"message": "Initializing sources"}
 
     def exception(self) -> Exception | None:
         return self.error
@@ -91,6 +92,30 @@ def test_query_that_cannot_even_start_is_tried_again() -> None:
 
     assert query.status.state == "waiting to restart"
     assert query.status.last_error == "no broker"
+
+
+def test_query_is_starting_until_spark_says_otherwise() -> None:
+    query, lives = supervised()
+    assert not query.is_starting(0)
+    query.look(0)
+    assert query.is_starting(1)
+    lives.queries[-1].status["message"] = "Getting offsets from ottla"
+    assert query.is_starting(2)
+    lives.queries[-1].status["message"] = "Processing new data"
+    assert not query.is_starting(3)
+    lives.queries[-1].status["message"] = "Getting offsets from ottla"
+    assert not query.is_starting(4), "it asks for offsets before each batch, not only before the first"
+
+
+def test_query_that_failed_or_takes_too_long_is_not_waited_for() -> None:
+    query, lives = supervised()
+    query.look(0)
+    assert not query.is_starting(60)
+
+    query, lives = supervised()
+    query.look(0)
+    lives.queries[-1].fail("no luck")
+    assert not query.is_starting(1)
 
 
 def fail_once(query: SupervisedQuery, lives: Lives, now_s: float) -> None:
