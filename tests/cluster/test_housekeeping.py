@@ -1,6 +1,7 @@
 """What a node does by itself: retention, compaction, moving logs, checkpoints. Time is not waited for."""
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,6 +129,22 @@ def _directory_in_metadata(node: Node) -> object:
     record = node.broker.image.topics.find_partition("t", 0)
     assert record is not None
     return record.directories[0]
+
+
+def test_what_was_recovered_need_not_be_recovered_again(tmp_path: Path) -> None:
+    with in_process_node(tmp_path / "killed") as node:
+        client = InProcessClient(node)
+        create_topic(client, "t", 2)
+        produce(client, "t", batch_of(b"1", b"2"))
+        # What a kill at this moment would leave behind: no clean stop, no recovery points.
+        shutil.copytree(tmp_path / "killed" / "data", tmp_path / "left" / "data")
+
+    with in_process_node(tmp_path / "left") as node:
+        checkpoint = tmp_path / "left" / "data" / "recovery-point-offset-checkpoint"
+        node.housekeeping._save_recovered()
+        run_until(node, checkpoint.exists)
+
+        assert sorted(checkpoint.read_text().splitlines()[2:]) == ["t 0 2", "t 1 0"]
 
 
 def test_checkpoints_say_what_holds(tmp_path: Path) -> None:

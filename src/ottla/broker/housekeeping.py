@@ -7,6 +7,7 @@
     producers' expiration     every `producer.id.expiration.check.interval.ms`
     syncs that `flush.ms` asks for, timeouts, failed directories: every second
     the metadata log          as often as it asks for itself
+    what was recovered        once, right after a start that no clean stop preceded
 
 A round over all partitions is cut into slices, so that a node with many of them goes on serving in between.
 What blocks is done by threads.
@@ -15,14 +16,17 @@ What blocks is done by threads.
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.cleaner import Cleaner
 from ottla.broker.membership import heartbeat
 from ottla.broker.partition import Partition
 from ottla.quorum.controller.heartbeat import decide_heartbeat
+from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_checkpoints import CheckpointKind
 from ottla.storage.errors import LogDirectoryOffline, StorageError
+from ottla.storage.log import Log
 from ottla.world.disk import DiskError
 
 if TYPE_CHECKING:
@@ -71,6 +75,7 @@ class Housekeeping:
             self._expire_producers,
         )
         self._later("metadata", 0, self._tick_metadata)
+        self._later("recovered", 0, self._save_recovered)
         self.cleaner.start()
 
     def stop(self) -> None:
@@ -186,9 +191,37 @@ class Housekeeping:
 
     def _checkpoint_all(self, kind: CheckpointKind) -> None:
         for directory in self._broker.directories.online:
+            self._checkpoint(directory, kind)
+
+    def _checkpoint(self, directory: LogDirectory, kind: CheckpointKind) -> None:
+        try:
+            write = directory.start_checkpoint(kind)
+        except LogDirectoryOffline:
+            return
+        if write is not None:
+            self._broker.write_checkpoint(directory, write)
+
+    def _save_recovered(self) -> None:
+        """Sync what a start has recovered, and write down that it is safe.
+
+        Otherwise a crash in the first minute would have all of it recovered again, and each crash after it
+        more than the one before.
+        """
+        for directory in self._broker.directories.online:
+            if not directory.was_clean:
+                self._in_slices(f"recovered {directory.path}", self._save_recovered_steps(directory))
+
+    def _save_recovered_steps(self, directory: LogDirectory) -> Iterator[None]:
+        unsafe = {log for log in directory.logs.values() if log.recovery_point < log.log_end_offset}
+
+        def synced(log: Log, _error: LogDirectoryOffline | None) -> None:
+            unsafe.discard(log)
+            if not unsafe:
+                self._checkpoint(directory, CheckpointKind.RECOVERY_POINT)
+
+        for log in list(unsafe):
             try:
-                write = directory.start_checkpoint(kind)
+                self._broker.flusher.request(log, log.log_end_offset, partial(synced, log))
             except LogDirectoryOffline:
-                continue
-            if write is not None:
-                self._broker.write_checkpoint(directory, write)
+                return
+            yield
