@@ -281,6 +281,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--rate", type=int, default=2000)
     arguments = parser.parse_args()
+    # Whoever ends the demo ends what it has started as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     root = Path(tempfile.mkdtemp(prefix="ottla-demo-"))
     try:
         is_right = run_demo(root, arguments.seconds, arguments.rate)
