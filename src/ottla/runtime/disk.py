@@ -134,11 +134,17 @@ class RealFile:
         with self._descriptors.mutex:
             self._pins -= 1
 
-    def _open(self) -> None:
+    def create(self) -> None:
+        """Make the file if it is not there. It is open then: who makes a file mostly writes to it next."""
+        with self._descriptors.mutex:
+            if self._descriptor < 0:
+                self._open(os.O_CREAT, "create")
+
+    def _open(self, flags: int = 0, operation: str = "open") -> None:
         try:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, _FILE_MODE)
         except OSError as error:
-            raise disk_error(error, self.path, "open") from error
+            raise disk_error(error, self.path, operation) from error
         self._descriptors.add(self)
 
     def is_evictable(self, is_pressing: bool) -> bool:
@@ -378,12 +384,10 @@ class RealDisk:
         self._sync_descriptors: dict[str, int] = {}
 
     def open(self, path: str, create: bool = False) -> RealFile:
+        file = RealFile(path, self.descriptors)
         if create:
-            try:
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE))
-            except OSError as error:
-                raise disk_error(error, path, "create") from error
-        return RealFile(path, self.descriptors)
+            file.create()
+        return file
 
     def list(self, path: str) -> list[Entry]:
         try:
@@ -397,11 +401,19 @@ class RealDisk:
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> bool:
         try:
-            os.makedirs(path, exist_ok=True)
+            try:
+                os.mkdir(path)
+            except FileNotFoundError:
+                os.makedirs(path, exist_ok=True)
+            except FileExistsError:
+                if not os.path.isdir(path):
+                    raise
+                return False
         except OSError as error:
             raise disk_error(error, path, "make the directory") from error
+        return True
 
     def remove(self, path: str) -> None:
         try:

@@ -50,14 +50,13 @@ def make_logs(volume: Volume, wanted: Sequence[NewLog], now_ms: int) -> list[Log
 
 def _make(volume: Volume, new: NewLog, now_ms: int) -> Log:
     disk = volume.disk
-    was_there = disk.exists(new.path)
-    disk.make_directory(new.path)
+    is_new = disk.make_directory(new.path)
     metadata_path = f"{new.path}/{partition_metadata.FILE}"
-    if not was_there or not disk.exists(metadata_path):
+    if is_new or not disk.exists(metadata_path):
         file = disk.open(metadata_path, create=True)
         file.write(0, (partition_metadata.encode_partition_metadata(new.topic_id),))
         file.close()
-    if was_there:
+    if not is_new:
         return _load(volume, new, now_ms)
     log = Log(volume, new.path, new.partition, new.topic_id, new.config)
     segment = create_segment(log, Offset(0), now_ms)

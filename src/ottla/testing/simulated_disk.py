@@ -207,12 +207,14 @@ class SimulatedDisk:
     def exists(self, path: str) -> bool:
         return self.find_node(path) is not None
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> bool:
+        is_new = self.find_node(path) is None
         made = ""
         for part in path.split("/"):
             made = f"{made}/{part}" if made else part
             if part and self.find_node(made) is None:
                 self._make(made, DirectoryNode(self.now_ms))
+        return is_new
 
     def remove(self, path: str) -> None:
         if not isinstance(self.find_node(path), FileNode):

@@ -124,8 +124,8 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool:
         """Say whether there is a file or directory of that name."""
 
-    def make_directory(self, path: str) -> None:
-        """Make a directory, and its parents. One that is there already is fine."""
+    def make_directory(self, path: str) -> bool:
+        """Make a directory, and its parents. One that is there already is fine, and False says so."""
 
     def remove(self, path: str) -> None:
         """Remove a file."""
