@@ -96,7 +96,9 @@ restart-clients: $(VENV)/.ready ## kill and start a broker under our producer an
 	RESTARTS=$${RESTARTS:-20} $(BIN)/pytest tests/cluster/test_clients_through_restarts.py
 
 .PHONY: bench-client
-bench-client: $(VENV)/.ready ## compare our Python client with aiokafka, kafka-python and confluent-kafka
+bench-client: compiled-wheel $(VENV)/.ready ## compare our Python client with aiokafka, kafka-python and confluent-kafka (needs cc)
+	@rm -rf target/compiled
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target target/compiled target/wheels/ottla-*.whl
 	$(BIN)/python -m benchmarks.client
 
 .PHONY: demo
@@ -127,6 +129,12 @@ up: $(VENV)/.runs ## run a node on 127.0.0.1:9092, its data in ./ottla-data
 wheel: $(VENV)/.runs ## build the package as dist/ottla-*.whl
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls dist/ottla-*.whl
+
+.PHONY: compiled-wheel
+compiled-wheel: $(VENV)/.runs ## build the package with compiled records as target/wheels/ottla-*.whl (needs cc)
+	@rm -rf target/wheels
+	OTTLA_COMPILE=1 $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir target/wheels .
+	@ls target/wheels/ottla-*.whl
 
 .PHONY: docs
 docs: reference ## build the site of the docs in target/site, with all links checked

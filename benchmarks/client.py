@@ -4,12 +4,14 @@
     python -m benchmarks.client --only "consume"    rows whose name has this in it
 
 All talk to one Ottla node. Each measurement is a process of its own; the clients take turns, and a row shows
-the median of the rounds. "ahead" must be above 1 for aiokafka and kafka-python; the distance to
-confluent-kafka, whose work is done in C, is printed for orientation.
+the median of the rounds. "ahead" says how far our client as it is interpreted is ahead; it must be above 1 for
+aiokafka and kafka-python. For orientation there is the distance to confluent-kafka, whose work is done in C, and
+to our own client with compiled records, where `make bench-client` has built it.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,7 +24,10 @@ from benchmarks.measure import Noise, verdict
 from confluent_kafka import Producer
 from tests.ottla_node import OttlaNode
 
-CLIENTS = ("Ottla", "aiokafka", "kafka-python", "confluent-kafka")
+COMPILED = Path("target/compiled")
+"""Where `make bench-client` puts our client with compiled records."""
+
+CLIENTS = ("Ottla", "Ottla compiled", "aiokafka", "kafka-python", "confluent-kafka")
 MUST_BE_BEHIND = ("aiokafka", "kafka-python")
 
 
@@ -52,13 +57,15 @@ def measure(row: Row, client: str, bootstrap: str, topic: str) -> tuple[float, f
         sys.executable,
         "-m",
         "benchmarks.client_workers",
-        client,
+        client.removesuffix(" compiled"),
         row.what,
         bootstrap,
         topic,
         *numbers,
     ]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    # What is on this path is found before what is installed.
+    environment = os.environ | ({"PYTHONPATH": str(COMPILED)} if client.endswith(" compiled") else {})
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
     took = json.loads(done.stdout)
     return row.records / took["cpu_s"], row.records / took["clock_s"]
 
@@ -67,15 +74,16 @@ def run_row(row: Row, bootstrap: str, rounds: int) -> bool:
     """Measure all clients in turn; print the row. Returns whether we are ahead of those we must be."""
     topic = f"{row.what}-{row.value_bytes}"
     noise = Noise()
-    by_client: dict[str, list[tuple[float, float]]] = {client: [] for client in CLIENTS}
+    clients = [client for client in CLIENTS if COMPILED.exists() or not client.endswith(" compiled")]
+    by_client: dict[str, list[tuple[float, float]]] = {client: [] for client in clients}
     for _ in range(rounds):
-        for client in CLIENTS:
+        for client in clients:
             by_client[client].append(measure(row, client, bootstrap, topic))
     per_cpu_s = {client: median(cpu for cpu, _ in found) for client, found in by_client.items()}
     per_s = {client: median(clock for _, clock in found) for client, found in by_client.items()}
     print(f"\n{row.name} (noise {noise.share():.0%}, the node's own share is in it)", flush=True)
     is_ahead = True
-    for client in CLIENTS:
+    for client in clients:
         ahead = per_cpu_s["Ottla"] / per_cpu_s[client]
         judged = ""
         if client in MUST_BE_BEHIND:

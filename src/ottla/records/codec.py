@@ -8,7 +8,7 @@ A record, all numbers zig-zag varints unless noted:
 
 This is the one module of the package where time goes per record. It is plain typed Python, so that it can be
 compiled as it is. Its loops take records whose numbers are short inline, which are nearly all, and leave any
-other record to `_decode_record`, which also finds out what is wrong with a bad one.
+other record to `decode_record`, which also finds out what is wrong with a bad one.
 
 What is declared is never believed: every length is checked against what is left of its record, and the number
 of records is only the bound of a loop. Whether offsets are consecutive is not checked here, since a compacted
@@ -150,8 +150,8 @@ def iter_record_tuples(  # noqa: C901 - one loop: with its branches as functions
     data: bytes, count: int, base_offset: int, base_timestamp: int, append_time: int | None = None
 ) -> Iterator[RecordTuple]:
     """Decode one record after the other, as a plain tuple."""
-    _check_count(count)
-    inline_count = _inline_count(count, base_timestamp)
+    check_count(count)
+    inline_count = inline_count_of(count, base_timestamp)
     one, low, unpack_head = _ONE, _LOW, _HEAD.unpack_from
     size = len(data)
     start = 0
@@ -235,7 +235,7 @@ def iter_record_tuples(  # noqa: C901 - one loop: with its branches as functions
                 if position + 1 != end or data[position] != 0:
                     if position >= end or end > size:
                         break
-                    headers = _decode_headers(data, position, end, index)
+                    headers = decode_headers(data, position, end, index)
                 timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
                 yield base_offset + offset_delta, timestamp, key, value, headers
                 start = end
@@ -244,16 +244,16 @@ def iter_record_tuples(  # noqa: C901 - one loop: with its branches as functions
                     break
         except (IndexError, struct_error):
             pass
-        offset_delta, timestamp_delta, key, value, headers, start = _decode_record(data, start, index)
-        timestamp = _wrap_int64(base_timestamp + timestamp_delta) if append_time is None else append_time
+        offset_delta, timestamp_delta, key, value, headers, start = decode_record(data, start, index)
+        timestamp = wrap_int64(base_timestamp + timestamp_delta) if append_time is None else append_time
         yield base_offset + offset_delta, timestamp, key, value, headers
         next_index = index + 1
-    _check_end(start, size, count)
+    check_end(start, size, count)
 
 
 def scan_records(data: bytes, count: int) -> Iterator[ScannedRecord]:  # noqa: C901 - as in `iter_record_tuples`
     """Check every record as decoding would, but only tell what a broker asks about it."""
-    _check_count(count)
+    check_count(count)
     one, low, unpack_head = _ONE, _LOW, _HEAD.unpack_from
     size = len(data)
     start = 0
@@ -324,40 +324,40 @@ def scan_records(data: bytes, count: int) -> Iterator[ScannedRecord]:  # noqa: C
                 if position + 1 != end or data[position] != 0:
                     if position >= end or end > size:
                         break
-                    _decode_headers(data, position, end, index)
+                    decode_headers(data, position, end, index)
                 yield offset_delta, timestamp_delta, key_length >= 0, length >= 0
                 start = end
             else:
                 break
         except (IndexError, struct_error):
             pass
-        offset_delta, timestamp_delta, key, value, _, start = _decode_record(data, start, index)
+        offset_delta, timestamp_delta, key, value, _, start = decode_record(data, start, index)
         yield offset_delta, timestamp_delta, key is not None, value is not None
         next_index = index + 1
-    _check_end(start, size, count)
+    check_end(start, size, count)
 
 
-def _check_count(count: int) -> None:
+def check_count(count: int) -> None:
     if count < 0:
         raise InvalidRecord(0, f"the batch declares {count} records")
 
 
-def _inline_count(count: int, base_timestamp: int) -> int:
+def inline_count_of(count: int, base_timestamp: int) -> int:
     """Return how many records may be decoded inline: none, if a small delta could overflow 64 bits."""
     return count if abs(base_timestamp) <= _INT64_MAX - _TWO_BYTE_MAX else 0
 
 
-def _check_end(position: int, size: int, count: int) -> None:
+def check_end(position: int, size: int, count: int) -> None:
     if position != size:
         raise InvalidRecord(count, f"{size - position} bytes are left after the last declared record")
 
 
-def _wrap_int64(number: int) -> int:
+def wrap_int64(number: int) -> int:
     """Let a sum overflow as Java does, so that whatever was read can be written."""
     return (number + 2**63) % 2**64 - 2**63
 
 
-def _decode_record(
+def decode_record(
     data: bytes, start: int, index: int
 ) -> tuple[int, int, bytes | None, bytes | None, Headers, int]:
     """Decode any record. Returns offset delta, timestamp delta, key, value, headers, and where it ends."""
@@ -373,10 +373,10 @@ def _decode_record(
     offset_delta, position = decode_varint(data, position, end, index)
     key, position = _decode_bytes(data, position, end, index)
     value, position = _decode_bytes(data, position, end, index)
-    return offset_delta, timestamp_delta, key, value, _decode_headers(data, position, end, index), end
+    return offset_delta, timestamp_delta, key, value, decode_headers(data, position, end, index), end
 
 
-def _decode_headers(data: bytes, position: int, end: int, index: int) -> Headers:
+def decode_headers(data: bytes, position: int, end: int, index: int) -> Headers:
     """Decode the headers, which take all the rest of a record."""
     count, position = decode_varint(data, position, end, index)
     if count < 0 or count * 2 > end - position:
@@ -443,7 +443,7 @@ def _encode_record(
     offset, _, key, value, headers = record
     if not 0 <= offset_delta < 2**31:
         raise InvalidRecord(index, f"offset {offset} is not within 2^31 after the base offset")
-    parts = [b"\x00", encode_varint(_wrap_int64(timestamp_delta)), encode_varint(offset_delta)]
+    parts = [b"\x00", encode_varint(wrap_int64(timestamp_delta)), encode_varint(offset_delta)]
     parts += _encode_bytes(key)
     parts += _encode_bytes(value)
     parts.append(encode_varint(len(headers)))

@@ -1,0 +1,45 @@
+"""Decoding all records at once gives what decoding one after the other gives, and refuses what it refuses."""
+
+from collections.abc import Callable, Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.property.record_strategies import INT64, damaged, records
+
+from ottla.records.bulk import decode_all
+from ottla.records.codec import Record, RecordTuple, encode_records, iter_record_tuples
+from ottla.records.errors import InvalidRecord
+
+Decode = Callable[[bytes, int, int, int, int | None], Iterable[RecordTuple]]
+
+
+def outcome(decode: Decode, area: bytes, count: int, timestamp: int, append_time: int | None) -> object:
+    """Return the records, or what is said of them."""
+    try:
+        return [tuple(record) for record in decode(area, count, 5, timestamp, append_time)]
+    except InvalidRecord as error:
+        return str(error)
+
+
+@given(records(base_offset=5), INT64, st.none() | INT64)
+def test_sound_records_are_the_same(made: list[Record], timestamp: int, append_time: int | None) -> None:
+    area = encode_records(made, 5, timestamp)
+    expected = [
+        tuple(record if append_time is None else record._replace(timestamp=append_time)) for record in made
+    ]
+    assert outcome(decode_all, area, len(made), timestamp, append_time) == expected
+
+
+@given(st.data(), records(base_offset=5), st.integers(-1, 3))
+def test_damaged_records_are_refused_alike(data: st.DataObject, made: list[Record], more: int) -> None:
+    timestamp = made[0].timestamp
+    area = data.draw(damaged(encode_records(made, 5, timestamp)))
+    count = len(made) + more
+    assert outcome(decode_all, area, count, timestamp, None) == outcome(
+        iter_record_tuples, area, count, timestamp, None
+    )
+
+
+@given(st.binary(max_size=60), st.integers(0, 4))
+def test_any_bytes_are_judged_alike(area: bytes, count: int) -> None:
+    assert outcome(decode_all, area, count, 0, None) == outcome(iter_record_tuples, area, count, 0, None)
