@@ -108,7 +108,7 @@ class MemoryLog:
         self.shard: AnyShard
 
     def append(
-        self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None, is_atomic: bool
+        self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None, *_: object
     ) -> int:
         if self.refusal is not None:
             raise CannotAppend(self.refusal)

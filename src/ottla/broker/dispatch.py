@@ -16,6 +16,7 @@ from struct import Struct
 from time import perf_counter_ns
 from typing import Any, Final
 
+from ottla.broker.commit_lane import CommitLanes
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import NO_REPLY, EncodedResponse, Handler, find_handler
@@ -84,7 +85,7 @@ class Route:
         self.response_tail = b"\0" * api.response_header_version(version)
         self.head_size = 4 + len(self.response_tail)
         self.has_file_ranges = api.key is ApiKey.FETCH
-        self.has_lanes = api.key is ApiKey.PRODUCE
+        self.has_lanes = api.key in (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
         self.frame_bytes_max = ANY_SIZE if api.key in _CARRIES_RECORDS else PLAIN_FRAME_BYTES_MAX
         self.requests = 0
         self.received_bytes = 0
@@ -146,7 +147,16 @@ class Routes:
 class Session:
     """One connection's conversation: requests in, answers out, in order."""
 
-    __slots__ = ("_answer_later", "_by_key", "_client_id_bytes", "_fail", "_lanes", "_routes", "context")
+    __slots__ = (
+        "_answer_later",
+        "_by_key",
+        "_client_id_bytes",
+        "_commit_lanes",
+        "_fail",
+        "_lanes",
+        "_routes",
+        "context",
+    )
 
     def __init__(
         self,
@@ -160,6 +170,7 @@ class Session:
         self._routes = routes
         self._by_key = routes.by_key
         self._lanes: ProduceLanes | None = None
+        self._commit_lanes: CommitLanes | None = None
         self._answer_later = answer_later
         self._fail = fail
         self._client_id_bytes: bytes | None = None
@@ -175,6 +186,10 @@ class Session:
             if response is not NOT_MINE:
                 correlation_id = int.from_bytes(frame[4:8], signed=True)
                 return self._finish(self._lanes.route, correlation_id, started_ns, response)
+        if self._commit_lanes is not None:
+            response = self._commit_lanes.serve(frame, started_ns)
+            if response is not NOT_MINE:
+                return response  # type: ignore[no-any-return]
         try:
             api_key, version, correlation_id, client_id_size = _REQUEST_START.unpack_from(frame)
             route = self._by_key.get(api_key << 16 | version) or self._routes.find(api_key, version)
@@ -184,12 +199,7 @@ class Session:
                 raise MalformedBytes(
                     f"{route.api.key.name} of {len(frame)} bytes, {route.frame_bytes_max} are allowed"
                 )
-            position = self._read_client_id(frame, client_id_size)
-            if route.is_flexible:
-                if frame[position] == 0:
-                    position += 1
-                else:
-                    position = decode_request_head(frame).body_position
+            position = self._read_rest_of_head(frame, client_id_size, route.is_flexible)
             ask, _ = route.decode(frame, position, len(frame))
         except _BAD_BYTES as error:
             raise MalformedBytes(f"request: {error}") from error
@@ -200,25 +210,28 @@ class Session:
         context.request_bytes = size = len(frame) + 4
         route.received_bytes += size
         if route.has_lanes:
-            self._learn(ask, frame, route)
+            self._learn(ask, frame, position, route)
         response = route.handler(ask, context)
         if context.broker.quotas.limits_requests:
             response = self._count_time(perf_counter_ns() - started_ns, response)
         return self._finish(route, correlation_id, started_ns, response)
 
-    def _read_client_id(self, frame: memoryview, size: int) -> int:
-        """Take note of the client id, and return where it ends. It is nearly always the one known already."""
-        if size < 0:
+    def _read_rest_of_head(self, frame: memoryview, client_id_size: int, is_flexible: bool) -> int:
+        """Take note of the client id, nearly always the one known already. Return where the body begins."""
+        stop = _CLIENT_ID_AT
+        if client_id_size < 0:
             self.context.client_id = self._client_id_bytes = None
-            return _CLIENT_ID_AT
-        stop = _CLIENT_ID_AT + size
-        if stop > len(frame):
-            raise MalformedBytes(f"a client id of {size} bytes is cut short")
-        client_id = frame[_CLIENT_ID_AT:stop].tobytes()
-        if client_id != self._client_id_bytes:
-            self.context.client_id = str(client_id, "utf-8")
-            self._client_id_bytes = client_id
-        return stop
+        else:
+            stop += client_id_size
+            if stop > len(frame):
+                raise MalformedBytes(f"a client id of {client_id_size} bytes is cut short")
+            client_id = frame[_CLIENT_ID_AT:stop].tobytes()
+            if client_id != self._client_id_bytes:
+                self.context.client_id = str(client_id, "utf-8")
+                self._client_id_bytes = client_id
+        if not is_flexible:
+            return stop
+        return stop + 1 if frame[stop] == 0 else decode_request_head(frame).body_position
 
     def _finish(self, route: Route, correlation_id: int, started_ns: int, response: Any) -> Pieces | None:
         if type(response) is Deferred:
@@ -249,10 +262,15 @@ class Session:
             return response
         return replace(response, throttle_time_ms=throttle_ms)
 
-    def _learn(self, ask: Any, frame: memoryview, route: Route) -> None:
-        if self._lanes is None:
-            self._lanes = ProduceLanes(self.context, route)
-        self._lanes.learn(ask, frame, route)
+    def _learn(self, ask: Any, frame: memoryview, body_at: int, route: Route) -> None:
+        if route.api.key is ApiKey.PRODUCE:
+            if self._lanes is None:
+                self._lanes = ProduceLanes(self.context, route)
+            self._lanes.learn(ask, frame, route)
+        else:
+            if self._commit_lanes is None:
+                self._commit_lanes = CommitLanes(self.context, self._answer_later)
+            self._commit_lanes.learn(ask, frame, body_at, route)
 
     def close(self) -> None:
         """The connection is closed: nobody waits any more."""

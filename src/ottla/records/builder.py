@@ -3,6 +3,7 @@
 `seal_batch` is where a batch gets its length and its checksum. The rest decides the other header fields:
 
 - `build_batch` takes records and whatever a producer, a coordinator or a broker has to say about them;
+- `build_numbered_batch` takes records that are encoded already, as a coordinator has them;
 - `recompress_batch` changes the codec only, without opening a single record;
 - `filter_batch` keeps some of the records, as compaction does;
 - `empty_batch` keeps none, where the batch itself must stay.
@@ -18,7 +19,14 @@ from typing import Final
 
 from crc32c import crc32c
 
-from ottla.records.attributes import CODEC_MASK, DELETE_HORIZON_BIT, Codec, TimestampType, pack_attributes
+from ottla.records.attributes import (
+    CODEC_MASK,
+    DELETE_HORIZON_BIT,
+    TRANSACTIONAL_BIT,
+    Codec,
+    TimestampType,
+    pack_attributes,
+)
 from ottla.records.batch import (
     ATTRIBUTES_OFFSET,
     CRC_OFFSET,
@@ -30,7 +38,7 @@ from ottla.records.batch import (
     BatchHeader,
     BatchView,
 )
-from ottla.records.codec import RecordTuple, encode_records
+from ottla.records.codec import RecordTuple, encode_numbered, encode_records
 from ottla.records.compression import DEFAULT_LIMITS, DecompressionLimits, compress, decompress
 
 _NO_TIMESTAMP: Final = -1
@@ -90,6 +98,31 @@ def build_batch(
         (records[-1][0] if last_offset is None else last_offset) - base_offset,
         base_timestamp, max(map(_timestamp_of, records)) if append_time is None else append_time,
         producer_id, producer_epoch, base_sequence, len(records),
+    )  # fmt: skip
+    _CRC.pack_into(batch, CRC_OFFSET, crc32c(memoryview(batch)[ATTRIBUTES_OFFSET:]))
+    return batch
+
+
+def build_numbered_batch(
+    fields: Sequence[bytes],
+    timestamp: int,
+    *,
+    codec: Codec = Codec.NONE,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    is_transactional: bool = False,
+) -> bytearray:
+    """Build a batch of records whose fields are encoded (`encode_fields`) and which have one timestamp."""
+    assert fields, "a batch has at least one record"
+    area = encode_numbered(fields)
+    if codec is not Codec.NONE:
+        area = compress(codec, area)
+    batch = bytearray(HEADER_BYTES) + area
+    HEADER.pack_into(
+        batch, 0,
+        0, len(batch) - LOG_OVERHEAD, -1, MAGIC, 0,
+        codec | TRANSACTIONAL_BIT if is_transactional else codec,
+        len(fields) - 1, timestamp, timestamp, producer_id, producer_epoch, -1, len(fields),
     )  # fmt: skip
     _CRC.pack_into(batch, CRC_OFFSET, crc32c(memoryview(batch)[ATTRIBUTES_OFFSET:]))
     return batch

@@ -82,6 +82,8 @@ def _encode_zigzag(number: int) -> bytes:
 
 # By table a number is encoded ten times as fast as by the loop above.
 _VARINTS: Final = tuple(_encode_zigzag(number) for number in range(4096))
+# The start of a record, by its place in the batch: no attributes, no timestamp delta, then the offset delta.
+_HEADS: Final = tuple(b"\x00\x00" + varint for varint in _VARINTS)
 
 
 def encode_varint(number: int) -> bytes:
@@ -434,6 +436,26 @@ def encode_records(records: Iterable[RecordTuple], base_offset: int, base_timest
             # A number beyond the table.
             parts += _encode_record(record, offset_delta, timestamp_delta, len(parts) // 2)
     return join(parts)
+
+
+def encode_fields(key: bytes | None, value: bytes | None) -> bytes:
+    """Encode key and value of a record without headers: all that follows its offset."""
+    return b"".join((*_encode_bytes(key), *_encode_bytes(value), b"\x00"))
+
+
+def encode_numbered(fields: Iterable[bytes]) -> bytes:
+    """Encode a record area of records whose fields are encoded already.
+
+    Their offsets count from the base offset, and all have the base timestamp. That is what a coordinator
+    writes, and a third of the work of `encode_records`.
+    """
+    varints = _VARINTS
+    parts: list[bytes] = []
+    for index, encoded in enumerate(fields):
+        head = _HEADS[index] if index < 4096 else b"\x00\x00" + _encode_zigzag(index)
+        length = len(head) + len(encoded)
+        parts += (varints[length] if length < 4096 else _encode_zigzag(length), head, encoded)
+    return b"".join(parts)
 
 
 def _encode_record(

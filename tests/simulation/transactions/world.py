@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.coordination.runtime.shard import LoggedBatch, ShardStatus
 from ottla.coordination.transaction.coordinator import Markers, TransactionCoordinator
 from ottla.coordination.transaction.decide import Identity
@@ -89,9 +88,7 @@ class SimulatedShardLog:
         self.synced = 0
         self.shard: Any = None
 
-    def append(
-        self, records: tuple[CoordinatorRecord, ...], _producer: ProducerIdentity | None, _is_atomic: bool
-    ) -> int:
+    def append(self, records: tuple[CoordinatorRecord, ...], *_: object) -> int:
         kinds = TRANSACTION_RECORDS
         self.batches_written.append(
             tuple(

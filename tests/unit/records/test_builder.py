@@ -5,8 +5,14 @@ import pytest
 from ottla.records.attributes import Codec, TimestampType
 from ottla.records.batch import HEADER_BYTES, BatchView, iter_batches, unpack_header
 from ottla.records.batch_records import iter_batch_records, scan_batch
-from ottla.records.builder import build_batch, empty_batch, filter_batch, recompress_batch
-from ottla.records.codec import Record
+from ottla.records.builder import (
+    build_batch,
+    build_numbered_batch,
+    empty_batch,
+    filter_batch,
+    recompress_batch,
+)
+from ottla.records.codec import Record, encode_fields
 from ottla.records.compression import DecompressionLimits
 from ottla.records.errors import DecompressionTooLarge
 
@@ -43,6 +49,24 @@ def test_built_batches_are_read_again(codec: Codec) -> None:
     assert batch.codec is codec
     assert list(iter_batch_records(batch)) == RECORDS
     assert [scanned[0] for scanned in scan_batch(batch)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("count", [1, 70, 5_000])
+def test_numbered_batches_are_those_of_the_same_records(codec: Codec, count: int) -> None:
+    pairs = [(b"key-%d" % index, None if index % 3 else b"v" * index) for index in range(count)]
+    records = [Record(index, NOW, key, value) for index, (key, value) in enumerate(pairs)]
+    fields = [encode_fields(key, value) for key, value in pairs]
+    assert build_numbered_batch(fields, NOW, codec=codec) == build_batch(records, codec=codec)
+
+
+def test_numbered_batches_say_whose_they_are() -> None:
+    fields = [encode_fields(b"k", None)]
+    batch = build_numbered_batch(fields, NOW, producer_id=7, producer_epoch=3, is_transactional=True)
+    expected = build_batch(
+        [Record(0, NOW, b"k", None)], producer_id=7, producer_epoch=3, is_transactional=True
+    )
+    assert batch == expected
 
 
 def test_append_time_is_the_time_of_all_records() -> None:

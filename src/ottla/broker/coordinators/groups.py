@@ -10,6 +10,7 @@ from ottla.broker.coordinators.known_topics import KnownTopics
 from ottla.broker.coordinators.loop_timer import LoopTimer
 from ottla.broker.coordinators.shard_hosting import ShardHosting
 from ottla.broker.coordinators.shard_log import PartitionShardLog
+from ottla.broker.coordinators.turn_end import TurnEnd
 from ottla.broker.partition import Partition
 from ottla.coordination.group.consumer.assignors import ASSIGNORS
 from ottla.coordination.group.coordinator import GroupCoordinator
@@ -39,7 +40,7 @@ class Groups:
 
     def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
         self._broker = broker
-        self._loop = loop
+        self._turn_end = TurnEnd(loop)
         self.clock = broker.clock
         self._timer = LoopTimer(loop, broker.clock, lambda: self.coordinator.fire_timers())
         self.wake = self._timer.wake
@@ -113,7 +114,7 @@ class Groups:
     def _open_log(self, partition: Partition) -> PartitionShardLog:
         codec = Codec(self._broker.config.offsets_topic_compression_codec)
         return PartitionShardLog(
-            partition, GROUP_RECORDS, self._broker.flusher, self.clock, self._loop.call_soon, codec
+            partition, GROUP_RECORDS, self._broker.flusher, self.clock, self._turn_end, codec
         )
 
 

@@ -11,18 +11,18 @@ most one to follow: what comes meanwhile shares the next.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ottla.broker.partition import Partition
 from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.coordination.runtime.shard import AnyShard, CannotAppend, LoggedBatch, ShardStatus
 from ottla.model.ids import Offset
-from ottla.records.attributes import Codec
-from ottla.records.batch import BatchView, iter_batches
+from ottla.records.attributes import CONTROL_BIT, TRANSACTIONAL_BIT, Codec
+from ottla.records.batch import BatchHeader, BatchView, iter_batches
 from ottla.records.batch_records import iter_batch_record_tuples
-from ottla.records.builder import build_batch
-from ottla.records.codec import RecordTuple
+from ottla.records.builder import build_numbered_batch
+from ottla.records.codec import encode_fields
 from ottla.records.control import decode_end_txn_marker, find_control_record
 from ottla.records.errors import CorruptBatch
 from ottla.runtime.flusher import Flusher
@@ -66,8 +66,10 @@ class PartitionShardLog:
         self._at_end_of_turn = at_end_of_turn
         self._codec = codec
         self._is_syncing = False
-        # What is decided and not yet appended, with the size it will have at most.
-        self._held: list[RecordTuple] = []
+        # The fields of what is decided and not yet appended, with the size it will have at most, and the
+        # time of the first: it becomes that of all.
+        self._held: list[bytes] = []
+        self._held_since_ms = 0
         self._held_bytes = _BATCH_OVERHEAD_BYTES
         # Set by whoever makes the shard, which needs its log first.
         self.shard: AnyShard
@@ -75,22 +77,32 @@ class PartitionShardLog:
     # Writing
 
     def append(
-        self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None, is_atomic: bool
+        self,
+        records: tuple[CoordinatorRecord, ...],
+        producer: ProducerIdentity | None,
+        is_atomic: bool,
+        encoded: Sequence[bytes] | None,
     ) -> int:
-        """Take the records, and have them written and synced soon. Raises `CannotAppend`."""
+        """Take the records, and have them written and synced soon. Raises `CannotAppend`.
+
+        `encoded` has what `encode_fields` makes of each record's key and value.
+        """
         partition = self.partition
         if not partition.is_leader:
             raise CannotAppend(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if partition.in_sync_replicas < partition.in_sync_replicas_min:
             raise CannotAppend(ErrorCode.NOT_ENOUGH_REPLICAS)
         held = self._held
-        encoded, size = self._encode(records, len(held))
+        if encoded is None:
+            encoded = self._encode(records)
+        size = sum(map(len, encoded)) + _RECORD_OVERHEAD_BYTES * len(encoded)
         config = partition.log.config
         room = min(config.max_message_bytes, config.segment_bytes) - self._held_bytes
         if producer is not None or size > room:
             return self._append_apart(encoded, producer, is_atomic)
         if not held:
             self._at_end_of_turn(self.write_out)
+            self._held_since_ms = self._clock.now_ms()
         held += encoded
         self._held_bytes += size
         last_offset: int = partition.log.log_end_offset + len(held) - 1
@@ -111,7 +123,7 @@ class PartitionShardLog:
             self.shard.fail()
             return
         try:
-            self._append_batch(held, None)
+            self._append_batch(held, self._held_since_ms, None)
         except CannotAppend as error:
             _logger.critical("%s cannot be written, its coordinator stops: %s", self.partition, error)
             self.shard.fail()
@@ -125,38 +137,29 @@ class PartitionShardLog:
             # What is appended was decided on a state that will never be written.
             raise CannotAppend(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def _encode(
-        self, records: tuple[CoordinatorRecord, ...], next_index: int
-    ) -> tuple[list[RecordTuple], int]:
-        """Return the records as they are written, and how many bytes they take at most."""
-        now_ms = self._clock.now_ms()
+    def _encode(self, records: tuple[CoordinatorRecord, ...]) -> list[bytes]:
         encode_key, encode_value = self._kinds.encode_key, self._kinds.encode_value
-        encoded: list[RecordTuple] = []
-        size = 0
-        for index, (key, value, version) in enumerate(records, next_index):
-            key_bytes = encode_key(key)
-            value_bytes = None
-            size += _RECORD_OVERHEAD_BYTES + len(key_bytes)
-            if value is not None:
-                value_bytes = encode_value(value, version)
-                size += len(value_bytes)
-            encoded.append((index, now_ms, key_bytes, value_bytes, ()))
-        return encoded, size
+        return [
+            encode_fields(encode_key(key), None if value is None else encode_value(value, version))
+            for key, value, version in records
+        ]
 
     def _append_apart(
-        self, records: list[RecordTuple], producer: ProducerIdentity | None, is_atomic: bool
+        self, records: Sequence[bytes], producer: ProducerIdentity | None, is_atomic: bool
     ) -> int:
         """Append records at once, in batches of their own: a transaction's, and what is large."""
         self._write_out_now()
+        now_ms = self._clock.now_ms()
         last_offset = -1
-        for batch in self._cut(records, at_all=not is_atomic):
-            last_offset = self._append_batch(batch, producer)
+        for batch in (records,) if is_atomic else self._cut(records):
+            last_offset = self._append_batch(batch, now_ms, producer)
         self._sync()
         return last_offset
 
-    def _append_batch(self, records: list[RecordTuple], producer: ProducerIdentity | None) -> int:
-        batch = build_batch(
+    def _append_batch(self, records: Sequence[bytes], now_ms: int, producer: ProducerIdentity | None) -> int:
+        batch = build_numbered_batch(
             records,
+            now_ms,
             codec=self._codec,
             producer_id=-1 if producer is None else producer.producer_id,
             producer_epoch=-1 if producer is None else producer.producer_epoch,
@@ -165,7 +168,7 @@ class PartitionShardLog:
         try:
             info = self.partition.append(
                 memoryview(batch),
-                records[0][1],
+                now_ms,
                 AppendOrigin.COORDINATOR,
                 verification=None if producer is None else producer.proof,
             )
@@ -176,17 +179,17 @@ class PartitionShardLog:
             raise CannotAppend(ErrorCode.KAFKA_STORAGE_ERROR) from error
         return info.last_offset
 
-    def _cut(self, records: list[RecordTuple], at_all: bool) -> Iterator[list[RecordTuple]]:
-        """Make batches that are not too large for the topic, or one batch if they must not be cut."""
+    def _cut(self, records: Sequence[bytes]) -> Iterator[list[bytes]]:
+        """Make batches that are not too large for the topic."""
         bytes_max = self.partition.log.config.max_message_bytes
-        batch: list[RecordTuple] = []
+        batch: list[bytes] = []
         size = _BATCH_OVERHEAD_BYTES
-        for _, timestamp, key, value, headers in records:
-            record_size = _RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
-            if at_all and batch and size + record_size > bytes_max:
+        for record in records:
+            record_size = _RECORD_OVERHEAD_BYTES + len(record)
+            if batch and size + record_size > bytes_max:
                 yield batch
                 batch, size = [], _BATCH_OVERHEAD_BYTES
-            batch.append((len(batch), timestamp, key, value, headers))
+            batch.append(record)
             size += record_size
         if batch:
             yield batch
@@ -220,18 +223,20 @@ class PartitionShardLog:
             data = memoryview(log.read(offset, READ_BYTES, ReadLimit.LOG_END).read())
             read_to = offset
             for batch in iter_batches(data):
-                if batch.last_offset >= offset:
-                    read_to = Offset(batch.last_offset + 1)
-                    yield self._open(batch)
+                header = batch.header
+                if header.last_offset >= offset:
+                    read_to = Offset(header.last_offset + 1)
+                    yield self._open(batch, header)
             if read_to == offset:
                 # Compaction took what was left.
                 return
             offset = read_to
 
-    def _open(self, batch: BatchView) -> LoggedBatch:
+    def _open(self, batch: BatchView, header: BatchHeader) -> LoggedBatch:
         if not batch.crc_is_valid():
             raise CorruptBatch(0, f"the checksum of the batch at offset {batch.base_offset} does not match")
-        header = batch.header
+        if not header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT):
+            return LoggedBatch(header.last_offset, self._decode(batch, header))
         producer = None
         if header.is_transactional:
             producer = ProducerIdentity(header.producer_id, header.producer_epoch)
@@ -241,11 +246,11 @@ class PartitionShardLog:
                 return LoggedBatch(header.last_offset)
             is_commit = decode_end_txn_marker(record).is_commit
             return LoggedBatch(header.last_offset, producer=producer, committed=is_commit)
-        return LoggedBatch(header.last_offset, self._decode(batch), producer)
+        return LoggedBatch(header.last_offset, self._decode(batch, header), producer)
 
-    def _decode(self, batch: BatchView) -> Iterator[CoordinatorRecord]:
+    def _decode(self, batch: BatchView, header: BatchHeader) -> Iterator[CoordinatorRecord]:
         decode = self._kinds.decode
-        for offset, _, key, value, _ in iter_batch_record_tuples(batch):
+        for offset, _, key, value, _ in iter_batch_record_tuples(batch, header=header):
             record = decode(b"" if key is None else key, value)
             if isinstance(record, CoordinatorRecord):
                 yield record

@@ -8,6 +8,7 @@ from ottla.broker.coordinators.loop_timer import LoopTimer
 from ottla.broker.coordinators.markers import MarkerWriter
 from ottla.broker.coordinators.shard_hosting import ShardHosting
 from ottla.broker.coordinators.shard_log import PartitionShardLog
+from ottla.broker.coordinators.turn_end import TurnEnd
 from ottla.broker.partition import Partition
 from ottla.coordination.transaction.coordinator import Markers, TransactionCoordinator
 from ottla.coordination.transaction.settings import TransactionSettings
@@ -31,7 +32,7 @@ class Transactions:
 
     def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
         self._broker = broker
-        self._loop = loop
+        self._turn_end = TurnEnd(loop)
         self.clock = broker.clock
         self._timer = LoopTimer(loop, broker.clock, self._fire)
         self.wake = self._timer.wake
@@ -102,7 +103,7 @@ class Transactions:
     def _open_log(self, partition: Partition) -> PartitionShardLog:
         self._loaded_to[partition.index] = partition.log.log_end_offset
         return PartitionShardLog(
-            partition, TRANSACTION_RECORDS, self._broker.flusher, self.clock, self._loop.call_soon
+            partition, TRANSACTION_RECORDS, self._broker.flusher, self.clock, self._turn_end
         )
 
 

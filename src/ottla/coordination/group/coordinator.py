@@ -5,7 +5,7 @@ has to be waited for, later when the answer must be on disk first or others have
 looked at permissions and topics before; here it is about groups alone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ottla.coordination.group.admin import (
@@ -16,7 +16,6 @@ from ottla.coordination.group.admin import (
 )
 from ottla.coordination.group.classic.group import ClassicGroup, refused_join
 from ottla.coordination.group.classic.requests import decide_heartbeat, decide_join, decide_leave, decide_sync
-from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.consumer.describe import (
     describe_consumer_group,
     refused_consumer_description,
@@ -37,6 +36,7 @@ from ottla.coordination.group.offsets.delete import (
     refused_delete,
 )
 from ottla.coordination.group.offsets.fetch import fetch_offsets, refused_fetch
+from ottla.coordination.group.offsets.repeated import RepeatedCommit
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
 from ottla.coordination.group.state import GroupShard
@@ -239,6 +239,28 @@ class GroupCoordinator:
             lambda code: refused_commit(ask, code),
         )
 
+    def commit_offsets_again(
+        self,
+        repeated: RepeatedCommit,
+        offsets: tuple[int, ...],
+        encoded: Sequence[bytes],
+        now_ms: int,
+        answer: Answer[bool],
+        refuse: Callable[[ErrorCode], None],
+    ) -> bool:
+        """Commit other offsets for the same partitions. False if that needs a closer look: nothing is done.
+
+        `encoded` has the bytes of the records. Who is answered is told True when they are committed.
+        """
+        shard = self.shards.find(repeated.group_id)
+        if not isinstance(shard, Shard):
+            return False
+        decision = repeated.decide(shard.state, offsets, now_ms, encoded)
+        if decision is None:
+            return False
+        shard.carry_out(decision, answer, refuse)
+        return True
+
     def commit_offsets_in_transaction(
         self,
         ask: TxnOffsetCommitRequest,
@@ -421,11 +443,8 @@ def _decide_commit(
         # A simple consumer's: the group comes into being when the record is replayed.
         group = ClassicGroup(ask.group_id)
     decision = decide_commit(group, ask, client.version, shard.env, now_ms)
-    if decision.records and isinstance(group, ClassicGroup):
-        # Who commits lives.
-        member = group.members.get(ask.member_id)
-        if member is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
-            shard.rebalances.expect_heartbeat(group, member)
+    if decision.records:
+        shard.keep_alive(group, ask.member_id)
     return decision
 
 

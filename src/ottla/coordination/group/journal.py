@@ -34,7 +34,8 @@ class Entry(NamedTuple):
     member_id: str
     generation: int
     detail: Any
-    """A reason, members, assignments, or (partition, offset) pairs: whatever the event is about."""
+    """A reason, members or assignments: whatever the event is about. Of a commit two tuples: the partitions,
+    and their offsets in the same order. Who commits again and again shares the first."""
 
 
 class Journal(BoundedJournal[Entry]):
@@ -48,9 +49,11 @@ class Journal(BoundedJournal[Entry]):
         member_id: str = "",
         generation: int = -1,
         detail: Any = None,
+        items: int = 0,
     ) -> None:
-        """Note that something happened."""
-        items = 1 + len(detail) if type(detail) is tuple else 1
+        """Note that something happened. `items` is how much it counts for, if the detail does not say."""
+        if not items:
+            items = 1 + len(detail) if type(detail) is tuple else 1
         # As a plain tuple: the constructor of a named one takes as long as all the rest.
         entry: Entry = _new_tuple(Entry, (at_ms, event, member_id, generation, detail))
         self.append(group_id, entry, items)

@@ -1,6 +1,6 @@
 """The state of one shard: its groups of all kinds and their offsets, folded from its records."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -8,6 +8,7 @@ from ottla.coordination.group.classic.group import ClassicGroup, group_of_record
 from ottla.coordination.group.classic.join import Joins
 from ottla.coordination.group.classic.membership import Memberships
 from ottla.coordination.group.classic.rebalance import Rebalances
+from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.consumer.groups import ConsumerGroups
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.foreign import replay_foreign
@@ -22,6 +23,9 @@ from ottla.wire.error_code import ErrorCode
 
 GROUPS_EXPIRED_AT_ONCE: Final = 200
 """A shard with many groups goes through them in pieces, so that requests are served in between."""
+
+
+_STATES_WITH_SESSIONS: Final = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
 
 
 class GroupShard:
@@ -41,22 +45,31 @@ class GroupShard:
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
+    def keep_alive(self, group: Group, member_id: str) -> None:
+        """Take a commit as a word of its member: who commits lives."""
+        if type(group) is ClassicGroup:
+            member = group.members.get(member_id)
+            if member is not None and group.state in _STATES_WITH_SESSIONS:
+                self.rebalances.expect_heartbeat(group, member)
+
     # Replaying
 
-    def replay(self, record: CoordinatorRecord, producer: ProducerIdentity | None) -> None:
-        """Apply a record. Those of a type that is not known here are skipped."""
-        key, value, _ = record
-        if type(key) is OffsetCommitKey:
-            # Offsets without a group are a simple consumer's: the group exists by having them.
-            if key.group not in self.groups and value is not None:
-                self.groups[key.group] = ClassicGroup(key.group)
-            self.offsets.replay(key, value, producer)
-        elif isinstance(key, GroupMetadataKey):
-            self._replay_classic_group(key, value)
-        elif isinstance(key, LegacyOffsetCommitKey):
-            self._replay_legacy_offset(key, value, producer)
-        elif not self.consumers.replay(key, value):
-            replay_foreign(self.groups, key, value)
+    def replay(self, records: Iterable[CoordinatorRecord], producer: ProducerIdentity | None) -> None:
+        """Apply records. Those of a type that is not known here are skipped."""
+        groups, replay_offset = self.groups, self.offsets.replay
+        for key, value, _ in records:
+            if type(key) is OffsetCommitKey:
+                group_id = key.group
+                # Offsets without a group are a simple consumer's: the group exists by having them.
+                if group_id not in groups and value is not None:
+                    groups[group_id] = ClassicGroup(group_id)
+                replay_offset(key, value, producer)
+            elif isinstance(key, GroupMetadataKey):
+                self._replay_classic_group(key, value)
+            elif isinstance(key, LegacyOffsetCommitKey):
+                self._replay_legacy_offset(key, value, producer)
+            elif not self.consumers.replay(key, value):
+                replay_foreign(groups, key, value)
 
     def replay_marker(self, producer: ProducerIdentity, committed: bool) -> None:
         """End a transaction that committed offsets here."""
@@ -76,7 +89,7 @@ class GroupShard:
             value = OffsetCommitValue(
                 offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
             )
-        self.replay(CoordinatorRecord(newer, value, 0), producer)
+        self.replay((CoordinatorRecord(newer, value, 0),), producer)
 
     # The life of the shard
 

@@ -1,6 +1,6 @@
 """What a handler decides: records to write, and the answer to give once they are on disk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -30,6 +30,8 @@ class Decision(Generic[R]):
     is_atomic: bool = True
     """False where the records do not belong together, such as those of offsets that expire: they may become
     several batches if one would be too large."""
+    encoded: Sequence[bytes] | None = None
+    """The records as the log writes them, from somebody who had most of their bytes already."""
     after_replay: Callable[[], None] | None = None
     """Called when the records have been appended and replayed, for what is in memory only: timers, and those
     who wait."""

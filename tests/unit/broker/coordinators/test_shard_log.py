@@ -1,6 +1,6 @@
 """A partition as its shard sees it: batches, syncs, and what is read back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -74,8 +74,8 @@ class Keys:
     def __init__(self) -> None:
         self.told: list[object] = []
 
-    def replay(self, record: CoordinatorRecord, producer: ProducerIdentity | None) -> None:
-        self.told.append((record.key.partition, record.value is not None, producer))
+    def replay(self, records: Iterable[CoordinatorRecord], producer: ProducerIdentity | None) -> None:
+        self.told += [(record.key.partition, record.value is not None, producer) for record in records]
 
     def replay_marker(self, producer: ProducerIdentity, committed: bool) -> None:
         self.told.append((producer, committed))
@@ -254,7 +254,7 @@ def test_nothing_is_written_on_top_of_what_failed() -> None:
     world.partition.is_leader = True
     assert world.shard.status is ShardStatus.FAILED
     with pytest.raises(CannotAppend):
-        world.shard_log.append((commit(1),), PRODUCER, True)
+        world.shard_log.append((commit(1),), PRODUCER, True, None)
     assert world.log.log_end_offset == 0
 
 
@@ -384,8 +384,9 @@ def test_a_batch_with_a_wrong_checksum_is_an_error() -> None:
     world.write(commit(0))
     view = memoryview(bytearray(world.batches()[0].view))
     view[-1] ^= 1
+    batch = BatchView(view)
     with pytest.raises(CorruptBatch):
-        world.shard_log._open(BatchView(view))
+        world.shard_log._open(batch, batch.header)
 
 
 def test_cannot_append_tells_the_code() -> None:

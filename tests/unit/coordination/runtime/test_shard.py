@@ -1,6 +1,6 @@
 """A shard decides, appends, replays, and answers when what it answers with is committed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
@@ -23,9 +23,10 @@ class Names:
         self.names: list[str] = []
         self.events: list[object] = []
 
-    def replay(self, record: CoordinatorRecord, producer: ProducerIdentity | None) -> None:
-        self.names.append(record.key)
-        self.events.append((record.key, producer))
+    def replay(self, records: Iterable[CoordinatorRecord], producer: ProducerIdentity | None) -> None:
+        for record in records:
+            self.names.append(record.key)
+            self.events.append((record.key, producer))
 
     def replay_marker(self, producer: ProducerIdentity, committed: bool) -> None:
         self.events.append((producer, committed))
@@ -47,7 +48,11 @@ class Log:
         self.atomic: list[bool] = []
 
     def append(
-        self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None, is_atomic: bool
+        self,
+        records: tuple[CoordinatorRecord, ...],
+        producer: ProducerIdentity | None,
+        is_atomic: bool,
+        *_: object,
     ) -> int:
         if self.refusal is not None:
             raise CannotAppend(self.refusal)

@@ -62,7 +62,7 @@ class Node(World):
         shard = self.serving.shards.get(0)
         assert shard is not None
         before = shard.state.transactions["t"]
-        shard.state.replay(transaction_record(before._replace(**fields), 2), None)
+        shard.state.replay((transaction_record(before._replace(**fields), 2),), None)
 
 
 @pytest.fixture

@@ -50,7 +50,16 @@ _new_tuple: Final = tuple.__new__
 class _Taking:
     """The offsets of one commit that were taken so far, with their records."""
 
-    __slots__ = ("_commit", "_expire_ms", "_group", "_metadata_max", "_now_ms", "offsets", "records")
+    __slots__ = (
+        "_commit",
+        "_expire_ms",
+        "_group",
+        "_metadata_max",
+        "_now_ms",
+        "offsets",
+        "partitions",
+        "records",
+    )
 
     def __init__(self, group: Group, commit: Commit, env: Environment, now_ms: int, expire_ms: int) -> None:
         self._group = group
@@ -59,7 +68,8 @@ class _Taking:
         self._now_ms = now_ms
         self._expire_ms = expire_ms
         self.records: list[CoordinatorRecord] = []
-        self.offsets: list[tuple[str, int, int]] = []
+        self.partitions: list[tuple[str, int]] = []
+        self.offsets: list[int] = []
 
     def take(self, topic: str, topic_id: Uuid, partitions: Iterable[_Partition]) -> list[ErrorCode]:
         """Take the offsets of a topic. Raises `Refused` if the whole commit is to be refused."""
@@ -78,16 +88,22 @@ class _Taking:
                 self._now_ms, self._expire_ms, topic_id,
             )  # fmt: skip
             self.records.append(record)
-            self.offsets.append((topic, partition, offset))
+            self.partitions.append((topic, partition))
+            self.offsets.append(offset)
             codes.append(ErrorCode.NONE)
         return codes
+
+
+def commit_of(ask: OffsetCommitRequest, version: int) -> Commit:
+    """Return who commits."""
+    return Commit(ask.member_id, ask.group_instance_id, ask.generation_id_or_member_epoch, False, version)
 
 
 def decide_commit(
     group: Group, ask: OffsetCommitRequest, version: int, env: Environment, now_ms: int
 ) -> Decision[OffsetCommitResponse]:
     """Commit offsets. Topics are given by name and id both: the broker has filled in what was missing."""
-    commit = Commit(ask.member_id, ask.group_instance_id, ask.generation_id_or_member_epoch, False, version)
+    commit = commit_of(ask, version)
     expire_ms = -1 if ask.retention_time_ms == -1 else now_ms + ask.retention_time_ms
     taking = _Taking(group, commit, env, now_ms, expire_ms)
     try:
@@ -120,11 +136,23 @@ def decide_transactional_commit(
 def _taken(
     group: Group, commit: Commit, taking: _Taking, reply: R, env: Environment, now_ms: int
 ) -> Decision[R]:
+    note_commit(group, commit, tuple(taking.partitions), tuple(taking.offsets), env, now_ms)
+    return Decision(tuple(taking.records), reply)
+
+
+def note_commit(
+    group: Group,
+    commit: Commit,
+    partitions: tuple[tuple[str, int], ...],
+    offsets: tuple[int, ...],
+    env: Environment,
+    now_ms: int,
+) -> None:
+    """Note a commit that is accepted."""
     env.journal.add(
         group.group_id, now_ms, Event.COMMIT_ACCEPTED, commit.member_id, commit.generation,
-        tuple(taking.offsets),
+        (partitions, offsets), 1 + len(offsets),
     )  # fmt: skip
-    return Decision(tuple(taking.records), reply)
 
 
 def _note_refusal(group: Group, commit: Commit, refused: Refused, env: Environment, now_ms: int) -> None:

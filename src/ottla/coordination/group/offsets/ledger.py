@@ -13,9 +13,8 @@ from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.model.ids import TopicPartition
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
-from ottla.wire.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from ottla.wire.coordinator_records.offsets import WRITTEN_VERSION, OffsetCommitKey, OffsetCommitValue
 
-_VALUE_VERSION: Final = 4
 _VALUE_VERSION_WITH_EXPIRY: Final = 1
 _NO_EXPIRY: Final = -1
 
@@ -169,7 +168,7 @@ def commit_record(
                 OffsetCommitValue,  # type: ignore[type-var]
                 (offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id),
             ),
-            _VALUE_VERSION if expire_timestamp_ms == _NO_EXPIRY else _VALUE_VERSION_WITH_EXPIRY,
+            WRITTEN_VERSION if expire_timestamp_ms == _NO_EXPIRY else _VALUE_VERSION_WITH_EXPIRY,
         ),
     )
 

@@ -140,7 +140,7 @@ def test_the_journal_tells_of_commits_and_refusals() -> None:
     commit(world, generation=4, member_id="m")
     entries = world.coordinator.journal.of(GROUP)
     assert [(entry.event, entry.detail) for entry in entries] == [
-        (Event.COMMIT_ACCEPTED, ((TOPIC, 0, 5),)),
+        (Event.COMMIT_ACCEPTED, (((TOPIC, 0),), (5,))),
         (Event.COMMIT_REFUSED, ErrorCode.UNKNOWN_MEMBER_ID),
     ]
 
