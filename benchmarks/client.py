@@ -4,9 +4,9 @@
     python -m benchmarks.client --only "consume"    rows whose name has this in it
 
 All talk to one Ottla node. Each measurement is a process of its own; the clients take turns, and a row shows
-the median of the rounds. "ahead" says how far our client, interpreted, is ahead; it must be above 1 for aiokafka
-and kafka-python. For orientation there is the distance to confluent-kafka, whose work is done in C, and to our
-own client with compiled records, where `make bench-client` has built it.
+the median of the rounds. "ahead" says how far our client, interpreted, is ahead. It must be above 1 for
+aiokafka and kafka-python. For orientation there is the distance to confluent-kafka, whose work is done in C,
+and to our own client with compiled records, where `make bench-client` has built it.
 """
 
 import argparse

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from ottla.client.admin import Admin
-from ottla.client.admin.configs import ConfigResource, ConfigSource, ResourceType
+from ottla.client.admin.configs import ConfigResource
 from ottla.client.admin.credentials import ScramCredential, ScramMechanism
 from ottla.client.admin.group_offsets import CommittedOffset
 from ottla.client.admin.offsets import OffsetSpec
@@ -19,6 +19,7 @@ from ottla.client.admin.topics import NewTopic
 from ottla.client.errors import BrokerError, NoBrokerReached
 from ottla.client.producer import Producer
 from ottla.model.ids import TopicPartition
+from ottla.wire.config_kinds import ConfigSource, ResourceType
 from ottla.wire.error_code import ErrorCode
 
 T = TypeVar("T")

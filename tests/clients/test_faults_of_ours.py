@@ -8,7 +8,6 @@ from typing import TypeVar
 import pytest
 
 from ottla.client.admin import Admin, OutcomeUnknown
-from ottla.client.admin.configs import ResourceType
 from ottla.client.admin.offsets import OffsetSpec
 from ottla.client.consumer import Consumer
 from ottla.client.errors import BrokerError, UnsupportedByBroker
@@ -16,6 +15,7 @@ from ottla.client.producer import Producer
 from ottla.model.ids import TopicPartition
 from ottla.testing.node import ThreadNode
 from ottla.testing.releases import RELEASES
+from ottla.wire.config_kinds import ResourceType
 
 T = TypeVar("T")
 WHERE = TopicPartition("t", 0)

@@ -1,7 +1,6 @@
 """Changes of configs to try on Apache Kafka and on ourselves: wrong ones of every kind, and right ones."""
 
-from ottla.metadata.configs.kinds import AlterOperation
-from ottla.metadata.image import ResourceType
+from ottla.wire.config_kinds import AlterOperation, ResourceType
 
 TOPIC_NAME = "configs-differential"
 

@@ -30,7 +30,8 @@ from ottla.metadata.configs.errors import ChangeRefused
 from ottla.metadata.configs.group import GroupConfig
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.topic import TopicConfig
-from ottla.metadata.image import ConfigResource, ResourceType
+from ottla.metadata.image import ConfigResource
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import alter_configs
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

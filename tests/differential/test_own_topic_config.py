@@ -5,10 +5,10 @@ from pathlib import Path
 from tests.java.apache_kafka import ApacheKafka
 from tests.plain_client import PlainClient
 
-from ottla.metadata.image import ResourceType
 from ottla.model.ids import Offset
 from ottla.quorum.batches import encode_batch
 from ottla.records.batch import iter_batches
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from ottla.metadata.configs.errors import InvalidConfig, UnusableConfigs
 from ottla.metadata.configs.group import GroupConfig
-from ottla.metadata.configs.kinds import ConfigType
 from ottla.metadata.configs.load import load_node_config
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.topic import TopicConfig
 from ottla.metadata.configs.values import WrongType, format_value, parse_value
+from ottla.wire.config_kinds import ConfigType
 
 KEYS = [*NodeConfig.keys.values(), *TopicConfig.keys.values(), *GroupConfig.keys.values()]
 TEXTS = st.one_of(

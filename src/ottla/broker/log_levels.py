@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.metadata.configs.alter import Change
-from ottla.metadata.configs.kinds import AlterOperation
 from ottla.metadata.configs.loggers import ROOT, check_logger_changes
+from ottla.wire.config_kinds import AlterOperation
 
 _NUMBERS: Final = {
     "FATAL": logging.CRITICAL,

@@ -31,7 +31,7 @@ from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import KRAFT_VERSION, SUPPORTED
-from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage, ResourceType
+from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.uuid import Uuid
 from ottla.quorum.controller.controller import Controller
@@ -47,6 +47,7 @@ from ottla.storage.directory import DirectoryDeletion, LogDirectory
 from ottla.storage.directory_checkpoints import CheckpointWrite
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.messages.api_versions import FinalizedFeatureKey, SupportedFeatureKey
 from ottla.world.clock import Clock
 from ottla.world.disk import DiskError

@@ -14,7 +14,7 @@ from ottla.broker.partition import Partition, PartitionWatcher
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.directory_ids import MIGRATING
-from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage, ResourceType
+from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.topics import PartitionChange, Topic
 from ottla.model.ids import TopicPartition
 from ottla.model.uuid import Uuid
@@ -26,6 +26,7 @@ from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.names import DirectoryState
 from ottla.storage.new_log import NewLog
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.partitions import PartitionRecord
 from ottla.world.clock import Clock

@@ -88,7 +88,7 @@ def set_configs(
 
 
 def _kind(kind: str) -> Any:
-    from ottla.client.admin.configs import ResourceType
+    from ottla.wire.config_kinds import ResourceType
 
     return ResourceType[kind.upper().replace("-", "_")]
 

@@ -119,7 +119,7 @@ class _Kafka:
 async def _state(bootstrap: str) -> dict[str, Any]:
     """Return everything that is compared, by names that a sentence can use."""
     from ottla.client.admin import Admin
-    from ottla.client.admin.configs import ConfigSource, ResourceType
+    from ottla.wire.config_kinds import ConfigSource, ResourceType
 
     state: dict[str, Any] = {}
     async with Admin(bootstrap) as admin:

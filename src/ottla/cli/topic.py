@@ -87,7 +87,7 @@ def describe(properties: dict[str, str], as_json: bool, name: str) -> None:
     """Describe the topic NAME: partitions, offsets, and the configs that were set."""
 
     async def work(admin: "Admin") -> tuple[Any, ...]:
-        from ottla.client.admin.configs import ConfigSource, ResourceType
+        from ottla.wire.config_kinds import ConfigSource, ResourceType
 
         found = await admin.topics.describe(name)
         starts = await admin.offsets.earliest(found.topic_partitions)
@@ -147,7 +147,7 @@ def alter(
         raise click.UsageError("say what to change: --partitions, --config or --unset")
 
     async def work(admin: "Admin") -> None:
-        from ottla.client.admin.configs import ResourceType
+        from ottla.wire.config_kinds import ResourceType
 
         await admin.topics.describe(name)
         if changes:

@@ -10,15 +10,9 @@ from typing import Any
 
 from ottla.metadata.changes import Changes
 from ottla.metadata.errors import MetadataError
-from ottla.metadata.image import (
-    ConfigResource,
-    MetadataImage,
-    Position,
-    QuotaEntity,
-    ResourceType,
-    ScramKey,
-)
+from ottla.metadata.image import ConfigResource, MetadataImage, Position, QuotaEntity, ScramKey
 from ottla.metadata.topics import TopicChanges
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.declare import replace
 from ottla.wire.metadata_records.access_control import (
     AccessControlEntryRecord,

@@ -11,27 +11,17 @@ in control records, which the quorum keeps.
 """
 
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Final, NamedTuple
 
 from ottla.metadata.topics import EMPTY_TOPICS, Topics
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.metadata_records.access_control import AccessControlEntryRecord
 from ottla.wire.metadata_records.brokers import RegisterBrokerRecord
 from ottla.wire.metadata_records.controllers import RegisterControllerRecord
 from ottla.wire.metadata_records.delegation_tokens import DelegationTokenRecord
 from ottla.wire.metadata_records.scram import UserScramCredentialRecord
-
-
-class ResourceType(IntEnum):
-    """What a config belongs to."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
 
 
 class ConfigResource(NamedTuple):

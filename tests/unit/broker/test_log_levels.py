@@ -8,7 +8,7 @@ import pytest
 from ottla.broker.log_levels import change_log_levels, log_levels
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
-from ottla.metadata.configs.kinds import AlterOperation
+from ottla.wire.config_kinds import AlterOperation
 
 
 @pytest.fixture

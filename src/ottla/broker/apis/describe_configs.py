@@ -16,8 +16,9 @@ from ottla.metadata.configs.describe import (
     describe_loggers,
     describe_topic,
 )
-from ottla.metadata.image import ConfigResource, ResourceType
+from ottla.metadata.image import ConfigResource
 from ottla.model.topic_names import find_topic_name_fault
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -9,8 +9,8 @@ from ottla.broker.handlers import handles
 from ottla.broker.log_levels import change_log_levels
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
-from ottla.metadata.image import ResourceType
 from ottla.quorum.controller.configs import decide_incremental_alter_configs
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.incremental_alter_configs import (

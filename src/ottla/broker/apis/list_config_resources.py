@@ -8,7 +8,8 @@ from typing import Final
 
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import handles
-from ottla.metadata.image import MetadataImage, ResourceType
+from ottla.metadata.image import MetadataImage
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_config_resources import (
     ConfigResource,

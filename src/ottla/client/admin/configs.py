@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ottla.client.admin.results import Results
 from ottla.client.admin.routes import Routes, outcome_of
 from ottla.client.errors import ClientError
+from ottla.wire.config_kinds import AlterOperation, ConfigSource, ConfigType, ResourceType
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -20,45 +20,6 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
-
-
-class ResourceType(IntEnum):
-    """What has configs."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from."""
-
-    UNKNOWN = -1
-    TOPIC = 1
-    DYNAMIC_BROKER = 2
-    DYNAMIC_DEFAULT_BROKER = 3
-    STATIC_BROKER = 4
-    DEFAULT = 5
-    DYNAMIC_BROKER_LOGGER = 6
-    CLIENT_METRICS = 7
-    GROUP = 8
-
-
-class ConfigType(IntEnum):
-    """What kind of value a config has."""
-
-    UNKNOWN = 0
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    SHORT = 4
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
-    CLASS = 8
-    PASSWORD = 9
 
 
 class ConfigResource(NamedTuple):
@@ -99,20 +60,11 @@ class Config:
         return self.source is ConfigSource.DEFAULT
 
 
-class Operation(IntEnum):
-    """How a change works: the last two add to a list, or take away from it."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
 class ConfigChange(NamedTuple):
     """One change of one config."""
 
     name: str
-    operation: Operation
+    operation: AlterOperation
     value: str | None = None
 
 
@@ -187,11 +139,11 @@ class Configs:
         """
         changes = (
             *(
-                ConfigChange(key, Operation.DELETE if value is None else Operation.SET, value)
+                ConfigChange(key, AlterOperation.DELETE if value is None else AlterOperation.SET, value)
                 for key, value in (values or {}).items()
             ),
-            *(ConfigChange(key, Operation.APPEND, value) for key, value in (append or {}).items()),
-            *(ConfigChange(key, Operation.SUBTRACT, value) for key, value in (subtract or {}).items()),
+            *(ConfigChange(key, AlterOperation.APPEND, value) for key, value in (append or {}).items()),
+            *(ConfigChange(key, AlterOperation.SUBTRACT, value) for key, value in (subtract or {}).items()),
         )
         resource = ConfigResource(kind, name)
         (await self.alter_many({resource: changes}, validate_only=validate_only)).check()

@@ -32,6 +32,7 @@ from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
+    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 
@@ -133,7 +134,7 @@ class Topics:
             return await self._describe_in_pages(sorted(set(names)))
         except UnsupportedByBroker:
             answer = await self._metadata(sorted(set(names)))
-            return Results({topic.name or "": _describe_by_metadata(topic) for topic in answer.topics})
+            return Results({topic.name or "": _described(topic) for topic in answer.topics})
 
     async def create(
         self,
@@ -238,7 +239,7 @@ class Topics:
             answer = await self._routes.ask_any(DescribeTopicPartitionsRequest(topics=topics, cursor=cursor))
             for topic in answer.topics:
                 name = topic.name or ""
-                page = _describe_page(topic)
+                page = _described(topic)
                 before = found.get(name)
                 if isinstance(before, TopicDescription) and isinstance(page, TopicDescription):
                     page = _joined(before, page)
@@ -255,7 +256,9 @@ def _joined(before: TopicDescription, page: TopicDescription) -> TopicDescriptio
     return TopicDescription(before.name, before.topic_id, before.is_internal, partitions)
 
 
-def _describe_page(topic: DescribeTopicPartitionsResponseTopic) -> TopicDescription | ClientError:
+def _described(
+    topic: DescribeTopicPartitionsResponseTopic | MetadataResponseTopic,
+) -> TopicDescription | ClientError:
     if topic.error_code is not ErrorCode.NONE:
         return BrokerError(topic.error_code, f"cannot describe topic {topic.name!r}")
     partitions = (
@@ -266,32 +269,8 @@ def _describe_page(topic: DescribeTopicPartitionsResponseTopic) -> TopicDescript
             item.replica_nodes,
             item.isr_nodes,
             item.offline_replicas,
-            item.eligible_leader_replicas,
-            item.last_known_elr,
-        )
-        for item in topic.partitions
-    )
-    return TopicDescription(
-        topic.name or "",
-        topic.topic_id,
-        topic.is_internal,
-        tuple(sorted(partitions, key=lambda item: item.partition)),
-    )
-
-
-def _describe_by_metadata(topic: MetadataResponseTopic) -> TopicDescription | ClientError:
-    if topic.error_code is not ErrorCode.NONE:
-        return BrokerError(topic.error_code, f"cannot describe topic {topic.name!r}")
-    partitions = (
-        PartitionDescription(
-            item.partition_index,
-            item.leader_id,
-            item.leader_epoch,
-            item.replica_nodes,
-            item.isr_nodes,
-            item.offline_replicas,
-            None,
-            None,
+            None if isinstance(item, MetadataResponsePartition) else item.eligible_leader_replicas,
+            None if isinstance(item, MetadataResponsePartition) else item.last_known_elr,
         )
         for item in topic.partitions
     )

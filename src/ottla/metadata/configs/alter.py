@@ -17,14 +17,14 @@ from ottla.metadata.configs.declare import ConfigKey
 from ottla.metadata.configs.effective import EffectiveConfigs, group_config
 from ottla.metadata.configs.errors import ChangeRefused, InvalidConfig
 from ottla.metadata.configs.group import GroupConfig
-from ottla.metadata.configs.kinds import AlterOperation, ConfigType
 from ottla.metadata.configs.layers import is_usable
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.requirements import find_group_problems, find_topic_problems
 from ottla.metadata.configs.subscriptions import check_subscription
 from ottla.metadata.configs.topic import TopicConfig
-from ottla.metadata.image import ConfigResource, ResourceType
+from ottla.metadata.image import ConfigResource
 from ottla.model.topic_names import find_topic_name_fault
+from ottla.wire.config_kinds import AlterOperation, ConfigType, ResourceType
 from ottla.wire.error_code import ErrorCode
 
 VALUE_BYTES_MAX: Final = 32_767

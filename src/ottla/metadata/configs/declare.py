@@ -29,9 +29,10 @@ from typing import (
 )
 
 from ottla.metadata.configs.errors import InvalidConfig
-from ottla.metadata.configs.kinds import ConfigType, Importance, UpdateMode
+from ottla.metadata.configs.kinds import Importance, UpdateMode
 from ottla.metadata.configs.rules import DistinctList, Rule
 from ottla.metadata.configs.values import HIDDEN, ConfigValue, Password, WrongType, format_value, parse_value
+from ottla.wire.config_kinds import ConfigType
 
 T = TypeVar("T", covariant=True)
 

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from ottla.metadata.configs.client_metrics import ClientMetricsConfig
 from ottla.metadata.configs.declare import ConfigKey, ConfigValues
 from ottla.metadata.configs.effective import EffectiveConfigs, group_config
-from ottla.metadata.configs.kinds import ConfigSource, UpdateMode
+from ottla.metadata.configs.kinds import UpdateMode
 from ottla.metadata.configs.layers import BrokerLayers, parse_usable
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.synonyms import broker_synonyms, find_listener_base, time_synonyms
 from ottla.metadata.configs.topic import TopicConfig
+from ottla.wire.config_kinds import ConfigSource
 from ottla.wire.messages.create_topics import CreatableTopicConfigs
 from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 

@@ -11,10 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from ottla.metadata.configs.declare import ConfigKey
 from ottla.metadata.configs.errors import InvalidConfig
-from ottla.metadata.configs.kinds import ConfigSource, UpdateMode
+from ottla.metadata.configs.kinds import UpdateMode
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.synonyms import find_listener_base, time_synonyms
 from ottla.metadata.configs.values import ConfigValue
+from ottla.wire.config_kinds import ConfigSource
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 

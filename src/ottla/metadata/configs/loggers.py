@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
-from ottla.metadata.configs.kinds import AlterOperation
+from ottla.wire.config_kinds import AlterOperation
 from ottla.wire.error_code import ErrorCode
 
 LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")

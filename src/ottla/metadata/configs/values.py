@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
 
-from ottla.metadata.configs.kinds import ConfigType
+from ottla.wire.config_kinds import ConfigType
 
 HIDDEN: Final = "[hidden]"
 INT_MAX: Final = 2**31 - 1

@@ -15,8 +15,9 @@ from ottla.metadata.configs.alter import (
     find_repeated_resources,
 )
 from ottla.metadata.configs.errors import ChangeRefused
-from ottla.metadata.image import ConfigResource, ResourceType
+from ottla.metadata.image import ConfigResource
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import alter_configs, incremental_alter_configs
 from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse

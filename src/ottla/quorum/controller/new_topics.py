@@ -7,7 +7,6 @@ from typing import Any, Final
 from ottla.metadata.configs.alter import MIN_ISR, check_new_topic
 from ottla.metadata.configs.describe import describe_created_topic
 from ottla.metadata.configs.errors import ChangeRefused
-from ottla.metadata.image import ResourceType
 from ottla.model.topic_names import collision_key, find_topic_name_fault
 from ottla.model.uuid import Uuid
 from ottla.quorum.controller.decision import (
@@ -25,6 +24,7 @@ from ottla.quorum.controller.placement import (
 )
 from ottla.quorum.random_id import random_id
 from ottla.storage.names import METADATA_PARTITION
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsRequest,

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import Any, Final
 
-from ottla.metadata.configs.kinds import ConfigType
 from ottla.metadata.configs.quota import QuotaConfig
 from ottla.metadata.configs.values import INT_MAX, LONG_MAX
 from ottla.metadata.delta import quota_entity
 from ottla.metadata.image import MetadataImage, QuotaEntity
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
+from ottla.wire.config_kinds import ConfigType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import alter_client_quotas, describe_client_quotas
 from ottla.wire.messages.alter_client_quotas import (

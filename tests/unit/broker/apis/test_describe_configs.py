@@ -9,9 +9,10 @@ from ottla.broker.apis.list_config_resources import list_config_resources
 from ottla.broker.context import RequestContext
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.load import load_node_config
-from ottla.metadata.image import EMPTY_IMAGE, ConfigResource, MetadataImage, ResourceType
+from ottla.metadata.image import EMPTY_IMAGE, ConfigResource, MetadataImage
 from ottla.metadata.topics import Topic, Topics
 from ottla.model.uuid import Uuid
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,

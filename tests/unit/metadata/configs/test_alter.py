@@ -13,9 +13,9 @@ from ottla.metadata.configs.alter import (
 )
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import ChangeRefused
-from ottla.metadata.configs.kinds import AlterOperation
 from ottla.metadata.configs.load import STARTING_VALUES
-from ottla.metadata.image import ConfigResource, ResourceType
+from ottla.metadata.image import ConfigResource
+from ottla.wire.config_kinds import AlterOperation, ResourceType
 from ottla.wire.error_code import ErrorCode
 
 SET, DELETE, APPEND, SUBTRACT = AlterOperation

@@ -4,9 +4,9 @@ import pytest
 
 from ottla.metadata.configs.declare import REQUIRED, ConfigKey, ConfigValues, integer, listing, password
 from ottla.metadata.configs.errors import InvalidConfig
-from ottla.metadata.configs.kinds import ConfigType
 from ottla.metadata.configs.rules import DistinctList, GzipLevel, Range
 from ottla.metadata.configs.values import Password
+from ottla.wire.config_kinds import ConfigType
 
 
 class Shelf(ConfigValues):

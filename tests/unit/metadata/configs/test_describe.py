@@ -12,10 +12,10 @@ from ottla.metadata.configs.describe import (
     describe_topic,
 )
 from ottla.metadata.configs.effective import EffectiveConfigs
-from ottla.metadata.configs.kinds import ConfigSource, ConfigType
 from ottla.metadata.configs.load import STARTING_VALUES
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.topic import TopicConfig
+from ottla.wire.config_kinds import ConfigSource, ConfigType
 
 STATIC = {**STARTING_VALUES, "log.dirs": "/data"}
 CONFIGS = EffectiveConfigs(

@@ -4,8 +4,8 @@ import pytest
 
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
-from ottla.metadata.configs.kinds import AlterOperation
 from ottla.metadata.configs.loggers import check_logger_changes
+from ottla.wire.config_kinds import AlterOperation
 from ottla.wire.error_code import ErrorCode
 
 SET, DELETE, APPEND, _ = AlterOperation

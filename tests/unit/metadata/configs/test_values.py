@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from ottla.metadata.configs.kinds import ConfigType
 from ottla.metadata.configs.values import (
     DOUBLE_MAX,
     ConfigValue,
@@ -14,6 +13,7 @@ from ottla.metadata.configs.values import (
     format_value,
     parse_value,
 )
+from ottla.wire.config_kinds import ConfigType
 
 
 @pytest.mark.parametrize(
