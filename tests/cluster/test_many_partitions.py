@@ -52,6 +52,19 @@ def test_a_large_topic_comes_goes_and_comes_again(tmp_path: Path) -> None:
         assert not list((tmp_path / "data").glob("*-stray"))
 
 
+def test_a_topic_that_was_just_deleted_leaves_no_strays_behind(tmp_path: Path) -> None:
+    with in_process_node(tmp_path) as node:
+        client = InProcessClient(node)
+        create_topic(client, "large", PARTITIONS)
+        assert client.ask(deletion("large")).responses[0].error_code is ErrorCode.NONE
+        # They are renamed in many turns of the loop, which does not turn before the node is told to stop.
+        waiting = list((tmp_path / "data").glob("large-*-delete"))
+        assert 0 < len(waiting) < PARTITIONS
+    assert len(list((tmp_path / "data").glob("large-*-delete"))) == PARTITIONS
+    with in_process_node(tmp_path):
+        assert not list((tmp_path / "data").glob("*-stray"))
+
+
 def test_others_are_served_while_logs_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with in_process_node(tmp_path) as node:
         client, other = InProcessClient(node), InProcessClient(node)

@@ -20,6 +20,7 @@ from ottla.broker.directory_reports import DirectoryReports
 from ottla.broker.dispatch import Routes, Session
 from ottla.broker.endpoints import Endpoints
 from ottla.broker.fetch_session import FetchSessions
+from ottla.broker.leaving_logs import LeavingLogs
 from ottla.broker.log_moves import LogMoves
 from ottla.broker.metadata_answers import MetadataAnswers
 from ottla.broker.parked_fetches import ParkedFetches
@@ -43,7 +44,7 @@ from ottla.runtime.listener import Listeners
 from ottla.runtime.poller import ServingLoop
 from ottla.runtime.threads import Threads
 from ottla.storage.directories import LogDirectories
-from ottla.storage.directory import DirectoryDeletion, LogDirectory
+from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_checkpoints import CheckpointWrite
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
@@ -102,7 +103,8 @@ class Broker:
         self.deletions = deletions
         self._descriptors = descriptors
         self.random = random.SystemRandom()
-        self.partitions = Partitions(node_id, directories, configs, self, clock)
+        self.leaving_logs = LeavingLogs(loop, deletions.add, self.names_changed)
+        self.partitions = Partitions(node_id, directories, configs, self, clock, self.leaving_logs)
         self.parked_fetches = ParkedFetches(loop)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, lambda: self.random.randrange(1, 2**31)
@@ -218,11 +220,10 @@ class Broker:
         """Have a log synced that nobody waits for."""
         self.flusher.request(partition.log)
 
-    def log_is_gone(self, log: Log, deletion: DirectoryDeletion) -> None:
-        """Let go of a log that was set aside, and have its directory removed after a while."""
+    def log_is_gone(self, log: Log) -> None:
+        """Let go of a log that is to be deleted."""
         for waiter in self.flusher.forget(log):
             waiter(LogDirectoryOffline(log.path, "it was deleted"))
-        self.deletions.add(deletion)
 
     def new_id(self) -> Uuid:
         """Return a random id."""

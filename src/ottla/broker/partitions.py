@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
+from ottla.broker.leaving_logs import LeavingLogs
 from ottla.broker.log_configs import SettingsOfTopics, TopicSettings
 from ottla.broker.new_logs import create_logs, create_logs_in_thread
 from ottla.broker.partition import Partition, PartitionWatcher
@@ -21,7 +22,7 @@ from ottla.model.uuid import Uuid
 from ottla.runtime.threads import RunInThread
 from ottla.storage.config import LONG_MAX
 from ottla.storage.directories import LogDirectories
-from ottla.storage.directory import DirectoryDeletion, LogDirectory
+from ottla.storage.directory import LogDirectory
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.names import DirectoryState
@@ -40,8 +41,8 @@ class LogEvents(PartitionWatcher, Protocol):
     def changed(self, partition: Partition) -> None:
         """Another leader, another log, or gone: whoever waits for it has to look again."""
 
-    def log_is_gone(self, log: Log, deletion: DirectoryDeletion) -> None:
-        """A log was set aside, and its directory is to be removed after a while."""
+    def log_is_gone(self, log: Log) -> None:
+        """A log is to be deleted: nobody can reach it any more."""
 
     def new_id(self) -> Uuid:
         """Return a random id."""
@@ -66,15 +67,15 @@ class Partitions:
         configs: EffectiveConfigs,
         events: LogEvents,
         clock: Clock,
+        leaving: LeavingLogs,
     ) -> None:
         self._node_id = node_id
         self._directories = directories
         self._settings = SettingsOfTopics(configs)
         self._events = events
         self._clock = clock
+        self._leaving = leaving
         self._image: MetadataImage | None = None
-        # Directories in which logs got other names.
-        self._renamed: dict[LogDirectory, None] = {}
         # Those whose topic sets `flush.ms`: few, if any, so that nobody has to go through all of them.
         self.flushed_by_time: set[Partition] = set()
         self.by_key: dict[tuple[str | Uuid, int], Partition] = {}
@@ -127,6 +128,7 @@ class Partitions:
         ]
         if not missing:
             return True
+        self._leaving.finish(one.partition for one in missing)
         create_logs_in_thread(self._directories, missing, self._clock.now_ms(), run_in_thread, done)
         return False
 
@@ -154,13 +156,12 @@ class Partitions:
             if change.after is None or self._node_id not in change.after.replicas:
                 self._remove(change, unique_id)
         self._take_all(self._coming(image, delta))
-        self._sync_renamed()
+        self._leaving.go_on()
 
     def load(self, image: MetadataImage) -> None:
         """Take over the logs that were loaded. Those of no known partition are set aside as strays."""
         self._image = image
         self._set_strays_aside(image)
-        self._sync_renamed()
         coming: list[tuple[PartitionChange, TopicSettings]] = []
         for topic in image.topics:
             settings = self.settings_of(image, topic.name)
@@ -170,6 +171,7 @@ class Partitions:
                 if self._node_id in record.replicas
             ]
         self._take_all(coming)
+        self._leaving.go_on()
 
     def _take_all(self, coming: Sequence[tuple[PartitionChange, TopicSettings]]) -> None:
         """Have the partitions that the metadata gives to this node, new and changed ones."""
@@ -201,12 +203,13 @@ class Partitions:
             log = self._directories.find(key)
             if log is not None and log.topic_id != change.topic_id:
                 # A topic of the same name that is no more: its records must not come back to life.
-                self._set_aside(log, DirectoryState.DELETE, self._events.new_id())
+                self._let_leave(log, self._events.new_id())
                 log = None
             if log is None:
                 missing.append(NewLog("", key, change.topic_id, settings.log))
             else:
                 log.config = settings.log
+        self._leaving.finish(one.partition for one in missing)
         create_logs(self._directories, missing, self._clock.now_ms())
         return [self._directories.find(key) for key in keys]
 
@@ -223,35 +226,34 @@ class Partitions:
         if self.by_key.get((change.topic, change.partition)) is partition:
             del self.by_key[change.topic, change.partition]
         partition.leave()
-        self._set_aside(partition.log, DirectoryState.DELETE, unique_id)
+        self._let_leave(partition.log, unique_id)
         self._events.partition_is_gone(partition)
 
-    def _set_aside(self, log: Log, state: DirectoryState, unique_id: Uuid) -> None:
-        try:
-            directory = self._directories.directory_of(log)
-            deletion = directory.set_aside(log, state, unique_id, syncs=False)
-        except LogDirectoryOffline:
-            return
-        self._renamed[directory] = None
-        if state is DirectoryState.DELETE:
-            self._events.log_is_gone(log, deletion)
-
-    def _sync_renamed(self) -> None:
-        """Have the new names made safe. If they are lost, the logs come back as strays."""
-        for directory in self._renamed:
-            self._events.names_changed(directory)
-        self._renamed.clear()
+    def _let_leave(self, log: Log, unique_id: Uuid) -> None:
+        self._leaving.add(self._directories.directory_of(log), log, unique_id)
+        self._events.log_is_gone(log)
 
     def _set_strays_aside(self, image: MetadataImage) -> None:
         for directory in self._directories.online:
+            strays = 0
             for log in [*directory.logs.values(), *directory.future_logs.values()]:
                 topic = None if log.topic_id is None else image.topics.find_by_id(log.topic_id)
                 if log.topic_id is None and log.log_end_offset == 0:
                     # It was about to be made when the power went.
-                    self._set_aside(log, DirectoryState.DELETE, self._events.new_id())
+                    self._let_leave(log, self._events.new_id())
+                    self._leaving.finish((log.topic_partition,))
                 elif not self._is_assigned(topic, log.topic_partition):
                     _logger.warning("%s is of no partition that this node should have: set aside", log.path)
-                    self._set_aside(log, DirectoryState.STRAY, self._events.new_id())
+                    strays += self._set_stray_aside(directory, log)
+            if strays:
+                self._events.names_changed(directory)
+
+    def _set_stray_aside(self, directory: LogDirectory, log: Log) -> bool:
+        try:
+            directory.set_aside(log, DirectoryState.STRAY, self._events.new_id(), syncs=False)
+        except LogDirectoryOffline:
+            return False
+        return True
 
     def _is_assigned(self, topic: Topic | None, key: TopicPartition) -> bool:
         if topic is None or topic.name != key.topic:

@@ -40,6 +40,7 @@ async def stop_node(node: Node) -> None:
     await node.housekeeping.cleaner.drain()
     await broker.flusher.drain()
     broker.flusher.close()
+    broker.leaving_logs.finish_all()
     broker.controller.prepare = needs_nothing
     broker.threads.close()
     _close_metadata(node)

@@ -182,15 +182,19 @@ class LogDirectory:
         Of the latter kind the returned deletion is not to be run: a human may want the data. Who sets many
         aside syncs this directory once, afterwards.
         """
+        self.let_go(log)
+        name = directory_name_with_state(log.topic_partition, state, unique_id)
+        log.move_to(f"{self.path}/{name}", syncs=syncs)
+        return DirectoryDeletion(log.path, log.config.file_delete_delay_ms)
+
+    def let_go(self, log: Log) -> None:
+        """Forget a log that `set_aside` will rename. Until then its name is not free."""
         for logs in (self.logs, self.future_logs):
             if logs.get(log.topic_partition) is log:
                 del logs[log.topic_partition]
                 if logs is self.logs:
                     # A topic that gets the same name has not been compacted.
                     self.cleaner_offsets.pop(log.topic_partition, None)
-        name = directory_name_with_state(log.topic_partition, state, unique_id)
-        log.move_to(f"{self.path}/{name}", syncs=syncs)
-        return DirectoryDeletion(log.path, log.config.file_delete_delay_ms)
 
     def promote_future(self, partition: TopicPartition) -> Log:
         """Make the future log of a partition the current one."""
