@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
-CUSTOMERS: Final = 200
+CUSTOMERS: Final = 500
 HOT_CUSTOMERS: Final = 10
 _CITIES: Final = {
     "Berlin": (52.5, 13.4), "Paris": (48.9, 2.4), "Madrid": (40.4, -3.7), "Rome": (41.9, 12.5),
@@ -21,8 +21,10 @@ _CITIES: Final = {
 _NEAR: Final = ("Berlin", "Paris", "Madrid", "Rome", "Warsaw")
 _FAR: Final = ("Lagos", "Tokyo", "Lima")
 _SPEED_KM_PER_H_MAX: Final = 1000.0
-_PAYMENTS_IN_A_ROW: Final = 8
-_ROW_MS: Final = 10_000
+# A customer makes three payments in a second, more or less; so many are no chance.
+_PAYMENTS_IN_A_ROW: Final = 12
+_ROW_MS: Final = 1_000
+_BURST: Final = 25
 _HISTORY: Final = 5
 _TIMES_USUAL: Final = 20.0
 
@@ -62,7 +64,7 @@ def make_payments(seed: int, start_ms: int, per_second: int) -> Iterator[Payment
             hot = rng.random() < 0.3
             customer = customer_name(rng.randrange(HOT_CUSTOMERS if hot else CUSTOMERS))
         if rng.random() < 0.0003:
-            bursts[customer] = 15
+            bursts[customer] = _BURST
         amount = round(rng.lognormvariate(3, 0.5) * (100 if rng.random() < 0.001 else 1), 2)
         home = _NEAR[sum(customer.encode()) % len(_NEAR)]
         city = rng.choice(_FAR) if rng.random() < 0.0005 else home

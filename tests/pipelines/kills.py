@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.ottla_node import OttlaNode, ottla_command
+from tests.pipelines.effort import QUICK_JAVA
 from tests.pipelines.records import committed, create_topic, produce
 
 KEYS = 50
@@ -94,7 +95,8 @@ class Campaign:
         command = ottla_command(
             "pipeline", "run", str(self.root / "kill_pipelines.py"), "--bootstrap", self.node.bootstrap,
             "--directory", str(self.root / "pipelines"), "--spark", "local[2]",
-            "--conf", "spark.sql.shuffle.partitions=2", *more,
+            "--conf", "spark.sql.shuffle.partitions=2",
+            "--conf", f"spark.driver.extraJavaOptions={QUICK_JAVA}", *more,
         )  # fmt: skip
         with self.log.open("ab") as log:
             # A session of its own, so that all it starts can be ended together.

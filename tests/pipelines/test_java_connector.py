@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.java.spark_connector import NoConnector, connector_jars
 from tests.ottla_node import OttlaNode
+from tests.pipelines.effort import QUICK_JAVA
 from tests.pipelines.records import create_topic, produce
 
 # The jars must be there when Java starts, so this is a process of its own.
@@ -15,8 +16,8 @@ SCRIPT = """
 import json, sys
 from ottla.pipelines.spark.session import open_session
 
-bootstrap, jars, checkpoint = sys.argv[1:]
-spark = open_session("connector", "local[2]", {"spark.jars": jars, "spark.sql.shuffle.partitions": "2"})
+bootstrap, settings, checkpoint = sys.argv[1:]
+spark = open_session("connector", "local[2]", json.loads(settings))
 spark.sparkContext.setLogLevel("ERROR")
 
 def source(kind, topic, reader):
@@ -51,7 +52,9 @@ def test_sparks_own_connector_reads_and_writes_what_ours_does(node: OttlaNode, t
     expected = [(f"k{number}", f"v{number}") for number in range(500)]
     produce(node.bootstrap, "java-in", ((key.encode(), value.encode()) for key, value in expected))
 
-    arguments = [sys.executable, "-c", SCRIPT, node.bootstrap, jars, str(tmp_path)]
+    settings = {"spark.jars": jars, "spark.sql.shuffle.partitions": "2"}
+    settings["spark.driver.extraJavaOptions"] = QUICK_JAVA
+    arguments = [sys.executable, "-c", SCRIPT, node.bootstrap, json.dumps(settings), str(tmp_path)]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr[-3000:]

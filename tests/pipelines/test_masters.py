@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.ottla_node import OttlaNode, free_port, ottla_command
-from tests.pipelines.effort import ALL_OF_SPARK
+from tests.pipelines.effort import ALL_OF_SPARK, QUICK_JAVA
 from tests.pipelines.records import committed, create_topic, produce
 
 PIPELINES = """
@@ -38,7 +38,8 @@ def spark_class(log: Path, said_when_ready: str, *arguments: str) -> Iterator[No
 
     home = Path(str(pyspark.__file__)).parent
     environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
-                   "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "512m"}  # fmt: skip
+                   "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "512m",
+                   "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA}  # fmt: skip
     with log.open("wb") as output:
         process = subprocess.Popen(
             [str(home / "bin" / "spark-class"), *arguments], stdout=output, stderr=output, env=environment
@@ -76,6 +77,7 @@ def connect(stack: ExitStack, root: Path) -> str:
         "spark.connect.grpc.binding.port": port,
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
     }
@@ -102,11 +104,13 @@ def test_same_file_runs_wherever_spark_is(
     file.write_text(PIPELINES.format(name=name))
     with ExitStack() as stack:
         url = master(stack, tmp_path)
+        # Through Spark Connect nobody starts a driver: there is one.
+        quick = [] if url.startswith("sc:") else ["--conf", f"spark.driver.extraJavaOptions={QUICK_JAVA}"]
         done = subprocess.run(
             ottla_command(
                 "pipeline", "run", str(file), "--bootstrap", node.bootstrap, "--available-now",
                 "--spark", url, "--directory", str(tmp_path / "pipelines"),
-                "--conf", "spark.sql.shuffle.partitions=2",
+                "--conf", "spark.sql.shuffle.partitions=2", *quick,
             ),
             capture_output=True, text=True, check=False, timeout=900,
         )  # fmt: skip
