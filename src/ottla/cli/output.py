@@ -6,8 +6,9 @@ them in capitals with spaces. None is `null` in JSON and `-` in a table.
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, Final, Self
 
 import click
 
@@ -19,6 +20,45 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 def progress(length: int, label: str) -> Any:
     """Return a progress bar for long work, as a context manager. Only people see it, on stderr."""
     return click.progressbar(length=length, label=label, file=sys.stderr, hidden=not sys.stderr.isatty())
+
+
+_COUNT_EVERY_S: Final = 0.5
+
+
+class Tally:
+    """Counts long work of unknown length, on one line of stderr that is gone when it is done.
+
+    Only people see it, and only if it takes longer than a moment.
+    """
+
+    def __init__(
+        self, label: str, stream: IO[str] | None = None, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._label = label
+        self._stream = stream or sys.stderr
+        self._now_s = now_s
+        self._due_s = now_s() + _COUNT_EVERY_S if self._stream.isatty() else float("inf")
+        self._width = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc_info: object) -> None:
+        if self._width:
+            self._write(f"\r{' ' * self._width}\r")
+
+    def show(self, count: int) -> None:
+        """Take note of how much is done, and show it now and then."""
+        now_s = self._now_s()
+        if now_s >= self._due_s:
+            self._due_s = now_s + _COUNT_EVERY_S
+            line = f"{count:,} {self._label}"
+            self._width = max(self._width, len(line))
+            self._write(f"\r{line}")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
 
 
 def show_rows(rows: Sequence[Row], as_json: bool, nothing: str) -> None:

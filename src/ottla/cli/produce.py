@@ -12,7 +12,7 @@ import click
 
 from ottla.cli.cluster import run_client
 from ottla.cli.failure import Failure
-from ottla.cli.output import json_option, show_done
+from ottla.cli.output import Tally, json_option, show_done
 from ottla.cli.profiles import cluster_options
 
 _STDIN: Final = 0
@@ -109,25 +109,27 @@ async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]
 
     count = 0
     sent: list[Any] = []
-    async with Producer(properties={"max.block.ms": "15000", **properties}) as producer:
-        async for record in _read_aside(records):
-            sent.append(
-                await producer.send(
-                    topic,
-                    record.value,
-                    key=record.key,
-                    headers=record.headers,
-                    partition=record.partition,
-                    timestamp_ms=record.timestamp_ms,
+    with Tally("records read and on their way") as tally:
+        async with Producer(properties={"max.block.ms": "15000", **properties}) as producer:
+            async for record in _read_aside(records):
+                sent.append(
+                    await producer.send(
+                        topic,
+                        record.value,
+                        key=record.key,
+                        headers=record.headers,
+                        partition=record.partition,
+                        timestamp_ms=record.timestamp_ms,
+                    )
                 )
-            )
-            count += 1
-            if len(sent) >= 10_000:
-                for item in sent:
-                    await item
-                sent = sent[-1:]
-        await producer.flush()
-        results = [await item for item in sent]
+                count += 1
+                tally.show(count)
+                if len(sent) >= 10_000:
+                    for item in sent:
+                        await item
+                    sent = sent[-1:]
+            await producer.flush()
+            results = [await item for item in sent]
     return count, results[-1] if results else None
 
 
