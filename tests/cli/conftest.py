@@ -7,16 +7,19 @@ from tests.java.apache_kafka import ApacheKafka
 
 from ottla.testing.node import ThreadNode
 
+# Otherwise no transaction could be made to hang: brokers ask coordinators before they take a write of one.
+SETTINGS = {"transaction.partition.verification.enable": "false"}
+
 
 @pytest.fixture(scope="session")
 def ottla_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with ThreadNode(tmp_path_factory.mktemp("ottla")) as node:
+    with ThreadNode(tmp_path_factory.mktemp("ottla"), SETTINGS) as node:
         yield node.bootstrap
 
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with ApacheKafka(tmp_path_factory.mktemp("apache-kafka")) as kafka:
+    with ApacheKafka(tmp_path_factory.mktemp("apache-kafka"), SETTINGS) as kafka:
         yield kafka.bootstrap
 
 

@@ -7,8 +7,11 @@ import sys
 import pytest
 from confluent_kafka import Consumer, Producer
 from tests.cli.typing import fail, run, succeed
+from tests.plain_client import PlainClient
+from tests.transaction_talk import TransactionTalk
 
 from ottla.testing.node import ThreadNode
+from ottla.wire.error_code import ErrorCode
 
 
 def write(bootstrap: str, topic: str, *values: str) -> None:
@@ -293,6 +296,25 @@ def test_a_transaction_is_listed_described_and_aborted(bootstrap: str, name: str
     write(bootstrap, name, "after")
     assert succeed("consume", name, bootstrap=bootstrap).out == "after\n"
     producer.purge()
+
+
+def test_a_transaction_that_hangs_is_found_in_its_topic_and_aborted(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    with PlainClient(bootstrap) as client:
+        talk = TransactionTalk(client, name, {}, version=1)
+        talk.find_coordinator()
+        talk.init()
+        # The coordinator was not told of this partition, so it will never end the transaction there.
+        assert talk.write(name, b"never committed", version=9) is ErrorCode.NONE
+    write(bootstrap, name, "after")
+    assert succeed("consume", name, bootstrap=bootstrap).out == ""
+    words = ("txn", "abort", "--topic", name, "--open-for=0", "--yes")
+
+    found = succeed(*words, "--json", bootstrap=bootstrap).data
+
+    assert found == [{"topic": name, "partition": 0, "producer_id": talk.producer_id, "first_offset": 0}]
+    assert succeed("consume", name, bootstrap=bootstrap).out == "after\n"
+    assert succeed(*words, bootstrap=bootstrap).err == f"no transaction hangs in {name}\n"
 
 
 def test_an_unknown_transactional_id_is_named(bootstrap: str) -> None:
