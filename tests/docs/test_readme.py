@@ -2,10 +2,13 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,6 +100,52 @@ def test_make_up_says_what_to_type_next(tmp_path: Path) -> None:
     assert out == ""
     address = ready.split()[1]
     assert f"consume greetings --bootstrap {address}" in err
+
+
+def test_an_installed_ottla_runs_a_node(tmp_path: Path) -> None:
+    """Nothing is fetched: what the package needs is taken from the environment that runs the tests."""
+    (block,) = (block for block in blocks() if block.heading == "Install it")
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": sysconfig.get_path("purelib"),
+        "OTTLA_CONFIG": "/nowhere/config.toml",
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        # As a variable this means the opposite of what it says: no isolation, please.
+        "PIP_NO_BUILD_ISOLATION": "0",
+    }
+
+    def shell(text: str) -> str:
+        done = subprocess.run(
+            ["bash", "-e", "-c", text],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    said = shell(block.text)
+    assert f"ottla {version('ottla')}" in said
+    where = shell("ottla-venv/bin/python -c 'import ottla; print(ottla.__file__)'")
+    assert Path(where.strip()).is_relative_to(tmp_path / "ottla-venv")
+    command = ["ottla-venv/bin/ottla", "up", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            environment["OTTLA_BOOTSTRAP"] = process.stdout.readline().split()[1]
+            shell("ottla-venv/bin/ottla topic create greetings")
+            assert "greetings" in shell("ottla-venv/bin/ottla topic list")
+        finally:
+            process.terminate()
 
 
 def test_other_blocks_name_verbs_that_exist() -> None:
