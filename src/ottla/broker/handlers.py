@@ -8,7 +8,8 @@ on the event loop and must not block. Record batches in `ask` lie in the connect
 valid until the handler returns, so one that defers before it has used them copies them first.
 
 The presence of a file is what advertises an API, so what is served and what is advertised cannot differ.
-Files are imported when the first request comes: a node that starts does not wait for eighty modules.
+Files are imported when the first request comes, or soon after the start if none does: a node that starts does
+not wait for eighty modules.
 """
 
 from collections.abc import Callable

@@ -8,6 +8,7 @@
     syncs that `flush.ms` asks for, timeouts, failed directories: every second
     the metadata log          as often as it asks for itself
     what was recovered        once, right after a start that no clean stop preceded
+    handlers' modules         once, a second after the start
 
 A round over all partitions is cut into slices, so that a node with many of them goes on serving in between.
 What blocks is done by threads.
@@ -20,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.cleaner import Cleaner
+from ottla.broker.handlers import find_handler, served_apis
 from ottla.broker.membership import heartbeat
 from ottla.broker.partition import Partition
 from ottla.quorum.controller.heartbeat import decide_heartbeat
@@ -76,6 +78,7 @@ class Housekeeping:
         )
         self._later("metadata", 0, self._tick_metadata)
         self._later("recovered", 0, self._save_recovered)
+        self._later("handlers", _SECOND_MS, self._import_handlers)
         self.cleaner.start()
 
     def stop(self) -> None:
@@ -183,6 +186,20 @@ class Housekeeping:
                 yield
 
         self._in_slices("producers", steps())
+
+    def _import_handlers(self) -> None:
+        """Import the handlers that nobody has needed so far.
+
+        A node that starts does not wait for them. But one that runs must not depend on files that somebody
+        may replace: it would refuse requests, or serve them with the code of two releases.
+        """
+
+        def steps() -> Iterator[None]:
+            for key in sorted(served_apis()):
+                find_handler(key)
+                yield
+
+        self._in_slices("handlers", steps())
 
     # Checkpoints
 

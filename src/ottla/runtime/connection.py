@@ -172,12 +172,14 @@ class Connection:
         self._socket.close()
         session, self._session = self._session, _NOBODY
         self._receive = _NOBODY.receive
-        session.close()
         # A connection and its session know each other, so neither goes before the next garbage collection.
         # What is large must not wait for that.
         self._buffer.clear()
         self._outbox.clear()
+        # The owner is told first. If it counted on because ending the session failed, there
+        # would be room for one less from then on, and in the end for none.
         self._owner.connection_closed(self, reason)
+        session.close()
 
     @property
     def is_idle(self) -> bool:

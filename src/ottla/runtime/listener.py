@@ -26,6 +26,7 @@ ACCEPTS_AT_ONCE: Final = 64
 SWEEP_SECONDS: Final = 1.0
 TURNED_AWAY_MAX: Final = 1000
 FRAME_BYTES_PER_SECOND_MIN: Final = 1 << 20
+_PEER_IS_GONE: Final = (errno.ENOTCONN, errno.ECONNRESET, errno.EPIPE)
 _OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -236,9 +237,10 @@ class Listeners:
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection = Connection(self._loop, client, self, name, self.make_session)
-        except OSError:
-            # The peer was gone before it was looked at.
+        except OSError as error:
             client.close()
+            if error.errno not in _PEER_IS_GONE:
+                self._lines.warn("cannot serve a connection", f"{peer_host}: {error}")
             return
         self.accepted += 1
         self._per_ip[peer_host] = from_here + 1

@@ -8,10 +8,8 @@ After a clean stop a log takes well under a millisecond to load, and starting wo
 loading a thousand of them, so then they are loaded here.
 """
 
-import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
 from ottla.runtime.disk import RealDisk
@@ -36,6 +34,14 @@ def load_logs(volume: Volume, requests: Sequence[LoadRequest], workers: int | No
     if workers == 1 or not _is_worthwhile(volume, requests):
         buffer = Buffer()
         return [load_log(volume, request, buffer) for request in requests]
+    return _load_in_workers(volume, requests, workers)
+
+
+def _load_in_workers(volume: Volume, requests: Sequence[LoadRequest], workers: int) -> list[Log]:
+    # Imported only here: most starts need no processes, and these modules take 2 MB.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     shares = _share(requests, workers * _SHARES_PER_WORKER)
     context = multiprocessing.get_context("spawn")
     logs: dict[str, Log] = {}

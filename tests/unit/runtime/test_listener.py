@@ -101,6 +101,32 @@ def test_connections_above_the_limit_are_refused(world: World) -> None:
     assert (world.listeners.accepted, world.listeners.refused) == (3, 1)
 
 
+@pytest.mark.parametrize("world", [ConnectionLimits(connections_max=1)], indirect=True)
+def test_a_connection_whose_session_cannot_end_leaves_its_place_to_others(world: World) -> None:
+    class Endless(Echo):
+        def close(self) -> None:
+            raise RuntimeError("a bug of ours")
+
+    world.listeners.make_session = lambda _: Endless()
+    for _ in range(3):
+        client = world.connect()
+        assert not is_closed(client)
+        client.close()
+        world.turn()
+    assert not world.listeners.connections
+
+
+def test_a_connection_that_cannot_be_served_is_told_of(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def make_session(_: Connection) -> Echo:
+        raise OSError(28, "No space left on device")
+
+    world.listeners.make_session = make_session
+    assert is_closed(world.connect())
+    assert "cannot serve a connection: 127.0.0.1: [Errno 28] No space left on device" in caplog.text
+
+
 @pytest.mark.parametrize(
     "world",
     [

@@ -60,7 +60,7 @@ def test_a_clean_stop_needs_no_other_process(tmp_path: Path, monkeypatch: pytest
     volume = Volume(RealDisk(), str(tmp_path))
     for log in load_logs(volume, requests, 1):
         log.close()
-    monkeypatch.setattr(recovery, "ProcessPoolExecutor", None)
+    monkeypatch.setattr(recovery, "_load_in_workers", None)
     clean = [request._replace(is_clean=True) for request in requests]
     assert [log.log_end_offset for log in load_logs(volume, clean, 8)] == [3, 4]
 

@@ -14,8 +14,6 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
-import re2
-
 from ottla.coordination.group.consumer.group import ConsumerGroup, ResolvedRegex
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.refusal import Refused
@@ -32,6 +30,9 @@ Resolved = Callable[[dict[str, ResolvedRegex], int], None]
 @lru_cache(maxsize=1_024)
 def compile_regex(regex: str) -> Any:
     """Return the compiled expression. Raises `Refused`."""
+    # Imported only here: few groups subscribe by expressions, and it takes 2.5 MB.
+    import re2
+
     options = re2.Options()
     options.log_errors = False
     try:
