@@ -50,11 +50,12 @@ class PlainClient:
 
     def receive(self) -> Any:
         """Return the answer to what was sent last."""
-        correlation_id, response = decode_response(*self._awaited, self._receive_frame())
+        correlation_id, response = decode_response(*self._awaited, self.receive_frame())
         assert correlation_id == self._correlation_id
         return response
 
-    def _receive_frame(self) -> bytes:
+    def receive_frame(self) -> bytes:
+        """Return the answer to what was sent last, as the bytes that came."""
         while True:
             data = self._socket.recv(1 << 20)
             if not data:
