@@ -15,13 +15,7 @@ from ottla.pipelines.status import (
     wants_to_stop,
     write_status,
 )
-from ottla.pipelines.supervision import (
-    ATTEMPTS_MAX_OF_A_FINITE_QUERY,
-    Progress,
-    SupervisedQuery,
-    progress_line,
-    reason_of,
-)
+from ottla.pipelines.supervision import Progress, SupervisedQuery, progress_line, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,8 +120,7 @@ def _supervised(
             started[planned.name] = start_query(planned, settings.options, directory, trigger)
             return started[planned.name]
 
-        is_finite = trigger == AVAILABLE_NOW
-        return SupervisedQuery(status, start, ATTEMPTS_MAX_OF_A_FINITE_QUERY if is_finite else None)
+        return SupervisedQuery(status, start, is_finite=trigger == AVAILABLE_NOW)
 
     return {
         planned.name: starter(planned, settings.trigger or planned.trigger or definition.trigger)

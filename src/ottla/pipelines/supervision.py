@@ -13,7 +13,11 @@ FIRST_WAIT_S: Final = 1.0
 LONGEST_WAIT_S: Final = 60.0
 # For a query that is to end by itself: so many failures in a row, with no batch done between them, are no
 # accident. The waits between them add up to a quarter of a minute.
-ATTEMPTS_MAX_OF_A_FINITE_QUERY: Final = 5
+ATTEMPTS_MAX: Final = 5
+# This is what Spark says when a process of Python took more than ten seconds to start. Mostly the machine is
+# busy, and the next attempt is better; sometimes there is no such Python, and none is.
+_TOO_SLOW: Final = "Python worker failed to connect back"
+ATTEMPTS_MAX_WHEN_TOO_SLOW: Final = 12
 # What Spark says of a query while it may be starting a process of Python for each source.
 _STARTING_MESSAGES: Final = ("Initializing", "Getting offsets")
 _STARTING_S_MAX: Final = 20.0
@@ -54,16 +58,16 @@ class Progress:
 class SupervisedQuery:
     """One query, through all its lives.
 
-    With `attempts_max` it is given up after so many failures in a row. A batch that is done counts as a
-    success.
+    One that is to end by itself is given up after some failures in a row. A batch that is done counts as a
+    success. One that is to run for ever is never given up.
     """
 
     def __init__(
-        self, status: QueryStatus, start: Callable[[], RunningQuery], attempts_max: int | None = None
+        self, status: QueryStatus, start: Callable[[], RunningQuery], *, is_finite: bool = False
     ) -> None:
         self.status = status
         self._start = start
-        self._attempts_max = attempts_max
+        self._is_finite = is_finite
         self._failures_in_a_row = 0
         self._query: RunningQuery | None = None
         self._started_at_s = 0.0
@@ -143,7 +147,8 @@ class SupervisedQuery:
         self._wait_s = min(self._wait_s * 2, LONGEST_WAIT_S)
         self._failures_in_a_row += 1
         reason = reason_of(error)
-        if self._failures_in_a_row == self._attempts_max:
+        attempts_max = ATTEMPTS_MAX_WHEN_TOO_SLOW if _TOO_SLOW in reason else ATTEMPTS_MAX
+        if self._is_finite and self._failures_in_a_row >= attempts_max:
             self.status = replace(self.status, state=FAILED, last_error=reason)
         else:
             restarts = self.status.restarts + 1

@@ -46,9 +46,9 @@ class Lives:
         return self.queries[-1]
 
 
-def supervised(attempts_max: int | None = None) -> tuple[SupervisedQuery, Lives]:
+def supervised(*, is_finite: bool = False) -> tuple[SupervisedQuery, Lives]:
     lives = Lives()
-    return SupervisedQuery(QueryStatus("q", os.getpid()), lives.start, attempts_max), lives
+    return SupervisedQuery(QueryStatus("q", os.getpid()), lives.start, is_finite=is_finite), lives
 
 
 def test_failed_query_is_started_again_later_each_time() -> None:
@@ -118,36 +118,45 @@ def test_query_that_failed_or_takes_too_long_is_not_waited_for() -> None:
     assert not query.is_starting(1)
 
 
-def fail_once(query: SupervisedQuery, lives: Lives, now_s: float) -> None:
-    """Let a query start, if it still does, and fail."""
-    query.look(now_s)
-    if not query.status.is_over:
-        lives.queries[-1].fail("no luck")
+def fail(query: SupervisedQuery, lives: Lives, times: int, why: str = "no luck") -> None:
+    """Let a query start and fail so many times, or until it is given up."""
+    for _ in range(times):
+        now_s = len(lives.queries) * 1000.0
         query.look(now_s)
+        if not query.status.is_over:
+            lives.queries[-1].fail(why)
+            query.look(now_s)
 
 
 def test_query_that_is_to_end_is_given_up_after_failures_in_a_row() -> None:
-    query, lives = supervised(attempts_max=3)
-    for attempt in range(5):
-        fail_once(query, lives, attempt * 1000.0)
+    query, lives = supervised(is_finite=True)
+    fail(query, lives, times=8)
 
     assert query.status.state == "failed"
     assert query.status.last_error == "no luck"
-    assert query.status.restarts == 2
-    assert len(lives.queries) == 3
+    assert query.status.restarts == 4
+    assert len(lives.queries) == 5
+
+
+def test_busy_machine_gets_more_patience() -> None:
+    query, lives = supervised(is_finite=True)
+    fail(query, lives, times=11, why="Python worker failed to connect back.")
+    assert query.status.state == "waiting to restart"
+
+    fail(query, lives, times=3, why="Python worker failed to connect back.")
+    assert query.status.state == "failed"
+    assert len(lives.queries) == 12
 
 
 def test_batch_that_is_done_begins_the_count_of_failures_anew() -> None:
-    query, lives = supervised(attempts_max=3)
-    for attempt in range(2):
-        fail_once(query, lives, attempt * 1000.0)
+    query, lives = supervised(is_finite=True)
+    fail(query, lives, times=4)
     query.took_note(Progress(0, 10, 1.0, 0))
-    fail_once(query, lives, 3000.0)
+    fail(query, lives, times=4)
     assert query.status.state == "waiting to restart"
 
     query.took_note(Progress(0, 10, 1.0, 0))
-    for attempt in range(4, 6):
-        fail_once(query, lives, attempt * 1000.0)
+    fail(query, lives, times=1)
     assert query.status.state == "failed", "a batch that is told again is no progress"
 
 
