@@ -106,7 +106,6 @@ def build_batch(
 def build_numbered_batch(
     fields: Sequence[bytes],
     timestamp: int,
-    *,
     codec: Codec = Codec.NONE,
     producer_id: int = -1,
     producer_epoch: int = -1,

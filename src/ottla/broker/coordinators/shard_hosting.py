@@ -2,7 +2,8 @@
 
 A shard is loaded in slices on the event loop, so that a large one does not keep clients of others waiting.
 Meanwhile its clients are told that it loads. What cannot be read makes the shard fail: its clients look for
-another coordinator, in vain, but nothing is decided on half of the state.
+another coordinator, in vain, but nothing is decided on half of the state. A shard that failed because its log
+refused a batch is loaded anew.
 """
 
 import logging
@@ -25,6 +26,8 @@ from ottla.world.clock import Clock
 _logger: Final = logging.getLogger("ottla.coordinators")
 
 SLICE_SECONDS: Final = 0.005
+RELOAD_SECONDS: Final = 1.0
+"""How long after its failure a shard is loaded anew: one that fails each time must not keep the node busy."""
 _ANY_EPOCH: Final = 1 << 31
 
 S = TypeVar("S", bound=State)
@@ -92,10 +95,19 @@ class ShardHosting(Generic[S]):
         shard = self._shards.elect(number, epoch, log)
         if shard is not None:
             log.shard = shard
+            log.when_refused = lambda: self._loop.call_later(RELOAD_SECONDS, self._reload, shard)
             if partition.log.log_start_offset == partition.log.log_end_offset:
                 shard.activate(self._clock.now_ms())
             else:
                 self._load(shard, shard.load())
+
+    def _reload(self, failed: Shard[S]) -> None:
+        """Replace a shard whose state was ahead of what its log took, if it is still this node's to serve."""
+        number = failed.partition
+        partition = self._partitions.find(self._topic, number)
+        if partition is not None and partition.is_leader and self._shards.get(number) is failed:
+            self._shards.resign(number, failed.epoch)
+            self._elect(number, failed.epoch)
 
     def _load(self, shard: Shard[S], steps: Iterator[int]) -> None:
         started_ms = self._clock.monotonic_ms()

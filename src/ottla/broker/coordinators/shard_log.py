@@ -3,8 +3,8 @@
 What is decided in one turn of the event loop is held back until the turn ends, and then becomes one batch:
 one checksum, one write, one sync for all. The shard is told the offsets at once, which are known because
 nobody else writes to the partition; who writes a marker has what is held back written out first. Whatever can
-refuse a batch is asked before it is held back. If the write fails all the same, the state is ahead of a disk
-that is broken, so the shard stops serving.
+refuse a batch is asked before it is held back. If the write fails all the same, the state is ahead of what is
+written, so the shard stops serving. It is loaded anew, unless its directory is broken.
 
 A shard's answers wait until their records are on disk. However many wait, there is one sync under way and at
 most one to follow: what comes meanwhile shares the next.
@@ -73,6 +73,8 @@ class PartitionShardLog:
         self._held_bytes = _BATCH_OVERHEAD_BYTES
         # Set by whoever makes the shard, which needs its log first.
         self.shard: AnyShard
+        self.when_refused: Callable[[], object]
+        """Called when the shard has failed because a batch was refused at the end of a turn."""
 
     # Writing
 
@@ -127,6 +129,7 @@ class PartitionShardLog:
         except CannotAppend as error:
             _logger.critical("%s cannot be written, its coordinator stops: %s", self.partition, error)
             self.shard.fail()
+            self.when_refused()
         else:
             self._sync()
 
@@ -157,14 +160,12 @@ class PartitionShardLog:
         return last_offset
 
     def _append_batch(self, records: Sequence[bytes], now_ms: int, producer: ProducerIdentity | None) -> int:
-        batch = build_numbered_batch(
-            records,
-            now_ms,
-            codec=self._codec,
-            producer_id=-1 if producer is None else producer.producer_id,
-            producer_epoch=-1 if producer is None else producer.producer_epoch,
-            is_transactional=producer is not None,
-        )
+        if producer is None:
+            batch = build_numbered_batch(records, now_ms, self._codec)
+        else:
+            batch = build_numbered_batch(
+                records, now_ms, self._codec, producer.producer_id, producer.producer_epoch, True
+            )
         try:
             info = self.partition.append(
                 memoryview(batch),

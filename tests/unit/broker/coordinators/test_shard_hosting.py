@@ -71,7 +71,9 @@ class Host:
             return None
         log = self.logs[number]
         return SimpleNamespace(
-            shard_log=log, log=SimpleNamespace(log_start_offset=0, log_end_offset=log.end or len(log.stored))
+            shard_log=log,
+            is_leader=True,
+            log=SimpleNamespace(log_start_offset=0, log_end_offset=log.end or len(log.stored)),
         )
 
     def turn(self) -> None:
@@ -164,6 +166,44 @@ def test_what_cannot_be_read_is_not_served() -> None:
         host.hosting.start(image({0: record(ME, 0), 1: record(ME, 0)}))
         host.turn()
         assert host.statuses() == {0: ShardStatus.FAILED, 1: ShardStatus.ACTIVE}
+
+
+def test_a_shard_whose_log_refused_a_batch_is_loaded_anew(monkeypatch: Any) -> None:
+    monkeypatch.setattr(shard_hosting, "RELOAD_SECONDS", 0)
+    log: Any = filled(3)
+    with Host(log) as host:
+        host.hosting.start(image({0: record(ME, 4)}))
+        host.turn()
+        failed = host.shards.get(0)
+        assert failed is not None
+        failed.fail()
+        log.when_refused()
+        for _ in range(10):
+            host.turn()
+        shard = host.shards.get(0)
+        assert shard is not None
+        assert shard is not failed
+        assert shard.status is ShardStatus.ACTIVE
+        assert shard.epoch == failed.epoch
+        assert len(shard.state.groups) == 3
+
+
+def test_a_shard_that_was_elected_anew_meanwhile_stays(monkeypatch: Any) -> None:
+    monkeypatch.setattr(shard_hosting, "RELOAD_SECONDS", 0)
+    log: Any = MemoryLog()
+    with Host(log) as host:
+        host.hosting.start(image({0: record(ME, 4)}))
+        failed = host.shards.get(0)
+        assert failed is not None
+        failed.fail()
+        log.when_refused()
+        host.hosting.metadata_changed(image({0: record(ME, 5)}), delta(p0=record(ME, 5)))
+        elected = host.shards.get(0)
+        # Timers fire in the turn after the one that finds them due.
+        for _ in range(10):
+            host.turn()
+        assert host.shards.get(0) is elected
+        assert host.statuses() == {0: ShardStatus.ACTIVE}
 
 
 def test_a_partition_whose_directory_failed_has_no_shard() -> None:

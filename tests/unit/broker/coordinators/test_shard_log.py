@@ -110,6 +110,7 @@ class World:
         )
         self.shard = Shard(0, 1, Keys(), self.shard_log)
         self.shard_log.shard = self.shard
+        self.shard_log.when_refused = lambda: self.answers.append("refused")
         for _ in self.shard.load():
             pass
         self.shard.activate(0)
@@ -230,7 +231,17 @@ def test_a_write_that_fails_at_the_end_of_the_turn_ends_the_shard() -> None:
     world.write(commit(1))
     world.log.volume.fail(DiskError("somewhere", "write", Reason.OTHER, "it broke"))
     world.end_turn()
-    assert world.answers == [ErrorCode.NOT_COORDINATOR] * 2
+    assert world.answers == [ErrorCode.NOT_COORDINATOR] * 2 + ["refused"]
+    assert world.shard.status is ShardStatus.FAILED
+    assert world.log.log_end_offset == 0
+
+
+def test_a_batch_that_is_refused_at_the_end_of_the_turn_ends_the_shard() -> None:
+    world = World()
+    world.write(commit(0))
+    world.log.config = LogConfig(is_compacted=True, verifies_transactions=False, max_message_bytes=80)
+    world.end_turn()
+    assert world.answers == [ErrorCode.NOT_COORDINATOR, "refused"]
     assert world.shard.status is ShardStatus.FAILED
     assert world.log.log_end_offset == 0
 
@@ -241,7 +252,8 @@ def test_everybody_hears_of_a_write_that_fails_within_a_turn() -> None:
         world.write(commit(partition))
     world.log.volume.fail(DiskError("somewhere", "write", Reason.OTHER, "it broke"))
     world.write(commit(HELD_MIN))
-    assert world.answers == [ErrorCode.NOT_COORDINATOR] * HELD_MIN
+    waited = [ErrorCode.NOT_COORDINATOR] * (HELD_MIN - 1)
+    assert world.answers == [*waited, "refused", ErrorCode.NOT_COORDINATOR]
     assert world.shard.status is ShardStatus.FAILED
     assert len(world.shard.state.told) == HELD_MIN - 1, "what was refused is not replayed"
 

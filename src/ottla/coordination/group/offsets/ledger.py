@@ -98,12 +98,13 @@ class OffsetLedger:
         fields: Any = key
         group_id, topic, partition = fields
         where: TopicPartition = _new_tuple(TopicPartition, (topic, partition))
-        self._place += 1
+        self._place = place = self._place + 1
         if value is None:
             self._remove(group_id, where)
             return
         # A value has the fields of a committed offset, in their order.
-        committed: CommittedOffset = _new_tuple(CommittedOffset, (*value, self._place))  # type: ignore[misc]
+        fields = value
+        committed: CommittedOffset = _new_tuple(CommittedOffset, fields + (place,))
         if producer is None:
             offsets = self._committed.get(group_id)
             if offsets is None:
