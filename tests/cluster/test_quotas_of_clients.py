@@ -23,7 +23,9 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 
 @pytest.fixture
@@ -111,6 +113,19 @@ def test_who_creates_too_many_partitions_is_refused(node: Node) -> None:
     more = CreatePartitionsTopic(name="large", partition_count=51, assignments=None)
     added = client.ask(CreatePartitionsRequest(topics=(more,), timeout_ms=1000, validate_only=False))
     assert added.results[0].error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+def test_topics_that_are_created_on_demand_are_charged_too(node: Node) -> None:
+    limit(node, "controller_mutation_rate", 1)
+    client = InProcessClient(node)
+    assert client.ask(creation("large", 50)).topics[0].error_code is ErrorCode.NONE
+
+    [topic] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name="on-demand"),))).topics
+
+    assert topic.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert client.muted_ms == []
+    [coordinator] = client.ask(FindCoordinatorRequest(coordinator_keys=("group",))).coordinators
+    assert coordinator.error_code is ErrorCode.NONE
 
 
 def test_older_versions_do_what_they_are_asked_and_have_to_wait(node: Node) -> None:

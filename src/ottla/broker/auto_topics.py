@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.partition import INTERNAL_TOPICS
 from ottla.metadata.configs.node import NodeConfig
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.quorum.controller.new_topics import decide_create_topics
@@ -28,7 +29,11 @@ _TIMEOUT_MS: Final = 30_000
 
 
 def create_missing_topics(names: Sequence[str], context: "RequestContext") -> Deferred[CreateTopicsResponse]:
-    """Create topics that somebody asked for and that have valid names."""
+    """Create topics that somebody asked for and that have valid names.
+
+    Who asks for a topic of a coordinator is not charged for it: everybody needs it. As in Kafka, who is over
+    the quota is not told more than that the topic is unknown.
+    """
     broker = context.broker
     brokers = sum(not one.fenced for one in broker.image.brokers.values())
     topics = tuple(
@@ -37,7 +42,8 @@ def create_missing_topics(names: Sequence[str], context: "RequestContext") -> De
         if why_unknown(name) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     )
     ask = CreateTopicsRequest(topics=topics[:TOPICS_AT_ONCE_MAX], timeout_ms=_TIMEOUT_MS)
-    return context.decide(decide_create_topics, ask)
+    charge = None if INTERNAL_TOPICS.issuperset(names) else context.charge_mutations(is_strict=True)
+    return context.decide(decide_create_topics, ask, charge)
 
 
 def why_unknown(name: str) -> ErrorCode:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
+from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import Endpoint, NodeConfig
 from ottla.runtime.listener import Listeners
 
@@ -25,14 +26,24 @@ class BoundListener(NamedTuple):
     security_protocol: int
 
 
-def broker_endpoints(config: NodeConfig, host: str | None, port: int | None) -> list[Endpoint]:
-    """Return what to listen on. `host` and `port`, of the command line, are for the first listener."""
-    first, *others = config.broker_endpoints
-    if host is not None:
-        first = first._replace(host=host)
-    if port is not None:
-        first = first._replace(port=port)
-    return [first, *others]
+def with_address(configs: EffectiveConfigs, host: str | None, port: int | None) -> EffectiveConfigs:
+    """Return the configuration with the address of the command line, which is for the first listener."""
+    if host is None and port is None:
+        return configs
+    first = configs.node.broker_endpoints[0]
+    listeners = ",".join(
+        _listener_text(
+            endpoint.listener,
+            endpoint.host if host is None or endpoint is not first else host,
+            endpoint.port if port is None or endpoint is not first else port,
+        )
+        for endpoint in configs.node.listener_endpoints
+    )
+    return EffectiveConfigs({**configs.layers.static, "listeners": listeners})
+
+
+def _listener_text(name: str, host: str, port: int) -> str:
+    return f"{name}://[{host}]:{port}" if ":" in host else f"{name}://{host}:{port}"
 
 
 def check_endpoints(endpoints: Sequence[Endpoint], is_insecure: bool) -> None:

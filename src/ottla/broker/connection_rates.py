@@ -1,8 +1,9 @@
-"""How many connections may be made per second: in all, and from one address (KIP-612).
+"""How many connections may be made per second: in all, to one listener, and from one address (KIP-612).
 
-Over `max.connection.creation.rate` the node accepts nobody for a while: who waits in the backlog is served
-later. An address over its `connection_creation_rate` is turned away, and its socket is closed late, so that
-it does not come again at once. Rates and times are Kafka's; none is longer than one window.
+Over `max.connection.creation.rate` a listener accepts nobody for a while: who waits in the backlog is served
+later. There is one rate for all listeners together, and each may have one of its own besides. An address over
+its `connection_creation_rate` is turned away, and its socket is closed late, so that it does not come again
+at once. Rates and times are Kafka's; none is longer than one window.
 
 Pure: time comes with each call.
 """
@@ -37,19 +38,27 @@ class ConnectionRates:
         self._sample_ms = sample_ms
         self._limit = UNLIMITED
         self._all = Rate(samples_max, sample_ms)
+        self._listener_limits: Mapping[str, int] = {}
+        self._by_listener: dict[str, Rate] = {}
         self._limits: dict[str | None, float] = {}
         self._by_address: dict[str, Rate] = {}
 
-    def use(self, limit: int, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """Take new limits. What was counted stays counted."""
+    def use(
+        self,
+        limit: int,
+        listener_limits: Mapping[str, int],
+        quotas: Mapping[QuotaEntity, Mapping[str, float]],
+    ) -> None:
+        """Take new limits: for all, by listener, and those of addresses. What was counted stays counted."""
         self._limit = limit
+        self._listener_limits = listener_limits
         self._limits = {
             _in_short(entity[0][1]): values[KEY]
             for entity, values in quotas.items()
             if entity[0][0] == "ip" and KEY in values
         }
 
-    def admit(self, peer_host: str, now_ms: int) -> Admission:
+    def admit(self, listener: str, peer_host: str, now_ms: int) -> Admission:
         """Count a connection, and say what is to become of it."""
         limit = self._limits.get(peer_host, self._limits.get(None))
         if limit is not None:
@@ -59,9 +68,13 @@ class ConnectionRates:
                 # It is turned away, so it does not count.
                 rate.record(-1, now_ms)
                 return Admission(0, close_after_ms)
-        if self._limit == UNLIMITED:
-            return Admission(0, 0)
-        return Admission(self._count(self._all, self._limit, now_ms), 0)
+        pause_ms = 0
+        if self._limit != UNLIMITED:
+            pause_ms = self._count(self._all, self._limit, now_ms)
+        if (listener_limit := self._listener_limits.get(listener, UNLIMITED)) != UNLIMITED:
+            rate = self._by_listener.setdefault(listener, Rate(self._samples_max, self._sample_ms))
+            pause_ms = max(pause_ms, self._count(rate, listener_limit, now_ms))
+        return Admission(pause_ms, 0)
 
     def _rate_of(self, peer_host: str) -> Rate:
         rate = self._by_address.get(peer_host)

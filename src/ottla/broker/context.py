@@ -12,6 +12,7 @@ from ottla.broker.deferred import Deferred
 from ottla.wire.declare import replace
 
 if TYPE_CHECKING:
+    from ottla.broker.mutation_quota import MutationCharge
     from ottla.broker.node import Broker
     from ottla.quorum.controller.decision import Decide
 
@@ -77,16 +78,9 @@ class RequestContext:
         From version `strict_from` on the API has an error for clients that are over it.
         """
         broker = self.broker
-        if not broker.quotas.limits_mutations:
-            return self.decide(decide, ask)
-        config, now_ms = broker.config, broker.clock.monotonic_ms()
-        window_s = config.controller_quota_window_num * config.controller_quota_window_size_seconds
-        is_strict = self.version >= strict_from
-        charge = broker.quotas.charge_mutations(self.user, self.client_id or "", is_strict, window_s, now_ms)
+        charge = self.charge_mutations(is_strict=self.version >= strict_from)
         if charge is None:
             return self.decide(decide, ask)
-        reply: Deferred[Reply] = Deferred()
-        broker.decide(decide, ask, reply.resolve, charge)
 
         def throttled(response: Reply) -> Reply:
             throttle_ms = charge.throttle_ms(broker.clock.monotonic_ms())
@@ -94,10 +88,29 @@ class RequestContext:
                 self.mute(throttle_ms)
             return replace(response, throttle_time_ms=throttle_ms)
 
-        return reply.then(throttled)
+        return self.decide(decide, ask, charge).then(throttled)
 
-    def decide(self, decide: "Decide[Ask, Reply]", ask: Ask) -> Deferred[Reply]:
+    def charge_mutations(self, *, is_strict: bool) -> "MutationCharge | None":
+        """Return what partitions that come and go are charged to; None if there is no quota on them."""
+        broker = self.broker
+        if not broker.quotas.limits_mutations:
+            return None
+        config = broker.config
+        return broker.quotas.charge_mutations(
+            self.user,
+            self.client_id or "",
+            is_strict,
+            config.controller_quota_window_num * config.controller_quota_window_size_seconds,
+            broker.clock.monotonic_ms(),
+        )
+
+    def decide(
+        self, decide: "Decide[Ask, Reply]", ask: Ask, charge: "MutationCharge | None" = None
+    ) -> Deferred[Reply]:
         """Let the controller decide. The reply comes when the decision is committed and published."""
         reply: Deferred[Reply] = Deferred()
-        self.broker.decide(decide, ask, reply.resolve)
+        if charge is None:
+            self.broker.decide(decide, ask, reply.resolve)
+        else:
+            self.broker.decide(decide, ask, reply.resolve, charge)
         return reply

@@ -204,7 +204,9 @@ class Broker:
     def use_quotas(self, image: MetadataImage) -> None:
         """Let the quotas hold that the metadata sets."""
         self.quotas.use(image.quotas)
-        self.connection_rates.use(self.config.max_connection_creation_rate, image.quotas)
+        self.connection_rates.use(
+            self.config.max_connection_creation_rate, self.configs.listener_connection_rates, image.quotas
+        )
 
     # What the partitions tell
 

@@ -17,8 +17,8 @@ from ottla.broker.bound_listeners import (
     ListenerRefused,
     advertised,
     bind,
-    broker_endpoints,
     check_endpoints,
+    with_address,
 )
 from ottla.broker.connection_limits import DescriptorShares, share_descriptors
 from ottla.broker.deletions import Deletions
@@ -33,6 +33,7 @@ from ottla.broker.membership import NotRegistered, join_cluster
 from ottla.broker.node import Broker, Surroundings
 from ottla.broker.refused_configs import ConfigRefused, check_configs
 from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.errors import MetadataError
 from ottla.metadata.published import PublishedMetadata
@@ -56,6 +57,7 @@ _REASONS: Final = (
     ConfigRefused,
     DiskError,
     FormatFailure,
+    InvalidConfig,
     ListenerRefused,
     MetadataError,
     NotRegistered,
@@ -98,7 +100,8 @@ def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoo
 
 def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -> Node:
     check_configs(configs.node)
-    endpoints = broker_endpoints(configs.node, options.host, options.port)
+    configs = with_address(configs, options.host, options.port)
+    endpoints = configs.node.broker_endpoints
     check_endpoints(endpoints, options.is_insecure)
     descriptors = share_descriptors(_raise_descriptor_limit())
     disk = RealDisk(descriptors.files_max)

@@ -62,7 +62,7 @@ class Admission(NamedTuple):
     close_after_ms: int
 
 
-def _admit_at_once(_peer_host: str, _now_ms: int) -> Admission:
+def _admit_at_once(_listener: str, _peer_host: str, _now_ms: int) -> Admission:
     return Admission(0, 0)
 
 
@@ -91,7 +91,7 @@ class Listeners:
         self._sweep_timer: TimerHandle | None = None
         self._turned_away = 0
         # Whoever knows how fast connections may come replaces this.
-        self.ask_admission: Callable[[str, int], Admission] = _admit_at_once
+        self.ask_admission: Callable[[str, str, int], Admission] = _admit_at_once
         # A dict for its order: what is done to all connections is done in the order they came.
         self.connections: dict[Connection, None] = {}
         self.poller = loop.poller
@@ -189,7 +189,7 @@ class Listeners:
                 self._loop.remove_reader(listening.fileno())
                 self._loop.call_later(1.0, self._accept_again, name, listening)
                 return
-            pause_ms, close_after_ms = self.ask_admission(address[0], self._clock.monotonic_ms())
+            pause_ms, close_after_ms = self.ask_admission(name, address[0], self._clock.monotonic_ms())
             if close_after_ms:
                 self._turn_away(client, address[0], close_after_ms)
             elif pause_ms:

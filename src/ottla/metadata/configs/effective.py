@@ -5,13 +5,17 @@ another version may have written it, and its neighbours still hold.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from ottla.metadata.configs.group import GroupConfig
 from ottla.metadata.configs.layers import NOTHING, BrokerLayers, broker_layers, node_config, parse_usable
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.requirements import GROUP_BOUNDS
+from ottla.metadata.configs.synonyms import find_listener_base
 from ottla.metadata.configs.topic import TopicConfig
 from ottla.metadata.configs.values import ConfigValue
+
+_CONNECTION_RATE: Final = "max.connection.creation.rate"
 
 
 class EffectiveConfigs:
@@ -27,6 +31,7 @@ class EffectiveConfigs:
         self.node: NodeConfig = node_config(self.layers)
         self.topic_defaults: TopicConfig = topic_defaults(self.node)
         self.group_defaults: GroupConfig = group_defaults(self.node)
+        self.listener_connection_rates = listener_connection_rates(self.layers)
 
     def with_dynamic(
         self, default_overrides: Mapping[str, str], broker_overrides: Mapping[str, str]
@@ -48,6 +53,17 @@ class EffectiveConfigs:
             if overrides
             else self.group_defaults
         )
+
+
+def listener_connection_rates(layers: BrokerLayers) -> dict[str, int]:
+    """Return how many connections per second listeners may take that have a limit of their own."""
+    key = NodeConfig.keys[_CONNECTION_RATE]
+    rates: dict[str, int] = {}
+    for name, text in layers.merged().items():
+        if find_listener_base(name) == _CONNECTION_RATE:
+            listener = name.removeprefix("listener.name.").removesuffix(f".{_CONNECTION_RATE}")
+            rates[listener.upper()] = key.parse(text)
+    return rates
 
 
 def topic_defaults(node: NodeConfig) -> TopicConfig:
