@@ -268,6 +268,12 @@ def test_unknown_groups_are_named_with_the_next_step(bootstrap: str) -> None:
     assert "say where to" in run("group", "reset", "nobody", bootstrap=bootstrap).err
 
 
+def test_a_partition_that_is_not_there_is_named_to_who_writes(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    said = fail("produce", name, "--value=lost", "--partition=7", bootstrap=bootstrap)
+    assert said == f"{name!r} has no partition 7, only 0 to 0"
+
+
 # Transactions
 
 

@@ -16,7 +16,7 @@ from tests.ottla_node import OttlaNode
 from ottla.client.admin import Admin
 from ottla.client.admin.credentials import ScramMechanism
 from ottla.client.consumer import Consumer
-from ottla.client.errors import AuthenticationFailed, ClientError, NoBrokerReached, UntrustedBroker
+from ottla.client.errors import AuthenticationFailed, NoBrokerReached, UntrustedBroker
 from ottla.client.producer import Producer
 from ottla.client.properties import InvalidProperty
 from ottla.model.ids import TopicPartition
@@ -248,7 +248,7 @@ def test_a_name_that_nobody_has_is_told_in_one_sentence() -> None:
 def test_a_broker_that_never_answers_is_given_up(protocol: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(ClientError, match=rf"{address}.*no answer|got no answer from {address}"):
+        with pytest.raises(NoBrokerReached, match=rf"{address}.*no answer|got no answer from {address}"):
             _connect(
                 address,
                 security_protocol=protocol,

@@ -28,6 +28,9 @@ _NEXT_STEPS: Final = {
     "UNKNOWN_MEMBER_ID": "stop the group's members first; `ottla group describe` shows them",
     "TRANSACTIONAL_ID_NOT_FOUND": "`ottla txn list` shows which there are",
 }
+_WRONG_USER: Final = (
+    "check sasl.mechanism, sasl.username and sasl.password, given by --property or in the profile"
+)
 _NO_PERMISSION: Final = "ask whoever runs the cluster for permission, or use another --profile"
 
 
@@ -65,9 +68,11 @@ def run_client(work: Callable[[], Awaitable[T]]) -> T:
 
 def explain(error: "ClientError") -> str:
     """Say what went wrong, and what to do next."""
-    from ottla.client.errors import BrokerError, NoBrokerReached
+    from ottla.client.errors import AuthenticationFailed, BrokerError, NoBrokerReached
 
     text = str(error)
+    if isinstance(error, AuthenticationFailed):
+        return f"{text}; {_WRONG_USER}"
     if isinstance(error, NoBrokerReached):
         return f"{text}. Start a node with `ottla up`, or name another broker by --bootstrap"
     if isinstance(error, BrokerError):

@@ -112,8 +112,8 @@ async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]
     with Tally("records read and on their way") as tally:
         async with Producer(properties={"max.block.ms": "15000", **properties}) as producer:
             async for record in _read_aside(records):
-                sent.append(
-                    await producer.send(
+                try:
+                    on_its_way = await producer.send(
                         topic,
                         record.value,
                         key=record.key,
@@ -121,7 +121,9 @@ async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]
                         partition=record.partition,
                         timestamp_ms=record.timestamp_ms,
                     )
-                )
+                except ValueError as error:
+                    raise Failure(str(error)) from error
+                sent.append(on_its_way)
                 count += 1
                 tally.show(count)
                 if len(sent) >= 10_000:

@@ -1,5 +1,6 @@
 """`ottla up`: run a node until it is told to stop."""
 
+import errno
 import sys
 from pathlib import Path
 from typing import Final
@@ -86,7 +87,20 @@ def up(
             lambda address: _tell_ready(address, hints),
         )
     except NodeFailure as error:
-        raise Failure(str(error)) from error
+        raise Failure(str(error) + next_step(error)) from error
+
+
+def next_step(error: BaseException) -> str:
+    """Return what to do about an error, as the rest of its sentence, if that is known."""
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None:
+        causes.append(cause)
+    for cause in causes:
+        if isinstance(cause, PermissionError):
+            return "; get the right to do that, or choose another place by --data or --port"
+        if isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE:
+            return "; stop the process that has the port, or choose another by --port"
+    return ""
 
 
 def _tell_ready(address: str, hints: bool) -> None:

@@ -6,6 +6,7 @@ A connection that breaks or falls silent fails every request still waiting on it
 """
 
 import asyncio
+import os
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -130,9 +131,15 @@ class BrokerConnection:
                 await authenticate(self)
         except ConnectionLost as error:
             await self.close()
-            spoken = "PLAINTEXT" if tls is None else "TLS"
+            spoken = ("" if authenticate is None else "SASL_") + ("PLAINTEXT" if tls is None else "SSL")
             raise ConnectionLost(
                 f"{self.address} broke off before it answered; we spoke {spoken}, does it, too? ({error})"
+            ) from error
+        except RequestTimedOut as error:
+            await self.close()
+            raise ConnectionLost(
+                f"{self.address} takes connections, but does not answer as a Kafka broker would; "
+                f"is it one, and not overloaded? ({error})"
             ) from error
         except BaseException:
             await self.close()
@@ -159,7 +166,9 @@ class BrokerConnection:
                 f"cannot connect to {self.address}: no answer within {self._setup_timeout_s:g} s"
             ) from error
         except OSError as error:
-            reason = error.strerror or str(error) or "it broke off; is it a TLS listener?"
+            # Of a refused connection the event loop tells no more than the address.
+            said = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+            reason = said or str(error) or "it broke off; is it a TLS listener?"
             raise ConnectionLost(f"cannot connect to {self.address}: {reason}") from error
 
     async def _learn_versions(self) -> None:

@@ -1,0 +1,47 @@
+"""What a newcomer is told when the first try does not work: what happened, where, and what to do next."""
+
+import errno
+import os
+
+import pytest
+
+from ottla.broker.startup import NodeFailure
+from ottla.cli.cluster import explain
+from ottla.cli.up import next_step
+from ottla.client.errors import AuthenticationFailed, BrokerError, NoBrokerReached
+from ottla.wire.error_code import ErrorCode
+
+
+def failure(cause: OSError) -> NodeFailure:
+    """Return what `run_node` raises, with something between it and its cause."""
+    between = RuntimeError("between")
+    between.__cause__ = cause
+    error = NodeFailure("the node cannot start")
+    error.__cause__ = between
+    return error
+
+
+@pytest.mark.parametrize(
+    ("number", "step"),
+    [
+        (errno.EACCES, "; get the right to do that, or choose another place by --data or --port"),
+        (errno.EPERM, "; get the right to do that, or choose another place by --data or --port"),
+        (errno.EADDRINUSE, "; stop the process that has the port, or choose another by --port"),
+        (errno.ENOSPC, ""),
+    ],
+)
+def test_a_node_that_cannot_start_says_what_to_do(number: int, step: str) -> None:
+    assert next_step(failure(OSError(number, os.strerror(number)))) == step
+
+
+def test_each_refusal_of_a_cluster_says_what_to_do() -> None:
+    assert explain(NoBrokerReached("no broker answers")) == (
+        "no broker answers. Start a node with `ottla up`, or name another broker by --bootstrap"
+    )
+    assert explain(AuthenticationFailed("b:1 refused user 'ann'")).startswith(
+        "b:1 refused user 'ann'; check sasl.mechanism, sasl.username and sasl.password"
+    )
+    refused = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "cannot read")
+    assert explain(refused).endswith(
+        "; ask whoever runs the cluster for permission, or use another --profile"
+    )
