@@ -187,6 +187,22 @@ def test_lost_records_stop_a_query_unless_that_is_wanted(
     assert sorted(bytes(row.value) for row in rows) == [b"6", b"7", b"8", b"9"]
 
 
+def test_workers_import_the_package_that_is_installed(spark: "SparkSession") -> None:
+    """And not the archive that comes with it, which Python would compile anew in each process."""
+
+    def place(batches: Any) -> Any:
+        import pyarrow as pa
+        import pyspark
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"place": [pyspark.__file__]})
+
+    import pyspark
+
+    (row,) = spark.range(1).coalesce(1).mapInArrow(place, "place string").collect()
+    assert row.place == pyspark.__file__
+
+
 def test_spark_still_tells_tasks_their_batch_and_their_query(
     spark: "SparkSession", node: OttlaNode, tmp_path: Path
 ) -> None:

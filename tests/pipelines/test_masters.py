@@ -34,9 +34,9 @@ START_TIMEOUT_S = 240
 @contextmanager
 def spark_class(log: Path, said_when_ready: str, *arguments: str) -> Iterator[None]:
     """Run a main class of Spark's, and wait until it says that it is ready."""
-    import pyspark
+    from ottla.pipelines.spark.session import home_without_archive
 
-    home = Path(str(pyspark.__file__)).parent
+    home = home_without_archive(log.parent)
     environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
                    "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "512m",
                    "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA}  # fmt: skip
