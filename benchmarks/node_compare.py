@@ -72,10 +72,12 @@ def compare_all(
     brokers: Brokers,
     measure: Callable[[Broker], Sequence[float]],
     blocks: int = 3,
+    *,
+    repeats: bool = True,
 ) -> list[Row]:
-    """Do the same with several figures that one measurement gives."""
+    """Do the same with several figures that one measurement gives. What takes minutes is not repeated."""
     rows = _compare_once(figures, brokers, measure, blocks)
-    if rows[0].noise > _NOISY:
+    if repeats and rows[0].noise > _NOISY:
         again = _compare_once(figures, brokers, measure, blocks)
         rows = min(rows, again, key=lambda result: result[0].noise)
     for row in rows:

@@ -74,7 +74,7 @@ def size_rows(brokers: Brokers, partitions: int, idle: int) -> Iterator[Row]:
         Figure(f"create {partitions:,} partitions, until answered", "s"),
         Figure(f"create {partitions:,} partitions, until all serve", "s"),
     ]
-    yield from compare_all(created, brokers, create, blocks=1)
+    yield from compare_all(created, brokers, create, blocks=1, repeats=False)
     yield compare(f"list {partitions:,} partitions", "ms", brokers, list_all)
     yield compare(f"{idle:,} idle connections", "MB", brokers, connections, blocks=1)
 
