@@ -5,8 +5,8 @@ differ. Once a connection has sent such a commit twice, a lane remembers the byt
 those of the records and the answer. The next commit that has the same bytes is taken apart by one `unpack`,
 its records are made by one `pack` each, and the answer is there already.
 
-Measured, answered from memory: a commit of 1 partition takes 75 us by way of codec and handler and 26 us by
-way of the lane, one of 10 partitions 150 us and 60 us.
+Measured without sockets, answered from memory: a commit of 1 partition took 60 us by way of codec and handler
+and takes 27 us by way of the lane, one of 10 partitions 126 us and 47 us. 12 us of each are the append.
 
 Whether the sender may commit is looked at each time, by the group coordinator. Whatever is not plain goes the
 long way: topics that have changed, a refusal, a quota. A lane changes no answer: it is a cache of what the
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from ottla.broker.context import RequestContext
     from ottla.broker.dispatch import Pieces, Route
 
-LANES_MAX: Final = 8
+LANES_MAX: Final = 4
 """How many different commits a connection may have lanes for."""
-PARTITIONS_MAX: Final = 1_000
+FRAME_BYTES_MAX: Final = 16 * 1024
+"""How large a commit may be that is remembered: in memory it takes ten times as much."""
 _FIRST_VERSION: Final = 5
 """Older commits may set when they expire."""
 _TOPIC_IDS_FROM: Final = 10
@@ -70,17 +71,18 @@ class CommitLanes:
         size = len(frame)
         before = self._seen.pop(size, None)
         self._lanes.pop(size, None)
-        if route.version < _FIRST_VERSION or size in self._hopeless:
+        if route.version < _FIRST_VERSION or size > FRAME_BYTES_MAX or size in self._hopeless:
             return
-        if len(self._seen) >= LANES_MAX:
+        if len(self._seen) + len(self._hopeless) >= LANES_MAX:
             self._seen.clear()
             self._lanes.clear()
             self._hopeless.clear()
         self._seen[size] = ask
         if before is None or not _differ_in_offsets_only(before, ask):
             return
-        lane = find_lane(ask, frame, body_at, route, self._context, self._answer_later)
+        lane = _find_lane(ask, frame, body_at, route, self._context, self._answer_later)
         if lane is None:
+            del self._seen[size]
             self._hopeless.add(size)
         else:
             self._lanes[size] = lane
@@ -222,7 +224,7 @@ def _with_offsets(ask: OffsetCommitRequest, offsets: Iterable[int]) -> OffsetCom
     return replace(ask, topics=tuple(topics))
 
 
-def find_lane(
+def _find_lane(
     ask: OffsetCommitRequest,
     frame: memoryview,
     body_at: int,
@@ -233,7 +235,7 @@ def find_lane(
     """Return a lane for such commits, or None if they are not plain."""
     known = _with_names_and_ids(ask, route, context)
     marks = _marks(ask)
-    if known is None or not 0 < len(marks) <= PARTITIONS_MAX:
+    if known is None or not marks:
         return None
     template = [bytes(frame[:4]), bytes(frame[8:body_at])]
     rest = encode(_with_offsets(ask, marks), route.version)

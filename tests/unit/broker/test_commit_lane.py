@@ -7,6 +7,7 @@ from tests.data_plane import create_topic
 from tests.group_requests import commit_request, fetch_request, join_request
 from tests.in_process import InProcessClient, in_process_node
 
+from ottla.broker.commit_lane import FRAME_BYTES_MAX, LANES_MAX
 from ottla.broker.startup import Node
 from ottla.model.uuid import ZERO_UUID
 from ottla.records.batch import iter_batches
@@ -162,6 +163,22 @@ def test_a_note_that_may_be_too_long_is_looked_at_each_time(tmp_path: Path) -> N
         for _ in range(4):
             assert commit_codes(client, request) == [ErrorCode.OFFSET_METADATA_TOO_LARGE]
         assert not has_lane(client)
+
+
+def test_a_connection_remembers_few_commits(tmp_path: Path) -> None:
+    with in_process_node(tmp_path) as node:
+        client = new_client(node)
+        for length in range(1, 20):
+            for offset in range(3):
+                request = commit_request(GROUP, {0: offset}, topic=TOPIC, metadata="n" * length)
+                assert commit_codes(client, request) == [ErrorCode.NONE]
+            assert has_lane(client)
+        huge = commit_request(GROUP, {0: 1}, topic=TOPIC, metadata="n" * FRAME_BYTES_MAX)
+        commit_codes(client, huge)
+        lanes = client.session._commit_lanes
+        assert lanes is not None
+        assert len(lanes._seen) <= LANES_MAX
+        assert max(lanes._seen) <= FRAME_BYTES_MAX
 
 
 def test_a_shard_that_fails_refuses_who_waits(tmp_path: Path) -> None:
