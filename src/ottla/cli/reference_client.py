@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Final, get_type_hints
 
 from ottla.client.admin import Admin
@@ -43,9 +44,9 @@ def public_classes() -> Iterator[tuple[str, type[Any]]]:
     yield "ottla.client.consumer.Consumer", Consumer
     yield "ottla.client.admin.Admin", Admin
     admin = Admin("127.0.0.1:9092")
-    for name, noun in vars(admin).items():
-        if not name.startswith("_"):
-            yield f"admin.{name}", type(noun)
+    for name, found in vars(Admin).items():
+        if isinstance(found, cached_property):
+            yield f"admin.{name}", type(getattr(admin, name))
 
 
 def _render_parts() -> Iterator[str]:
