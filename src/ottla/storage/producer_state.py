@@ -200,6 +200,7 @@ class ProducerState:
         """Refuse a marker of an older epoch, or of a coordinator that is none any more."""
         producer = self.producers.get(producer_id)
         if producer is None:
+            _check_first_marker(producer_id, epoch, coordinator_epoch)
             return
         check_epoch(producer_id, producer, epoch)
         if (
@@ -326,6 +327,22 @@ class ProducerState:
     def open_transactions(self) -> dict[Offset, ProducerId]:
         """First offset to producer, in the order of first offsets."""
         return self._open
+
+
+def _check_first_marker(producer_id: ProducerId, epoch: int, coordinator_epoch: int) -> None:
+    """Refuse a marker with numbers that no producer and no coordinator has.
+
+    Apache Kafka fails over the epoch -1, which stands for none, without writing the marker.
+    """
+    if epoch < 0:
+        raise AppendError(
+            ErrorCode.INVALID_PRODUCER_EPOCH, f"marker of producer {producer_id} has epoch {epoch}"
+        )
+    if coordinator_epoch < NO_COORDINATOR_EPOCH:
+        raise AppendError(
+            ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+            f"marker of producer {producer_id} is of coordinator epoch {coordinator_epoch}",
+        )
 
 
 def check_epoch(producer_id: ProducerId, producer: Producer, epoch: int) -> None:

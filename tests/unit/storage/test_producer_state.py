@@ -179,6 +179,24 @@ def test_a_marker_of_an_older_coordinator_is_refused() -> None:
     assert refused.value.error_code is ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
+@pytest.mark.parametrize(
+    ("epoch", "coordinator_epoch", "error_code"),
+    [
+        (-1, 0, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (-2, 0, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (0, -2, ErrorCode.TRANSACTION_COORDINATOR_FENCED),
+    ],
+)
+def test_a_first_marker_with_numbers_that_nobody_has_is_refused(
+    epoch: int, coordinator_epoch: int, error_code: ErrorCode
+) -> None:
+    state = ProducerState()
+    with pytest.raises(AppendError) as refused:
+        state.check_marker(ProducerId(1), epoch, coordinator_epoch, 1)
+    assert refused.value.error_code is error_code
+    state.check_marker(ProducerId(1), 0, -1, 1)
+
+
 def test_a_marker_of_an_older_epoch_is_refused() -> None:
     state = ProducerState()
     note(state, epoch=3, is_transactional=True)
