@@ -118,11 +118,31 @@ def _triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:
 def batch_writer(options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
     """Return a function for `foreachBatch` that delivers each batch as the sink does in append mode.
 
-    Spark tells the tasks that write it which batch of which query it is.
+    Spark tells the tasks that write it which batch of which query it is. Through Spark Connect it does not:
+    there the query must have the name of the pipeline.
     """
     chosen = {"deliveryGuarantee": "exactly-once", **options}
 
-    def write(batch: DataFrame, _batch_id: int) -> None:
-        batch.write.format("ottla").options(**chosen).mode("append").save()
+    def write(batch: DataFrame, batch_id: int) -> None:
+        told = {}
+        if _is_remote(batch):
+            told = {
+                "batchId": str(batch_id),
+                "queryId": _query_id(batch.sparkSession, chosen.get("pipeline")),
+            }
+        batch.write.format("ottla").options(**chosen, **told).mode("append").save()
 
     return write
+
+
+def _is_remote(frame: DataFrame) -> bool:
+    # By its name, since importing the class would load all of Spark Connect.
+    return type(frame).__module__.startswith("pyspark.sql.connect.")
+
+
+def _query_id(spark: SparkSession, name: str | None) -> str:
+    """Return the id of the query of this name, which it keeps as long as its checkpoint."""
+    for query in spark.streams.active:
+        if name is not None and query.name == name:
+            return str(query.id)
+    raise InvalidPipeline(f"through Spark Connect a query must have the name of its pipeline, {name!r}")
