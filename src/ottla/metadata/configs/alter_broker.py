@@ -64,7 +64,7 @@ def check_is_this_broker(name: str, node_id: int) -> None:
 def _refuse(reason: str, names: Iterable[str]) -> None:
     wrong = sorted(names)
     if wrong:
-        raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"{reason}: {', '.join(wrong)}")
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"{reason}: [{', '.join(wrong)}]")
 
 
 def _check_types(overrides: Mapping[str, str]) -> None:
