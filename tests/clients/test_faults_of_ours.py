@@ -10,7 +10,7 @@ import pytest
 from ottla.client.admin import Admin, OutcomeUnknown
 from ottla.client.admin.offsets import OffsetSpec
 from ottla.client.consumer import Consumer
-from ottla.client.errors import BrokerError, UnsupportedByBroker
+from ottla.client.errors import BrokerError, ClientError, UnsupportedByBroker
 from ottla.client.producer import Producer
 from ottla.model.ids import TopicPartition
 from ottla.testing.node import ThreadNode
@@ -167,3 +167,17 @@ def test_a_producer_survives_refusals_and_lost_answers_without_duplicates(node: 
 
     asyncio.run(scenario())
     assert [record.value for record in node.records("t")] == [b"%d" % number for number in range(200)]
+
+
+def test_a_producer_whose_loop_is_shut_down_says_that_records_are_left(node: ThreadNode) -> None:
+    """As `asyncio.run` does after an error: it ends all tasks before those who wait for them are done."""
+
+    async def scenario(_: Admin) -> None:
+        async with Producer(node.bootstrap, linger_ms=60_000) as producer:
+            await producer.send("t", b"left behind")
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            await asyncio.sleep(0)
+
+    with pytest.raises(ClientError, match="records were not sent"):
+        run(node, scenario)

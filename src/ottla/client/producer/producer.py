@@ -109,13 +109,15 @@ class Producer:
 
     async def close(self) -> None:
         """Send what is left, then close."""
-        if self._sender is not None:
-            try:
-                await self._sender.flush()
-            finally:
-                await self._sender.stop()
-                self._sender = None
-        await self._cluster.close()
+        try:
+            if self._sender is not None:
+                try:
+                    await self._sender.flush()
+                finally:
+                    await self._sender.stop()
+                    self._sender = None
+        finally:
+            await self._cluster.close()
 
     async def send(
         self,

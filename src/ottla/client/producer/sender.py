@@ -97,6 +97,7 @@ class Sender:
     def start(self) -> None:
         """Begin to drain."""
         self._draining = asyncio.create_task(self._drain_for_ever())
+        self._draining.add_done_callback(lambda _: self._idle.set())
 
     async def stop(self) -> None:
         """Stop draining, and wait for the answers that are due."""
@@ -109,12 +110,17 @@ class Sender:
         await asyncio.gather(*self._requests, return_exceptions=True)
 
     async def flush(self) -> None:
-        """Return when everything handed over so far is acknowledged or has failed."""
+        """Return when everything handed over so far is acknowledged or has failed.
+
+        A loop that is shut down ends the draining before whoever closes the producer: that one must not wait.
+        """
         self.accumulator.flushing += 1
         try:
             self._idle.clear()
             self._work.set()
             while len(self.accumulator) or any(self._in_flight.values()):
+                if self._draining is None or self._draining.done():
+                    raise ClientError("records were not sent: the producer was stopped before they could be")
                 self._idle.clear()
                 await self._idle.wait()
         finally:
