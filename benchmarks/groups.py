@@ -29,8 +29,8 @@ from tests.java.apache_kafka import ApacheKafka
 from tests.ottla_node import OttlaNode
 from tests.plain_client import PlainClient
 
-from ottla.metadata.image import ResourceType
 from ottla.wire.apis import api_of
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS
 from ottla.wire.declare import spec_of
 from ottla.wire.error_code import ErrorCode

@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from tests.plain_client import PlainClient
 
 from ottla.client.producer import Producer as OttlaProducer
-from ottla.metadata.image import ResourceType
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.coordinator_records.framing import TRANSACTION_RECORDS
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.incremental_alter_configs import (
