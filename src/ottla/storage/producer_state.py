@@ -22,6 +22,7 @@ BATCHES_KEPT: Final = 5
 NO_COORDINATOR_EPOCH: Final = -1
 _SEQUENCE_MAX: Final = 0x7FFFFFFF
 _EPOCH_MAX: Final = 0x7FFF
+_UNKNOWN_VERSION: Final = -1
 
 # Last sequence, last offset, last offset delta, max timestamp. A plain tuple: one is made per append.
 BatchNote = tuple[int, int, int, int]
@@ -198,6 +199,9 @@ class ProducerState:
         self, producer_id: ProducerId, epoch: int, coordinator_epoch: int, transaction_version: int
     ) -> None:
         """Refuse a marker of an older epoch, or of a coordinator that is none any more."""
+        if transaction_version == _UNKNOWN_VERSION:
+            # Nobody can tell which rules hold for it. Apache Kafka fails over it, too.
+            raise AppendError(ErrorCode.INVALID_REQUEST, "a marker has to say its transaction version")
         producer = self.producers.get(producer_id)
         if producer is None:
             _check_first_marker(producer_id, epoch, coordinator_epoch)

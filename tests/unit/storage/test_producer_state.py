@@ -197,6 +197,12 @@ def test_a_first_marker_with_numbers_that_nobody_has_is_refused(
     state.check_marker(ProducerId(1), 0, -1, 1)
 
 
+def test_a_marker_of_no_transaction_version_is_refused() -> None:
+    with pytest.raises(AppendError) as refused:
+        ProducerState().check_marker(ProducerId(1), 0, 0, -1)
+    assert refused.value.error_code is ErrorCode.INVALID_REQUEST
+
+
 def test_a_marker_of_an_older_epoch_is_refused() -> None:
     state = ProducerState()
     note(state, epoch=3, is_transactional=True)
