@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from ottla.cli.pipeline import pipeline
+from ottla.cli.main import main
 from ottla.pipelines.loading import load_pipelines
 from ottla.pipelines.status import QueryStatus, prepare_directory, wants_to_stop, write_status
 
@@ -23,7 +23,8 @@ def a(x=topic("x")):
 
 
 def invoke(directory: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(pipeline, [*arguments, "--directory", str(directory)])
+    # Not `pipeline` alone: a command keeps the name of its help option from wherever it is first called.
+    return CliRunner().invoke(main, ["pipeline", *arguments, "--directory", str(directory)])
 
 
 @pytest.fixture
