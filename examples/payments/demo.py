@@ -39,7 +39,7 @@ SEED = 11
 PARTITIONS = 2
 # For a minute Java need not compile well, but soon: its first batches are done in half the time.
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-QUERIES = ("clean", "fraud", "revenue")
+INPUTS = {"clean": "payments", "fraud": "payments-clean", "revenue": "payments-clean"}
 
 
 def label(lag: int) -> str:
@@ -129,22 +129,22 @@ class Reader:
         return rows
 
 
-def row(status: QueryStatus) -> str:
-    """Return how a pipeline does. Before its first batch it does not know how far behind it is."""
-    front = f"{status.name:<10}{status.state:<20}"
-    if status.batch_id < 0:
-        return f"{front}{'no batch yet':>18}"
+def row(status: QueryStatus, lag: int) -> str:
+    """Return how a pipeline does. Its own word on its lag is as old as its last batch."""
+    batch = "-" if status.batch_id < 0 else status.batch_id
     return (
-        f"{front}{status.batch_id:>6}{status.rows:>12,}{status.rows_per_second:>10,.0f}{status.lag:>10,}"
-        f"  {label(status.lag)}"
+        f"{status.name:<10}{status.state:<20}{batch:>6}{status.rows:>12,}{status.rows_per_second:>10,.0f}"
+        f"{lag:>10,}  {label(lag)}"
     )
 
 
-def show(directory: Path, sent: int, rate: float, alerts: int, is_first: bool) -> None:
+def show(directory: Path, link: Link, sent: int, rate: float, alerts: int, is_first: bool) -> None:
     """Draw how everything does, over what was drawn before."""
     lines = [f"payments sent   {sent:>10,}   {rate:>8,.0f}/s", f"alerts          {alerts:>10,}", ""]
     lines.append(f"{'pipeline':<10}{'state':<20}{'batch':>6}{'rows':>12}{'rows/s':>10}{'lag':>10}")
-    lines += [row(status) for status in read_statuses(directory) if status.name in QUERIES]
+    lines += [
+        row(status, lag_of(link, status.name)) for status in read_statuses(directory) if status.name in INPUTS
+    ]
     lines += [""] * (7 - len(lines))
     if sys.stdout.isatty() and not is_first:
         print(f"\x1b[{len(lines)}A", end="")
@@ -186,21 +186,25 @@ def reckon(link: Link, sent: list[Payment]) -> bool:
     return all(checks.values())
 
 
+def lag_of(link: Link, pipeline: str) -> int:
+    """Return how far a pipeline is behind the end of its topic now, as its consumer group tells."""
+    places = [TopicPartition(INPUTS[pipeline], number) for number in range(PARTITIONS)]
+    ends = link.run(list_offsets(link.cluster, dict.fromkeys(places, LATEST)))
+    done = link.run(link.group_offsets.list(pipeline))
+    return sum(ends[where].offset - (done[where].offset if where in done else 0) for where in places)
+
+
 def wait_until_read(directory: Path, link: Link, timeout_s: float) -> None:
-    """Wait until the pipelines have read all that is there."""
+    """Wait until the pipelines have read all that is there, each after those that it reads from."""
     give_up_s = time.monotonic() + timeout_s
-    pending = [("clean", "payments"), ("fraud", "payments-clean"), ("revenue", "payments-clean")]
+    pending = list(INPUTS)
     while pending and time.monotonic() < give_up_s:
-        group, topic = pending[0]
-        partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-        ends = link.run(list_offsets(link.cluster, dict.fromkeys(partitions, LATEST)))
-        done = link.run(link.group_offsets.list(group))
-        if all(where in done and done[where].offset >= ends[where].offset for where in partitions):
+        if lag_of(link, pending[0]) == 0:
             pending.pop(0)
         else:
             time.sleep(0.5)
     if pending:
-        print(f"{pending[0][0]} has not read everything: {read_statuses(directory)}")
+        print(f"{pending[0]} has not read everything: {read_statuses(directory)}")
 
 
 def run_demo(root: Path, seconds: int, rate: int) -> bool:
@@ -256,9 +260,7 @@ def _end(process: "subprocess.Popen[Any]") -> None:
 
 def _wait_for_pipelines(root: Path, runner: "subprocess.Popen[bytes]") -> None:
     """Wait until all pipelines run: before that there is nothing to see."""
-    while not {*QUERIES} <= {
-        item.name for item in read_statuses(root / "pipelines") if item.state == RUNNING
-    }:
+    while not {*INPUTS} <= {item.name for item in read_statuses(root / "pipelines") if item.state == RUNNING}:
         _check_runner(root, runner)
         time.sleep(0.2)
 
@@ -269,7 +271,7 @@ def _check_runner(root: Path, runner: "subprocess.Popen[bytes]") -> None:
 
 
 def _all_have_done_a_batch(root: Path) -> bool:
-    return {*QUERIES} <= {item.name for item in read_statuses(root / "pipelines") if item.batch_id >= 0}
+    return {*INPUTS} <= {item.name for item in read_statuses(root / "pipelines") if item.batch_id >= 0}
 
 
 def _watch(root: Path, link: Link, feeder: Feeder, runner: "subprocess.Popen[bytes]", seconds: int) -> None:
@@ -283,7 +285,7 @@ def _watch(root: Path, link: Link, feeder: Feeder, runner: "subprocess.Popen[byt
         _check_runner(root, runner)
         sent = len(feeder.sent)
         alerts += len(reader.read_new())
-        show(root / "pipelines", sent, sent - before, alerts, is_first)
+        show(root / "pipelines", link, sent, sent - before, alerts, is_first)
         before, is_first = sent, False
 
 

@@ -12,6 +12,7 @@ from tests.ottla_node import OttlaNode
 from tests.pipelines.effort import ALL_OF_SPARK
 from tests.pipelines.records import committed_json, create_topic, produce_json
 
+from ottla.model.ids import TopicPartition
 from ottla.pipelines.link import Link
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "payments"
@@ -46,6 +47,18 @@ def test_reader_gives_each_row_once(node: OttlaNode, link: Link, demo: Any) -> N
         produce_json(node.bootstrap, "demo-rows", [{"number": number, "row": row} for row in range(5)], "row")
         found = sorted((row["number"], row["row"]) for row in reader.read_new())
         assert found == [(number, row) for row in range(5)]
+
+
+def test_lag_is_what_the_group_has_not_read(
+    node: OttlaNode, link: Link, demo: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(demo.INPUTS, "demo-group", "demo-lag")
+    create_topic(node.bootstrap, "demo-lag", 2)
+    produce_json(node.bootstrap, "demo-lag", [{"row": row} for row in range(20)], "row")
+    assert demo.lag_of(link, "demo-group") == 20
+    read = {TopicPartition("demo-lag", 0): 3}
+    link.run(link.group_offsets.alter("demo-group", read)).check()
+    assert demo.lag_of(link, "demo-group") == 17
 
 
 @pytest.mark.timeout(900)
