@@ -88,8 +88,7 @@ def encode_offset_commit_value(value: OffsetCommitValue, version: int) -> bytes:
 def find_offset_commit_value(data: Readable) -> OffsetCommitValue | None:
     """Read a value with its version, if it is one like those that are written; None for any other.
 
-    A log has one for each commit, so that loading it takes as long as this. It takes 1 us; the compiled
-    decoder takes 6 us.
+    A log has one for each commit. This takes 1.2 us, the compiled decoder takes 1.9 us.
     """
     if len(data) < _WITHOUT_METADATA.size:
         return None
