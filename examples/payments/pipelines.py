@@ -28,7 +28,7 @@ def clean(payments=topic("payments", schema=PAYMENT)):
         .withWatermark("ts", "10 minutes")
         .dropDuplicatesWithinWatermark(["id"])
         .drop("ts")
-        # One task, so one transaction: whoever reads a partition sees all that a batch has for it, or nothing.
+        # One task, so one transaction: who reads a partition sees all that a batch has for it, or nothing.
         # With several a reader may stop in the middle, and the judge see a customer's later payments first.
         .repartition(1)
     )
