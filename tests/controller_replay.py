@@ -8,6 +8,7 @@ told from the record.
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from ottla.metadata.configs.effective import EffectiveConfigs
@@ -22,6 +23,7 @@ from ottla.quorum.controller.settings import ControllerSettings
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from ottla.wire.metadata_records.brokers import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from ottla.wire.metadata_records.no_op import NoOpRecord
 from ottla.wire.metadata_records.partitions import PartitionChangeRecord
 
 STATIC = {"process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER"}
@@ -54,7 +56,7 @@ def compare_decisions(image: MetadataImage, batches: Iterable[MetadataBatch]) ->
             continue
         image, _ = loader.take()
         for record in batch.records:
-            view = view_of(image, batch.base_offset)
+            view = view_of(image, _begin_of_decision(batch))
             if isinstance(record, RegisterBrokerRecord):
                 yield _compare(_what_registers(image, record), batch, _registered(view, record, batch))
             elif isinstance(record, BrokerRegistrationChangeRecord) and record.broker_id in image.brokers:
@@ -62,6 +64,12 @@ def compare_decisions(image: MetadataImage, batches: Iterable[MetadataBatch]) ->
                 if decided is not None:
                     yield _compare(_what_changes(record), batch, decided)
         loader.feed(batch.records, batch.position)
+
+
+def _begin_of_decision(batch: MetadataBatch) -> Offset:
+    """Return the offset of a batch's first record that is no mere sign of life: those share batches."""
+    signs = takewhile(lambda record: isinstance(record, NoOpRecord), batch.records)
+    return Offset(batch.base_offset + sum(1 for _ in signs))
 
 
 def _what_registers(image: MetadataImage, record: RegisterBrokerRecord) -> str:

@@ -149,7 +149,8 @@ def test_ctrl_c_leaves_the_group_and_commits(bootstrap: str, topic: str) -> None
             assert process.stdout.readline() == "0\n"
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=60)
-        assert errors.rstrip().endswith("KeyboardInterrupt")
+        # Others may have something to say after it: a commit that was tried in vain, for one.
+        assert "KeyboardInterrupt" in errors.splitlines()
         assert admin.groups.describe(topic).members == ()
         assert admin.group_offsets.list(topic)[TopicPartition(topic, 0)].offset == 1
 

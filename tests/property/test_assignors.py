@@ -16,6 +16,7 @@ from tests.property.group_wishes import (
 from ottla.coordination.group.consumer.assignors.assignor import Partitions, Wish
 from ottla.coordination.group.consumer.assignors.range import assign_ranges
 from ottla.coordination.group.consumer.assignors.uniform import assign_uniformly
+from ottla.model.uuid import Uuid
 
 
 @given(groups())
@@ -54,6 +55,17 @@ def test_uniform_cannot_be_made_more_even_by_one_move(group: tuple[Wishes, Topic
         for topic in partitions:
             takers = [name for name, wish in wishes.items() if topic in wish.topics]
             assert all(load[giver] - load[taker] <= 1 for taker in takers)
+
+
+def test_uniform_evens_out_by_way_of_others() -> None:
+    first, second = Uuid(b"the first  topic"), Uuid(b"the second topic")
+    wishes = {
+        "x": Wish("x", frozenset({second})),
+        "y": Wish("y", frozenset({first, second}), assigned={second: frozenset({0})}),
+        "z": Wish("z", frozenset({first})),
+    }
+    # No single move from x to y or from y to z helps, where x has 4, y has 3 and z has 2.
+    assert loads(assign_uniformly(wishes, {first: 4, second: 5})) == [3, 3, 3]
 
 
 @given(groups())

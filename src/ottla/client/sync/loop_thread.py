@@ -46,11 +46,17 @@ class LoopThread:
             tasks.append(self.loop.create_task(coroutine))
             tasks[0].add_done_callback(lambda task: _hand_over(task, answer))
 
-        self.loop.call_soon_threadsafe(begin)
+        def cancel() -> None:
+            if not tasks:
+                # Ctrl-C came before the coroutine was handed over. One that never begins is complained of.
+                begin()
+            tasks[0].cancel()
+
         try:
+            self.loop.call_soon_threadsafe(begin)
             return answer.result()
         except KeyboardInterrupt:
-            self.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+            self.loop.call_soon_threadsafe(cancel)
             with suppress(CancelledError, Exception):
                 answer.result()
             raise

@@ -1,8 +1,9 @@
 """The uniform assignor: everybody gets as many partitions as the others, and keeps what it had if it can.
 
 When all members want the same topics, nobody has two partitions more than anybody else, and no more
-partitions move than that takes. When they do not, partitions are moved until no single move would make it
-more even. Partitions that nobody has are dealt out one by one, so that the load of a busy topic is shared.
+partitions move than that takes. When they do not, partitions are moved until no move would make it more even,
+and no chain of moves in which each member passes on what it got. Partitions that nobody has are dealt out one
+by one, so that the load of a busy topic is shared.
 """
 
 from collections import deque
@@ -16,6 +17,8 @@ from ottla.model.uuid import Uuid
 # Subscriptions that overlap in a chain may need a round for each of its links. This many even out all but
 # contrived groups; after them the group is left a little uneven rather than the broker busy.
 _ROUNDS_MAX = 64
+# To look for a chain is to look at all subscriptions once.
+_CHAINS_MAX = 64
 
 
 def assign_uniformly(wishes: Mapping[str, Wish], topics: Mapping[Uuid, int]) -> dict[str, Partitions]:
@@ -27,6 +30,7 @@ def assign_uniformly(wishes: Mapping[str, Wish], topics: Mapping[Uuid, int]) -> 
         wanted_by = _wanted_by(wishes)
         _spread_by_interest(shares, wanted_by)
         _even_out(shares, wanted_by)
+        _even_out_by_chains(shares, wanted_by)
     return shares.result()
 
 
@@ -161,6 +165,58 @@ def _even_out_topic(shares: _Shares, topic: Uuid, members: Iterable[str]) -> int
                 heappush(givers, (-load[member_id], member_id))
             moved += 1
     return moved
+
+
+_Link = tuple[str, Uuid, str]
+"""Who passes on a partition of which topic to whom."""
+
+
+def _even_out_by_chains(shares: _Shares, wanted_by: Mapping[Uuid, list[str]]) -> None:
+    """Let partitions go from those who have many to those who have few, by way of others who keep as many."""
+    for _ in range(_CHAINS_MAX):
+        links = _find_chain(shares, wanted_by)
+        if not links:
+            return
+        for giver, topic, taker in links:
+            shares.move(topic, giver, taker)
+
+
+def _find_chain(shares: _Shares, wanted_by: Mapping[Uuid, list[str]]) -> list[_Link]:
+    """Find a chain that ends with a member who has two less than the first, at least. Its last link is first.
+
+    Those with most are tried first. Whom they have reached in vain need not be tried again: nobody behind
+    them has few enough, and they themselves have no more than who reached them.
+    """
+    load = shares.load
+    reached: set[str] = set()
+    reached_topics: set[Uuid] = set()
+    for first in sorted(load, key=lambda member_id: (-load[member_id], member_id)):
+        if first in reached:
+            continue
+        reached.add(first)
+        link_to: dict[str, _Link] = {}
+        waiting = deque((first,))
+        while waiting:
+            giver = waiting.popleft()
+            for topic in sorted(shares.owned[giver].keys() - reached_topics):
+                reached_topics.add(topic)
+                for taker in wanted_by[topic]:
+                    if taker in reached:
+                        continue
+                    reached.add(taker)
+                    link_to[taker] = (giver, topic, taker)
+                    if load[taker] <= load[first] - 2:
+                        return _links_back(link_to, taker)
+                    waiting.append(taker)
+    return []
+
+
+def _links_back(link_to: Mapping[str, _Link], last: str) -> list[_Link]:
+    links = []
+    while last in link_to:
+        links.append(link_to[last])
+        last = links[-1][0]
+    return links
 
 
 def _wanted_by(wishes: Mapping[str, Wish]) -> dict[Uuid, list[str]]:
