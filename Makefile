@@ -28,6 +28,10 @@ test: $(VENV)/.ready ## run the tests, in random order
 	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/pipelines
 	$(BIN)/pytest tests/pipelines # alone: one Spark session is enough for two cores
 
+.PHONY: search
+search: $(VENV)/.ready ## look for examples that no test has seen yet: ROUNDS=10
+	for round in $$(seq $${ROUNDS:-10}); do EXAMPLES=new $(BIN)/pytest -n 2 -q tests/property tests/differential || exit 1; done
+
 .PHONY: check
 check: $(VENV)/.ready ## lint, check types and import contracts
 	$(BIN)/ruff check .

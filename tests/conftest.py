@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
@@ -7,8 +8,13 @@ from hypothesis import HealthCheck, settings
 # A shell makes what runs in the background ignore Ctrl-C, and what tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A machine that is busy with something else must not make a test fail: nothing here is about time.
+# A machine that is busy with something else must not make a test fail: nothing here is about time. And a
+# change is judged by the same examples each time; `make search` looks for others.
 settings.register_profile(
-    "ottla", deadline=None, suppress_health_check=(HealthCheck.too_slow,), print_blob=True
+    "ottla",
+    deadline=None,
+    derandomize=os.environ.get("EXAMPLES") != "new",
+    suppress_health_check=(HealthCheck.too_slow,),
+    print_blob=True,
 )
 settings.load_profile("ottla")
