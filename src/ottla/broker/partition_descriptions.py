@@ -1,8 +1,8 @@
 """Partitions as answers describe them, encoded, many at once.
 
 Most partitions of a topic differ in their number alone. So each way in which they can look is encoded once,
-and the number put in. For 10,000 partitions that took 6 ms, where making and encoding an object for each took
-40 ms.
+and the number put in. On a busy machine making and encoding an object for each of 10,000 partitions took 84
+to 170 ms, and this way takes 15 to 45 ms.
 """
 
 from collections.abc import Callable, Iterable
