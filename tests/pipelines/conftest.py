@@ -19,6 +19,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
     """A running node. It is shared: use topics and pipelines with names of your own."""
     settings = {"num.partitions": "3", "offsets.topic.num.partitions": "2"}
     settings["transaction.state.log.num.partitions"] = "2"
+    # Tests write records that are years old, and time does not stand still.
+    settings["log.retention.ms"] = "-1"
     with OttlaNode(tmp_path_factory.mktemp("pipelines"), settings) as node:
         yield node
 
