@@ -7,8 +7,12 @@ from tests.java.apache_kafka import ApacheKafka
 
 from ottla.testing.node import ThreadNode
 
-# Otherwise no transaction could be made to hang: brokers ask coordinators before they take a write of one.
-SETTINGS = {"transaction.partition.verification.enable": "false"}
+SETTINGS = {
+    # Otherwise no transaction could be made to hang: brokers ask coordinators before they take a write.
+    "transaction.partition.verification.enable": "false",
+    # Records of 1970 must not be deleted while they are looked at.
+    "log.initial.task.delay.ms": "3600000",
+}
 
 
 @pytest.fixture(scope="session")
