@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.handlers import EncodedResponse
 from ottla.broker.partition import INTERNAL_TOPICS
-from ottla.broker.partition_descriptions import PartitionDescriptions
+from ottla.broker.partition_descriptions import PartitionDescriptions, leader_and_replicas
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import Topic
 from ottla.model.uuid import Uuid
 from ottla.wire.codec import encode, encode_struct
-from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -111,13 +110,4 @@ def _encode_topic(topic: Topic, partitions: PartitionDescriptions, operations: i
 
 
 def _describe_partition(record: PartitionRecord, living: frozenset[int]) -> MetadataResponsePartition:
-    has_leader = record.leader in living
-    return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
-        partition_index=record.partition_id,
-        leader_id=record.leader if has_leader else -1,
-        leader_epoch=record.leader_epoch,
-        replica_nodes=record.replicas,
-        isr_nodes=record.isr,
-        offline_replicas=tuple(replica for replica in record.replicas if replica not in living),
-    )
+    return MetadataResponsePartition(**leader_and_replicas(record, living))

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ottla.wire.codec import encode_struct
 from ottla.wire.encoded_items import as_array
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.partitions import PartitionRecord
 
 _LOOK: Final[Callable[[PartitionRecord], tuple[Any, ...]]] = attrgetter(
@@ -21,6 +22,20 @@ _LOOK: Final[Callable[[PartitionRecord], tuple[Any, ...]]] = attrgetter(
 _NUMBER: Final = Struct(">i")
 _NUMBER_AT: Final = slice(2, 6)
 """Where the number lies in what describes a partition: behind the error code, in every version."""
+
+
+def leader_and_replicas(record: PartitionRecord, living: frozenset[int]) -> dict[str, Any]:
+    """Return what all answers tell of a partition; one whose leader does not live has none for clients."""
+    has_leader = record.leader in living
+    return {
+        "error_code": ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        "partition_index": record.partition_id,
+        "leader_id": record.leader if has_leader else -1,
+        "leader_epoch": record.leader_epoch,
+        "replica_nodes": record.replicas,
+        "isr_nodes": record.isr,
+        "offline_replicas": tuple(replica for replica in record.replicas if replica not in living),
+    }
 
 
 class PartitionDescriptions:

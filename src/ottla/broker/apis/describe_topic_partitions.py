@@ -11,7 +11,7 @@ from ottla.broker.authorized_operations import ALL_ON_TOPIC
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import handles
 from ottla.broker.partition import INTERNAL_TOPICS
-from ottla.broker.partition_descriptions import PartitionDescriptions
+from ottla.broker.partition_descriptions import PartitionDescriptions, leader_and_replicas
 from ottla.metadata.topics import Topic
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.model.uuid import ZERO_UUID
@@ -82,17 +82,10 @@ def _describe(
 def _describe_partition(
     record: PartitionRecord, living: frozenset[int]
 ) -> DescribeTopicPartitionsResponsePartition:
-    has_leader = record.leader in living
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
-        partition_index=record.partition_id,
-        leader_id=record.leader if has_leader else -1,
-        leader_epoch=record.leader_epoch,
-        replica_nodes=record.replicas,
-        isr_nodes=record.isr,
+        **leader_and_replicas(record, living),
         eligible_leader_replicas=record.eligible_leader_replicas or _NOTHING,
         last_known_elr=record.last_known_elr or _NOTHING,
-        offline_replicas=tuple(replica for replica in record.replicas if replica not in living),
     )
 
 
