@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import pytest
+from tests.clients.served_topics import serve_topic
 
 from ottla.client.admin import Admin
 from ottla.client.admin.configs import ConfigResource
@@ -142,7 +143,7 @@ def test_a_topic_that_is_not_there_is_told_at_once(bootstrap: str, name: str) ->
 
 def test_configs_of_a_topic_are_described_and_changed(bootstrap: str, name: str) -> None:
     async def scenario(admin: Admin) -> None:
-        await admin.topics.create(name, configs={"retention.ms": "60000"})
+        await serve_topic(admin, name, configs={"retention.ms": "60000"})
         topic = ConfigResource(ResourceType.TOPIC, name)
 
         async def value(key: str) -> tuple[str | None, ConfigSource]:
@@ -193,7 +194,7 @@ def test_configs_of_brokers_and_groups_are_changed_too(bootstrap: str, name: str
 
 def test_offsets_are_found_by_place_and_by_time(bootstrap: str, name: str) -> None:
     async def scenario(admin: Admin) -> None:
-        await admin.topics.create(name, partitions=2)
+        await serve_topic(admin, name, partitions=2)
         await produce(bootstrap, name, b"a", b"b", b"c")
         where, empty = TopicPartition(name, 0), TopicPartition(name, 1)
 
@@ -211,7 +212,7 @@ def test_offsets_are_found_by_place_and_by_time(bootstrap: str, name: str) -> No
 
 def test_records_are_deleted_up_to_an_offset_and_all_of_them(bootstrap: str, name: str) -> None:
     async def scenario(admin: Admin) -> None:
-        await admin.topics.create(name, partitions=2)
+        await serve_topic(admin, name, partitions=2)
         await produce(bootstrap, name, b"a", b"b", b"c")
         where = TopicPartition(name, 0)
         assert (await admin.records.delete({where: 1}))[where] == 1
@@ -225,7 +226,7 @@ def test_records_are_deleted_up_to_an_offset_and_all_of_them(bootstrap: str, nam
 
 def test_offsets_of_a_group_are_set_read_reset_and_deleted(bootstrap: str, name: str) -> None:
     async def scenario(admin: Admin) -> None:
-        await admin.topics.create(name, partitions=2)
+        await serve_topic(admin, name, partitions=2)
         await produce(bootstrap, name, b"a", b"b", b"c", b"d")
         first, second = TopicPartition(name, 0), TopicPartition(name, 1)
         (await admin.group_offsets.alter(name, {first: CommittedOffset(2, 0, "by hand"), second: 0})).check()
@@ -261,7 +262,7 @@ def test_offsets_of_a_group_are_set_read_reset_and_deleted(bootstrap: str, name:
 
 def test_groups_are_listed_by_state_and_type(bootstrap: str, name: str) -> None:
     async def scenario(admin: Admin) -> None:
-        await admin.topics.create(name)
+        await serve_topic(admin, name)
         (await admin.group_offsets.alter(name, {TopicPartition(name, 0): 0})).check()
         listed = {group.group_id: group for group in await admin.groups.list(states=["Empty"])}
         assert (listed[name].state, listed[name].type) == ("Empty", "classic")
@@ -290,7 +291,7 @@ def test_members_of_both_protocols_are_described_with_their_lag(
     }
 
     async def scenario(admin: Admin) -> None:
-        await admin.topics.create(name, partitions=2)
+        await serve_topic(admin, name, partitions=2)
         await produce(bootstrap, name, b"a", b"b", b"c")
         consumer = Consumer(settings)
         consumer.subscribe([name])
@@ -329,7 +330,7 @@ def _read_two_and_commit(consumer: Any) -> None:
 
 def test_an_open_transaction_is_listed_described_and_fenced(bootstrap: str, name: str) -> None:
     async def scenario(admin: Admin) -> None:
-        await admin.topics.create(name)
+        await serve_topic(admin, name)
         where = TopicPartition(name, 0)
         async with open_transaction(bootstrap, name, name) as producer:
             listed = {
@@ -362,7 +363,7 @@ async def _state(admin: Admin, transactional_id: str) -> str:
 
 def test_a_transaction_is_ended_in_a_partition_by_hand(bootstrap: str, name: str) -> None:
     async def scenario(admin: Admin) -> None:
-        await admin.topics.create(name)
+        await serve_topic(admin, name)
         where = TopicPartition(name, 0)
         async with open_transaction(bootstrap, name, name) as producer:
             [active] = (await admin.transactions.producers([where]))[where]
@@ -397,7 +398,7 @@ def test_the_cluster_tells_its_brokers_features_versions_and_quorum(bootstrap: s
 
 def test_log_directories_tell_what_lies_where(bootstrap: str, name: str) -> None:
     async def scenario(admin: Admin) -> None:
-        await admin.topics.create(name, partitions=2)
+        await serve_topic(admin, name, partitions=2)
         await produce(bootstrap, name, b"a" * 1000)
         where = TopicPartition(name, 0)
         [directories] = (await admin.log_dirs.describe(partitions=[where])).check().values()
@@ -456,7 +457,7 @@ def test_scram_credentials_are_set_described_and_deleted(bootstrap: str, name: s
 
 def test_replicas_are_moved_and_leaders_elected_as_far_as_one_broker_can(bootstrap: str, name: str) -> None:
     async def scenario(admin: Admin) -> None:
-        await admin.topics.create(name)
+        await serve_topic(admin, name)
         where = TopicPartition(name, 0)
         broker = (await admin.topics.describe(name)).partitions[0].leader
         (await admin.replicas.reassign({where: [broker]})).check()

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer as ForeignConsumer
+from tests.clients.served_topics import make_topic
 from tests.java.jars import java_classpath, java_command
 from tests.plain_client import PlainClient
 
@@ -19,8 +20,6 @@ from ottla.client.errors import ClientError, OffsetOutOfRange
 from ottla.client.journey import Stage, Step
 from ottla.client.producer import Producer
 from ottla.client.serializers import from_json, from_text, to_json
-from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -44,12 +43,7 @@ QUICK = {"heartbeat_interval_ms": 200, "session_timeout_ms": 10_000, "auto_offse
 
 def _topic(bootstrap: str, partitions: int = 1) -> str:
     name = f"consumed-{uuid4()}"
-    topic = CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
-    )
-    with PlainClient(bootstrap) as client:
-        answer = client.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=30_000))
-    assert answer.topics[0].error_code is ErrorCode.NONE
+    make_topic(bootstrap, name, partitions)
     return name
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from tests.clients.served_topics import serve_topic
 from tests.ottla_node import OttlaNode
 
 from ottla.client.admin import Admin
@@ -63,7 +64,7 @@ def test_records_arrive_whatever_the_acks(bootstrap: str, topic: str, acks: str)
 def test_a_batch_that_is_too_large_for_the_broker_is_split(bootstrap: str, topic: str) -> None:
     async def produce() -> None:
         async with Admin(bootstrap) as admin:
-            await admin.topics.create(topic, partitions=1, configs={"max.message.bytes": "1000"})
+            await serve_topic(admin, topic, partitions=1, configs={"max.message.bytes": "1000"})
         async with Producer(bootstrap, batch_size=20_000) as producer:
             sent = [await producer.send(topic, b"%03d" % number * 30) for number in range(50)]
             assert [(await record).offset for record in sent] == list(range(50))
@@ -151,7 +152,7 @@ def test_a_wrong_address_is_told_in_one_sentence() -> None:
 def test_ignored_keys_spread_over_partitions(bootstrap: str, topic: str) -> None:
     async def produce() -> set[int]:
         async with Admin(bootstrap) as admin:
-            await admin.topics.create(topic, partitions=3)
+            await serve_topic(admin, topic, partitions=3)
         async with Producer(bootstrap, partitioner_ignore_keys=True, batch_size=200) as producer:
             sent = [await producer.send(topic, b"x" * 100, key=b"the same") for _ in range(200)]
             return {(await record).partition for record in sent}

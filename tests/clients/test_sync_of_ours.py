@@ -8,6 +8,7 @@ import uuid
 from contextlib import suppress
 
 import pytest
+from tests.clients.served_topics import make_topic
 
 from ottla.client.errors import BrokerError, ClientError, NoBrokerReached
 from ottla.client.sync import Admin, Consumer, Producer
@@ -40,8 +41,7 @@ def test_records_go_round(bootstrap: str, topic: str) -> None:
 
 
 def test_threads_share_a_producer_and_each_keeps_its_order(bootstrap: str, topic: str) -> None:
-    with Admin(bootstrap) as admin:
-        admin.topics.create(topic, partitions=1)
+    make_topic(bootstrap, topic)
     with Producer(bootstrap) as producer:
 
         def work(name: int) -> None:
@@ -63,8 +63,7 @@ def test_threads_share_a_producer_and_each_keeps_its_order(bootstrap: str, topic
 
 
 def test_a_record_that_cannot_be_sent_fails_alone(bootstrap: str, topic: str) -> None:
-    with Admin(bootstrap) as admin:
-        admin.topics.create(topic, partitions=1)
+    make_topic(bootstrap, topic)
     with Producer(bootstrap) as producer:
         bad = producer.send(topic, b"nowhere", partition=7)
         good = producer.send(topic, b"here")
@@ -76,8 +75,7 @@ def test_a_record_that_cannot_be_sent_fails_alone(bootstrap: str, topic: str) ->
 
 
 def test_only_committed_transactions_are_seen(bootstrap: str, topic: str) -> None:
-    with Admin(bootstrap) as admin:
-        admin.topics.create(topic, partitions=1)
+    make_topic(bootstrap, topic)
     with Producer(bootstrap, transactional_id=topic) as producer:
         with producer.transaction():
             producer.send(topic, b"first")
@@ -96,8 +94,8 @@ def test_only_committed_transactions_are_seen(bootstrap: str, topic: str) -> Non
 
 def test_what_was_read_ahead_is_neither_committed_nor_lost(bootstrap: str, topic: str) -> None:
     where = TopicPartition(topic, 0)
+    make_topic(bootstrap, topic)
     with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
-        admin.topics.create(topic, partitions=1)
         for number in range(20):
             producer.send(topic, b"%d" % number)
         producer.flush()
@@ -117,8 +115,8 @@ def test_what_was_read_ahead_is_neither_committed_nor_lost(bootstrap: str, topic
 
 def test_callbacks_may_use_the_consumer(bootstrap: str, topic: str) -> None:
     seen: list[tuple[str, frozenset[TopicPartition]]] = []
-    with Admin(bootstrap) as admin, Consumer(bootstrap, group_id=topic) as consumer:
-        admin.topics.create(topic, partitions=1)
+    make_topic(bootstrap, topic)
+    with Consumer(bootstrap, group_id=topic) as consumer:
 
         def assigned(partitions: frozenset[TopicPartition]) -> None:
             seen.append(("assigned", consumer.assignment() & partitions))
@@ -140,8 +138,8 @@ with Consumer(sys.argv[1], group_id=sys.argv[2], auto_offset_reset="earliest") a
 
 
 def test_ctrl_c_leaves_the_group_and_commits(bootstrap: str, topic: str) -> None:
+    make_topic(bootstrap, topic)
     with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
-        admin.topics.create(topic, partitions=1)
         producer.send(topic, b"only").result()
         command = [sys.executable, "-c", _INTERRUPTED, bootstrap, topic]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
