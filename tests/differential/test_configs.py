@@ -1,6 +1,7 @@
 """Change configs on Apache Kafka and on ourselves in the same way, and describe what came of it."""
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -251,11 +252,9 @@ def described_when_settled(
     kafka: KafkaSide, resource_type: int, name: str, hoped_for: list[Any]
 ) -> list[Any]:
     """Ask until the answer is as hoped for: a broker follows its controller a moment later."""
-    described: list[Any] = []
-    for _ in range(50):
-        described = kafka.describe(resource_type, name)
-        if described == hoped_for:
-            break
+    deadline = time.monotonic() + 30
+    while (described := kafka.describe(resource_type, name)) != hoped_for and time.monotonic() < deadline:
+        time.sleep(0.02)
     return described
 
 

@@ -4,7 +4,6 @@ A row is a mapping from column to value. Columns are in snake case: JSON keeps t
 them in capitals with spaces. None is `null` in JSON and `-` in a table.
 """
 
-import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +63,7 @@ class Tally:
 def show_rows(rows: Sequence[Row], as_json: bool, nothing: str) -> None:
     """Print rows, or the sentence `nothing` to people when there are none."""
     if as_json:
-        click.echo(json.dumps(list(rows), indent=2, default=str))
+        click.echo(_json(list(rows), indent=2))
     elif not rows:
         click.echo(nothing, err=True)
     else:
@@ -74,7 +73,7 @@ def show_rows(rows: Sequence[Row], as_json: bool, nothing: str) -> None:
 def show_one(facts: Row, as_json: bool) -> None:
     """Print one thing: a fact a line."""
     if as_json:
-        click.echo(json.dumps(facts, indent=2, default=str))
+        click.echo(_json(facts, indent=2))
         return
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
@@ -84,7 +83,7 @@ def show_one(facts: Row, as_json: bool) -> None:
 def show_done(sentence: str, as_json: bool, **facts: Any) -> None:
     """Print what was done: a sentence to people, facts to programs."""
     if as_json:
-        click.echo(json.dumps(facts, default=str))
+        click.echo(_json(facts))
     else:
         click.echo(sentence)
 
@@ -105,6 +104,13 @@ def format_table(rows: Sequence[Row]) -> str:
         ).rstrip()
         for line in [titles, *cells]
     )
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    # People do without it, and without the 2 ms of its import.
+    import json
+
+    return json.dumps(value, indent=indent, default=str)
 
 
 def _text(value: Any) -> str:

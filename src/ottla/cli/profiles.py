@@ -14,7 +14,6 @@ OTTLA_CONFIG names. What is nearer wins: `--property` and `--bootstrap`, then th
 """
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -97,23 +96,26 @@ def client_properties(
     return properties
 
 
-def config_path() -> Path:
-    """Return where the config file is, if there is one."""
-    named = os.environ.get("OTTLA_CONFIG")
-    return Path(named) if named else Path(click.get_app_dir("ottla")) / "config.toml"
-
-
 def _profile(name: str | None) -> dict[str, str]:
-    path = config_path()
-    try:
-        profiles = tomllib.loads(path.read_text()).get("profiles", {})
-    except FileNotFoundError:
-        profiles = {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise Failure(f"cannot read {path}: {error}") from error
+    path = Path(os.environ.get("OTTLA_CONFIG") or Path(click.get_app_dir("ottla"), "config.toml"))
+    profiles = _read_profiles(path)
     if not isinstance(profiles, dict) or not all(isinstance(found, dict) for found in profiles.values()):
         raise Failure(f"{path} has no tables like [profiles.production]: see the guide to the command line")
     if name is not None and name not in profiles:
         known = ", ".join(profiles) or "none"
         raise Failure(f"there is no profile {name!r} in {path}; it has: {known}")
     return {key: str(value) for key, value in profiles.get(name or DEFAULT_PROFILE, {}).items()}
+
+
+def _read_profiles(path: Path) -> Any:
+    try:
+        with path.open("rb") as file:
+            # Most people have no such file: for them this would be 3 ms of every command.
+            import tomllib
+
+            return tomllib.load(file).get("profiles", {})
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        # Text that is not UTF-8, or not TOML, is a ValueError.
+        raise Failure(f"cannot read {path}: {error}") from error

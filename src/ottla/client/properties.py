@@ -5,7 +5,6 @@ A settings class is made from keyword arguments (`linger_ms=5`) or from Kafka's 
 """
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
@@ -85,6 +84,8 @@ class CommonSettings:
         for name, value in named.items():
             item = fields.get(name)
             if item is None:
+                import difflib
+
                 near = difflib.get_close_matches(name, fields, 1)
                 raise InvalidProperty(
                     f"there is no property {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
