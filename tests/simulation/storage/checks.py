@@ -262,7 +262,7 @@ def check_found(log: Log, truth: Truth, found: Sequence[Batch], *, is_whole: boo
     start = log.log_start_offset
     assert start <= truth.start_max, f"log start {start}"
     assert log.high_watermark <= max(truth.high_watermark_ever, start), "a high watermark that never was"
-    states = [truth.state] if truth.staged is None else [truth.state, truth.staged]
+    states = [truth.state, *truth.staged]
     if not is_whole:
         states += truth.others
     # Of what was deleted, some may have come back, and some not.

@@ -139,3 +139,20 @@ def test_a_power_cut_at_any_moment_leaves_a_log_that_reads_right(seed: int) -> N
         again = load(disk, random_log.end_offset, random_log.now_ms)
         check(before, view_of(again), again)
     assert changes > 20, "the power was never cut"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_power_cut_early_in_the_next_round_leaves_a_log_that_reads_right(seed: int) -> None:
+    """Then the names of what the last round has swapped in may not be on the disk yet."""
+    original, random_log, checkpoint = prepare(seed)
+    before = view_of(load(original.copy(), random_log.end_offset, random_log.now_ms))
+    for attempt in range(60):
+        disk = original.copy()
+        log = load(disk, random_log.end_offset, random_log.now_ms)
+        run_round(find_candidate(log, checkpoint, random_log.now_ms), random_log.now_ms, MEMORY_BYTES)
+        disk.cut_power_after(1 + attempt % 6)
+        with pytest.raises(PowerCut):
+            run_round(find_candidate(log, None, random_log.now_ms), random_log.now_ms, MEMORY_BYTES)
+        disk.cut_power(Random(seed * 1000 + attempt))
+        again = load(disk, random_log.end_offset, random_log.now_ms)
+        check(before, view_of(again), again)

@@ -46,8 +46,8 @@ class Truth:
         # Other states that may be found: those that a truncation or a compaction ended, as long as that was
         # not synced, and the one with the append that was under way when the machine went down.
         self.others: list[State] = []
-        # The state that a start makes of a swap that was begun.
-        self.staged: State | None = None
+        # What a start may make of a swap that was begun. The first is what the swap itself makes.
+        self.staged: list[State] = []
         # A rebuilt state of producers knows less: no more than one batch of each, and no deleted ones.
         self.is_rebuilt = False
         self.is_compacted = False
@@ -70,8 +70,8 @@ class Truth:
         for batch in batches:
             self.stored.append(batch)
             self.history.append(batch)
-            if self.staged is not None:
-                self.staged.stored.append(batch)
+            for state in self.staged:
+                state.stored.append(batch)
             self.replay.replay(batch)
             self.end = batch.last_offset + 1
             self.producers_ever.add(batch.producer_id)
@@ -80,9 +80,8 @@ class Truth:
     def may_append(self, data: bytes) -> None:
         """Take what a log was about to append when the machine went down."""
         batches = read_batches(data)
-        for state in (self.state, self.staged):
-            if state is not None:
-                self.others.append(State([*state.stored, *batches], [*self.history, *batches]))
+        for state in (self.state, *self.staged):
+            self.others.append(State([*state.stored, *batches], [*self.history, *batches]))
         self.producers_ever.update(batch.producer_id for batch in batches)
 
     def truncate_to(self, offset: int) -> None:
@@ -90,27 +89,26 @@ class Truth:
         if offset >= self.end:
             return
         self._set_aside()
-        if self.staged is not None:
-            # The power went while the compaction was to be ended.
-            self.others.append(State(list(self.staged.stored), self.history))
+        # If the power went while the compaction was to be ended.
+        self.others += [State(list(state.stored), self.history) for state in self.staged]
         cut = [batch for batch in self.stored if batch.base_offset < offset <= batch.last_offset]
         self.end = cut[0].base_offset if cut else offset
         self.stored = [batch for batch in self.stored if batch.last_offset < self.end]
         self.history = [batch for batch in self.history if batch.last_offset < self.end]
         self.start = min(self.start, self.end)
-        if self.staged is not None:
-            stored = [batch for batch in self.staged.stored if batch.last_offset < self.end]
-            self.staged = State(stored, self.history)
+        self.staged = [
+            State([batch for batch in state.stored if batch.last_offset < self.end], self.history)
+            for state in self.staged
+        ]
         self._recompute()
 
     def start_anew_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
         self._set_aside()
-        if self.staged is not None:
-            self.others.append(self.staged)
+        self.others += self.staged
         self.stored, self.history = [], []
         self.is_compacted = False
-        self.staged = None
+        self.staged = []
         self.start_max = max(self.start_max, offset)
         self.start_ever = max(self.start_ever, offset)
         self.start = self.end = self.high_watermark = offset
@@ -127,17 +125,17 @@ class Truth:
         self.high_watermark = offset
         self.high_watermark_ever = max(self.high_watermark_ever, offset)
 
-    def stage(self, stored: list[Batch]) -> None:
-        """Take what the log will store once a compaction is swapped in."""
-        self.staged = State(stored, self.history)
+    def stage(self, stored: list[Batch], *others: list[Batch]) -> None:
+        """Take what the log will store once a compaction is swapped in, and what else a start may find."""
+        self.staged = [State(one, self.history) for one in (stored, *others)]
 
     def swap(self) -> None:
         """Take notice that it was swapped in."""
-        assert self.staged is not None
         self._set_aside()
-        self.stored = self.staged.stored
+        self.others += self.staged[1:]
+        self.stored = self.staged[0].stored
         self.compacted_end = self.high_watermark_ever
-        self.staged = None
+        self.staged = []
         self.is_compacted = True
 
     def sync_up_to(self, offset: int) -> None:
@@ -157,7 +155,7 @@ class Truth:
         self.end = end
         self.high_watermark = high_watermark
         self.others = []
-        self.staged = None
+        self.staged = []
         self._recompute()
 
     def visible(self) -> list[Batch]:

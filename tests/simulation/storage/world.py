@@ -290,12 +290,12 @@ class World:
             yield
         except GeneratorExit:
             discard_staged(self.disk, log.path, cleaned)
-            truth.staged = None
+            truth.staged = []
             raise
         replacement = replace_segments(log, cleaned, group.replaced)
         if replacement is None:
             discard_staged(self.disk, log.path, cleaned)
-            truth.staged = None
+            truth.staged = []
             return False
         truth.swap()
         is_synced = False
@@ -326,7 +326,12 @@ class World:
         after = [batch for batch in truth.stored if batch.base_offset >= end]
         stored = [*before, *cleaned, *after]
         check_compacted(log, truth, truth.stored, stored, round_end)
-        truth.stage(stored)
+        # A start that finishes the swap cannot tell that segments beyond the last kept batch were replaced
+        # too. They stay, and the next round cleans them.
+        cleaned_end = cleaned[-1].last_offset + 1 if cleaned else start
+        stays_from = min([base for base in group.replaced[1:] if base >= cleaned_end], default=end)
+        stays = [batch for batch in truth.stored if stays_from <= batch.base_offset < end]
+        truth.stage(stored, [*before, *cleaned, *stays, *after])
 
     def set_high_watermark(self, partition: Partition, offset: int) -> None:
         partition.log.update_high_watermark(Offset(offset))
@@ -393,8 +398,13 @@ class World:
                 # The deletion was not made durable. Whoever asked for it asks again.
                 log.update_high_watermark(Offset(max(truth.start, log.high_watermark)))
                 log.increment_log_start_offset(Offset(truth.start))
+            promised_start = truth.start
             truth.adopt(state, found, log.log_start_offset, log.log_end_offset, log.high_watermark)
             self._note_expired(truth)
+            if log.log_end_offset < promised_start:
+                # Everything was to be truncated, and any of the segments may be left. The leader has nothing
+                # that would follow them, so the follower truncates again.
+                self.start_anew(partition, promised_start)
             check_all(log, truth, self.rng)
 
     def check(self, partition: Partition) -> None:

@@ -90,6 +90,9 @@ def clean(
 def _clean(
     task: CleaningTask, disk: Disk, memory_bytes: int, chunk_bytes: int
 ) -> Iterator[Progress | CleanedGroup | Cleaned]:
+    # The last round's segments may still be `.swap` files on the disk, and a start removes those beside a
+    # `.cleaned` file: without this it would remove the only copy.
+    disk.sync_directory(task.directory)
     offset_map = OffsetMap(memory_bytes)
     yield from _fill_map(task, offset_map, chunk_bytes)
     first_dirty_offset = Offset(offset_map.latest_offset + 1)

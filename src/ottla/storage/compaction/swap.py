@@ -9,7 +9,8 @@
 
 A start that finds `.cleaned` files removes them, and with them every `.swap` file at or above the lowest of
 them: then step 1 was not over, and the originals are all there. Else it finishes the swap for each `.swap`
-file it finds: it removes the originals that lie in its range and renames it.
+file it finds: it removes the originals that lie in its range and renames it. So before anything is cleaned
+again, the names of step 4 have to be synced (`cleaning` does that at the beginning of a round).
 
 A power cut may keep any of the names that changed since the last sync, and lose any. Hence step 3: if a name
 of step 4 survived and one of step 2 did not, an original would lie beside the segment that replaces it. And
