@@ -105,6 +105,13 @@ def test_a_directory_is_formatted_once(tmp_path: Path) -> None:
     )
 
 
+def test_a_broken_meta_properties_is_named_with_the_next_step(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("not what it should be")
+    said = fail("storage", "format", "--ignore-formatted", "--data", str(tmp_path))
+    assert said.startswith(f"cannot use {tmp_path / 'meta.properties'}: corrupt meta.properties: ")
+    assert said.endswith("; mend it, or choose another directory")
+
+
 def test_a_directory_is_shown(stopped: Path) -> None:
     shown = succeed("storage", "info", str(stopped), "--json").data
     assert (shown["node_id"], shown["stopped_cleanly"], shown["in_use"]) == (0, True, False)
@@ -302,6 +309,24 @@ def test_help_imports_nothing_but_the_command(command: str) -> None:
         if (name.startswith("ottla.") and not name.startswith("ottla.cli")) or name in ("asyncio", "pyspark")
     ]
     assert heavy == []
+
+
+def test_a_mistyped_command_is_named_with_the_nearest_one() -> None:
+    typed = run("topci")
+    assert typed.code == 2
+    assert typed.err.endswith("Error: No such command 'topci'. Did you mean 'topic'?\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("topic", "delete", "a"), ("topic", "truncate", "a"), ("group", "delete", "a"), ("txn", "abort", "a")],
+)
+def test_who_cannot_be_asked_is_told_to_say_yes(words: tuple[str, ...]) -> None:
+    typed = run(*words, bootstrap="127.0.0.1:1", stdin="")
+    assert typed.code == 1
+    assert typed.err.endswith(
+        "Error: nothing was done, as nobody answered; add --yes to do it without a question\n"
+    )
 
 
 def test_times_are_read_as_people_write_them() -> None:

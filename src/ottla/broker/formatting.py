@@ -16,7 +16,7 @@ from ottla.runtime.disk import RealDisk
 from ottla.storage.directory import format_directory
 from ottla.storage.file_errors import CorruptFile
 from ottla.storage.meta_properties import FILE as META_PROPERTIES_FILE
-from ottla.storage.meta_properties import decode_meta_properties
+from ottla.storage.meta_properties import MetaProperties, decode_meta_properties
 from ottla.world.disk import Disk, DiskError
 
 CONTROLLER_LISTENER = "CONTROLLER"
@@ -62,13 +62,20 @@ def format_missing(
             f"{paths[0]}, where the metadata should be, is empty, but the other directories are in use: "
             "formatting it would make their data unknown"
         )
-    meta = decode_meta_properties(disk.read_file(f"{paths[0]}/{META_PROPERTIES_FILE}"))
+    meta = _read_meta(disk, f"{paths[0]}/{META_PROPERTIES_FILE}")
     if cluster_id is not None and meta.cluster_id != cluster_id:
         raise FormatFailure(f"{paths[0]} belongs to cluster {meta.cluster_id}, not to {cluster_id}")
     chance = random.SystemRandom()
     for path in missing:
         format_directory(disk, path, meta._replace(directory_id=random_id(chance)))
     return Formatted(meta.cluster_id or "", missing)
+
+
+def _read_meta(disk: Disk, path: str) -> MetaProperties:
+    try:
+        return decode_meta_properties(disk.read_file(path))
+    except CorruptFile as error:
+        raise FormatFailure(f"cannot use {path}: {error}; mend it, or choose another directory") from error
 
 
 def _format_new_cluster(

@@ -27,6 +27,9 @@ _NEXT_STEPS: Final = {
     "NON_EMPTY_GROUP": "stop its members first; `ottla group describe` shows them",
     "UNKNOWN_MEMBER_ID": "stop the group's members first; `ottla group describe` shows them",
     "TRANSACTIONAL_ID_NOT_FOUND": "`ottla txn list` shows which there are",
+    "INVALID_TOPIC_EXCEPTION": "choose a name of letters, digits, '.', '_' and '-'",
+    "INVALID_REPLICATION_FACTOR": "the cluster has too few brokers for it: ask for fewer copies",
+    "INVALID_CONFIG": "`ottla config get` shows which configs there are, with their values",
 }
 _WRONG_USER: Final = (
     "check sasl.mechanism, sasl.username and sasl.password, given by --property or in the profile"
@@ -59,7 +62,9 @@ def run_client(work: Callable[[], Awaitable[T]]) -> T:
     try:
         return asyncio.run(run())
     except InvalidProperty as error:
-        raise Failure(f"{error}. It comes from --property, the environment or the profile") from error
+        raise Failure(
+            f"{error}. It comes from --bootstrap, --property, the environment or the profile"
+        ) from error
     except ClientError as error:
         raise Failure(explain(error)) from error
     except KeyboardInterrupt:

@@ -8,7 +8,7 @@ import click
 from ottla.cli.cluster import failed_items, with_admin
 from ottla.cli.failure import Failure
 from ottla.cli.lag import label_of, oldest_unread_ms, total, velocities
-from ottla.cli.output import json_option, show_done, show_one, show_rows
+from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 from ottla.cli.times import parse_time_ms
 
@@ -168,8 +168,10 @@ def reset(
         }
         for where, offset in sorted(plan.items())
     ]
-    show_rows(rows, as_json, f"group {name} has committed nothing: name a --topic")
-    if rows and not execute:
+    if not rows:
+        raise Failure(f"group {name} has committed nothing: name a --topic to reset it there")
+    show_rows(rows, as_json, "")
+    if not execute:
         click.echo("this is the plan; add --execute to do it", err=True)
 
 
@@ -180,8 +182,7 @@ def reset(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], yes: bool) -> None:
     """Delete the groups NAMES with their offsets. They must have no members."""
-    if not yes and not click.confirm(f"delete {', '.join(names)} with all offsets?", err=True):
-        raise Failure("nothing was done")
+    confirm(f"delete {', '.join(names)} with all offsets?", yes)
     results = with_admin(properties, lambda admin: admin.groups.delete_many(names))
     if results.failed:
         raise failed_items(results.failed)

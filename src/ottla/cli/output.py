@@ -11,6 +11,8 @@ from typing import IO, Any, Final, Self
 
 import click
 
+from ottla.cli.failure import Failure
+
 Row = Mapping[str, Any]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -86,6 +88,21 @@ def show_done(sentence: str, as_json: bool, **facts: Any) -> None:
         click.echo(_json(facts))
     else:
         click.echo(sentence)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask before something is lost. A program that cannot be asked has to say --yes."""
+    if yes:
+        return
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)
+        raise Failure("nothing was done, as nobody answered; add --yes to do it without a question") from None
+    if not agreed:
+        raise Failure("nothing was done")
 
 
 def format_table(rows: Sequence[Row]) -> str:

@@ -153,7 +153,10 @@ def _named(found: "list[QueryStatus]", name: str, directory: Path) -> "QueryStat
     for item in found:
         if item.name == name:
             return item
-    raise Failure(f"no pipeline {name!r} has run in {directory}")
+    raise Failure(
+        f"no pipeline {name!r} has run in {directory}; `ottla pipeline list` shows which have, there or in "
+        "another --directory"
+    )
 
 
 def _facts(item: "QueryStatus") -> dict[str, Any]:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.cluster import failed_items, with_admin
-from ottla.cli.failure import Failure
-from ottla.cli.output import json_option, show_done, show_one, show_rows
+from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options, parse_assignments
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ def alter(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], yes: bool) -> None:
     """Delete the topics NAMES with all their records."""
-    _confirm(f"delete {', '.join(names)} with all records?", yes)
+    confirm(f"delete {', '.join(names)} with all records?", yes)
     results = with_admin(properties, lambda admin: admin.topics.delete_many(names))
     if results.failed:
         raise failed_items(results.failed)
@@ -180,18 +179,12 @@ def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], ye
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def truncate(properties: dict[str, str], as_json: bool, name: str, yes: bool) -> None:
     """Delete all records of the topic NAME. The topic stays, and offsets go on from where they were."""
-    _confirm(f"delete all records of {name}?", yes)
+    confirm(f"delete all records of {name}?", yes)
     results = with_admin(properties, lambda admin: admin.records.truncate(name))
     if results.failed:
         raise failed_items(results.failed)
     offsets = {where.partition: offset for where, offset in results.succeeded.items()}
     show_done(f"deleted all records of {name}", as_json, topic=name, first_offsets=offsets)
-
-
-def _confirm(question: str, yes: bool) -> None:
-    """Ask before something is lost. A program that cannot be asked has to say --yes."""
-    if not yes and not click.confirm(question, err=True):
-        raise Failure("nothing was done")
 
 
 def _offset(found: Any, where: Any) -> int | None:

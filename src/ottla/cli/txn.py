@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.cluster import with_admin
-from ottla.cli.failure import Failure
-from ottla.cli.output import json_option, show_done, show_one, show_rows
+from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
@@ -97,8 +96,7 @@ def abort(
     if (transactional_id is None) == (topic is None):
         raise click.UsageError("name either a TRANSACTIONAL_ID or a --topic")
     what = transactional_id or f"hanging transactions in {topic}"
-    if not yes and not click.confirm(f"abort {what}?", err=True):
-        raise Failure("nothing was done")
+    confirm(f"abort {what}?", yes)
     if transactional_id is not None:
         _abort_known(properties, transactional_id, as_json)
     else:

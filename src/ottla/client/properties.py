@@ -123,8 +123,10 @@ def _read(name: str, hint: Any, value: Any) -> Any:
         hint = next(arg for arg in get_args(hint) if arg is not type(None))
     try:
         return _READERS.get(hint, lambda text: text)(value)
+    except InvalidProperty as error:
+        raise InvalidProperty(f"{name}: {error}") from error
     except ValueError as error:
-        raise InvalidProperty(f"{name} is {value!r}: {error}") from error
+        raise InvalidProperty(f"{name} is {value!r}: it must be {_KINDS[hint]}") from error
 
 
 def parse_address(text: str) -> Address:
@@ -139,9 +141,11 @@ def parse_address(text: str) -> Address:
 
 def _read_bool(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ValueError("it must be true or false")
+        raise ValueError(text)
     return text.lower() == "true"
 
+
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 
 _READERS: dict[Any, Any] = {
     int: int,

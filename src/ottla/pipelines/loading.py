@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 
 from ottla.pipelines.definition import InvalidPipeline, PipelineDefinition
@@ -18,7 +19,13 @@ def load_pipelines(path: Path) -> tuple[PipelineDefinition, ...]:
     if directory not in sys.path:
         sys.path.insert(0, directory)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except InvalidPipeline:
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise InvalidPipeline(f"cannot load {path}: {what} ({_place(error)})") from error
     found = {id(item): item for item in vars(module).values() if isinstance(item, PipelineDefinition)}
     pipelines = tuple(found.values())
     if not pipelines:
@@ -28,3 +35,11 @@ def load_pipelines(path: Path) -> tuple[PipelineDefinition, ...]:
         if names.count(name) > 1:
             raise InvalidPipeline(f"{path} declares pipeline {name!r} twice")
     return pipelines
+
+
+def _place(error: Exception) -> str:
+    """Say where something went wrong. It may be in a module that the file imports."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.filename}, line {frame.lineno}"

@@ -45,3 +45,18 @@ def test_each_refusal_of_a_cluster_says_what_to_do() -> None:
     assert explain(refused).endswith(
         "; ask whoever runs the cluster for permission, or use another --profile"
     )
+
+
+@pytest.mark.parametrize(
+    ("error_code", "step"),
+    [
+        (ErrorCode.INVALID_TOPIC_EXCEPTION, "choose a name of letters, digits, '.', '_' and '-'"),
+        (
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "the cluster has too few brokers for it: ask for fewer copies",
+        ),
+        (ErrorCode.INVALID_CONFIG, "`ottla config get` shows which configs there are, with their values"),
+    ],
+)
+def test_a_refused_topic_says_what_to_do(error_code: ErrorCode, step: str) -> None:
+    assert explain(BrokerError(error_code, "cannot create")) == f"cannot create: {error_code.name}; {step}"

@@ -127,3 +127,26 @@ def test_file_without_pipelines_and_file_with_one_name_twice_are_refused(tmp_pat
     )
     with pytest.raises(InvalidPipeline, match="'one' twice"):
         load_pipelines(tmp_path / "twice.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("x = 1\nimport nowhere_to_be_found", "ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
+        ("x = 1\ndef (", "SyntaxError: invalid syntax"),
+    ],
+)
+def test_file_that_cannot_be_loaded_is_named_with_the_line(tmp_path: Path, text: str, what: str) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text(text)
+    with pytest.raises(InvalidPipeline) as refused:
+        load_pipelines(path)
+    assert str(refused.value).startswith(f"cannot load {path}: {what}")
+    assert str(refused.value).endswith(f"({path}, line 2)")
+
+
+def test_file_whose_imports_fail_is_named_with_the_place_of_the_failure(tmp_path: Path) -> None:
+    (tmp_path / "beside_broken.py").write_text("1 / 0")
+    (tmp_path / "job.py").write_text("import beside_broken")
+    with pytest.raises(InvalidPipeline, match=r"ZeroDivisionError: .* \(.*beside_broken.py, line 1\)"):
+        load_pipelines(tmp_path / "job.py")

@@ -145,7 +145,7 @@ class Producer:
         if size_bytes > self._settings.max_request_size:
             raise RecordTooLarge(
                 f"a record for {topic!r} takes {size_bytes} bytes, above max.request.size "
-                f"({self._settings.max_request_size})"
+                f"({self._settings.max_request_size}): send less at once, or raise it"
             )
         route = self._routes.get(topic)
         if route is None or route.view is not self._cluster.topology.topics.get(topic):
