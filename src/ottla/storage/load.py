@@ -166,7 +166,8 @@ class _Loader:
             end = None if is_last else segments[index + 1].base_offset
             kept.append(segment)
             if self._needs_recovery(segment, end):
-                is_synced = self.request.is_clean or (end is not None and end <= self.request.recovery_point)
+                # The indexes of one that ends just at the recovery point may have been left for later.
+                is_synced = self.request.is_clean or (end is not None and end < self.request.recovery_point)
                 is_whole = self._recover(segment, kept, replay, keeps_aborted=is_synced)
                 if not is_whole or not self._is_followed_by(end):
                     self._remove_for_good(segments[index + 1 :])

@@ -315,17 +315,16 @@ class World:
         """Judge what a compaction came to, and tell the truth what the log will be with it."""
         log, truth = partition.log, partition.truth
         bases = [segment.base_offset for segment in log.segments]
-        if not set(group.replaced) <= set(bases[:-1]):
-            # Retention has overtaken it. It will not be swapped in.
-            return
         start = group.cleaned.base_offset
-        end = bases[bases.index(group.replaced[-1]) + 1]
+        end = min(base for base in bases if base > group.replaced[-1])
         name = segment_file_name(start, FileKind.LOG, FileState.CLEANED)
         cleaned = read_batches(self.disk.read_file(f"{log.path}/{name}"))
         before = [batch for batch in truth.stored if batch.last_offset < start]
         after = [batch for batch in truth.stored if batch.base_offset >= end]
         stored = [*before, *cleaned, *after]
-        check_compacted(log, truth, truth.stored, stored, round_end)
+        if set(group.replaced) <= set(bases):
+            check_compacted(log, truth, truth.stored, stored, round_end)
+        # Else retention has overtaken it, and only a start swaps it in. It brings back what was deleted.
         # A start that finishes the swap cannot tell that segments beyond the last kept batch were replaced
         # too. They stay, and the next round cleans them.
         cleaned_end = cleaned[-1].last_offset + 1 if cleaned else start

@@ -302,6 +302,18 @@ def test_a_damaged_transaction_index_is_rebuilt(is_clean: bool) -> None:
     assert again.last_stable_offset == 8
 
 
+def test_a_transaction_index_that_was_never_synced_is_not_believed() -> None:
+    log = transactional_log()
+    log.close()
+    disk = disk_of(log)
+    end = log.segments[1].base_offset
+    before = disk.read_file(segment_path(0, "txnindex"))
+    # A power cut may leave the length of a file and zeros in it.
+    overwrite(disk, segment_path(0, "txnindex"), bytes(34))
+    open_log(disk, log.config, recovery_point=end)
+    assert disk.read_file(segment_path(0, "txnindex")) == before
+
+
 def test_producers_come_from_the_batches_if_there_is_no_snapshot() -> None:
     for is_clean in (False, True):
         log = transactional_log()
