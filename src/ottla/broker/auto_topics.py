@@ -1,8 +1,7 @@
 """Topics that are created because somebody asked for them.
 
 Ordinary ones get `num.partitions` and `default.replication.factor`; those of the coordinators have settings
-of their own. Of two requests for the same topic the second finds it there, or is told that it is: both are
-answered when the first one is committed.
+of their own. Of two requests for the same topic the second finds it there, or is told that it is.
 """
 
 from collections.abc import Sequence

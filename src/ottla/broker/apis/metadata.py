@@ -1,7 +1,8 @@
 """Metadata: the brokers, and the partitions of topics with their leaders.
 
-Deviation: Kafka answers UNKNOWN_TOPIC_OR_PARTITION for a topic it is about to create, and the client asks
-again after its back-off of 100 ms. Ottla answers when the topic is there, which takes a few milliseconds.
+A topic that is missing may be created for who asks for it. As in Kafka, the answer does not wait for that:
+it says UNKNOWN_TOPIC_OR_PARTITION, and the client asks again. Clients use the first answer to see whether a
+topic is there, and suites of theirs check that it is not.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,6 @@ from typing import Any, Final
 from ottla.broker.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from ottla.broker.auto_topics import create_missing_topics, why_unknown
 from ottla.broker.context import RequestContext
-from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import EncodedResponse, handles
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.codec import encode_struct
@@ -30,10 +30,8 @@ _IDS_IN_REQUEST_FROM: Final = 12
 
 
 @handles(MetadataRequest)
-def metadata(
-    ask: MetadataRequest, context: RequestContext
-) -> EncodedResponse | MetadataResponse | Deferred[MetadataResponse]:
-    """Answer from what was answered before, from the image, or when missing topics were created."""
+def metadata(ask: MetadataRequest, context: RequestContext) -> EncodedResponse | MetadataResponse:
+    """Answer from what was answered before or from the image, and let missing topics be created."""
     answers = context.broker.metadata_answers
     known = answers.find(ask, context)
     if known is not None:
@@ -47,9 +45,10 @@ def metadata(
     missing = _missing_topics(ask, context)
     if not missing:
         return answers.keep(ask, context, _respond(ask, context))
-    if not ask.allow_auto_topic_creation or not context.broker.config.auto_create_topics_enable:
-        return _respond(ask, context)
-    return create_missing_topics(missing, context).then(lambda _: _respond(ask, context))
+    response = _respond(ask, context)
+    if ask.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable:
+        create_missing_topics(missing, context)
+    return response
 
 
 def _asked_by_id(topics: Sequence[MetadataRequestTopic]) -> tuple[MetadataRequestTopic, ...]:

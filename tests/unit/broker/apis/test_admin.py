@@ -35,6 +35,16 @@ def test_a_topic_is_there_when_its_creation_is_answered(client: InProcessClient)
     assert {partition.error_code for partition in topic.partitions} == {ErrorCode.NONE}
 
 
+def test_a_missing_topic_is_created_and_still_unknown_in_the_answer(client: InProcessClient) -> None:
+    ask = MetadataRequest(topics=(MetadataRequestTopic(name="missing"),))
+    (topic,) = client.ask(ask).topics
+    assert (topic.error_code, topic.partitions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ())
+    # Decisions are committed in their order: when this one is, so is the creation of the missing topic.
+    client.ask(CreateTopicsRequest(topics=(new_topic("later", 1, 1),)))
+    (topic,) = client.ask(ask).topics
+    assert (topic.error_code, len(topic.partitions)) == (ErrorCode.NONE, 1)
+
+
 @pytest.mark.parametrize(
     ("version", "expected"),
     [(1, ErrorCode.INVALID_REQUEST), (2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)],
