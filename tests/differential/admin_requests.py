@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.wire.declare import replace
 from ottla.wire.messages import (
     alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
     alter_user_scram_credentials,
     create_acls,
+    create_delegation_token,
     create_partitions,
     create_topics,
     delete_acls,
@@ -21,11 +23,16 @@ from ottla.wire.messages import (
     describe_acls,
     describe_client_quotas,
     describe_cluster,
+    describe_delegation_token,
     describe_quorum,
     describe_user_scram_credentials,
     elect_leaders,
+    expire_delegation_token,
     incremental_alter_configs,
     list_partition_reassignments,
+    renew_delegation_token,
+    sasl_authenticate,
+    sasl_handshake,
     unregister_broker,
     update_features,
 )
@@ -50,6 +57,7 @@ def attempts() -> Iterator[Attempt]:
     yield from _quotas()
     yield from _scram()
     yield from _acls()
+    yield from _logins()
     yield from _elections()
     yield from _reassignments()
     yield from _features()
@@ -371,6 +379,30 @@ def _acls() -> Iterator[Attempt]:
             permission_type=1,
         ),
     )
+
+
+def _logins() -> Iterator[Attempt]:
+    """Ask for what a plain listener does not give."""
+    yield Attempt("sasl handshake", sasl_handshake.SaslHandshakeRequest(mechanism="PLAIN"))
+    yield Attempt(
+        "sasl authenticate", sasl_authenticate.SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret")
+    )
+    create_token = create_delegation_token.CreateDelegationTokenRequest(renewers=(), max_lifetime_ms=-1)
+    yield Attempt("create token", create_token)
+    yield Attempt(
+        "create a token of somebody else",
+        replace(create_token, owner_principal_type="User", owner_principal_name="alice"),
+        versions=(3,),
+    )
+    yield Attempt(
+        "renew token",
+        renew_delegation_token.RenewDelegationTokenRequest(hmac=b"secret", renew_period_ms=1000),
+    )
+    yield Attempt(
+        "expire token",
+        expire_delegation_token.ExpireDelegationTokenRequest(hmac=b"secret", expiry_time_period_ms=-1),
+    )
+    yield Attempt("describe tokens", describe_delegation_token.DescribeDelegationTokenRequest(owners=None))
 
 
 def _elections() -> Iterator[Attempt]:

@@ -1,0 +1,16 @@
+"""SaslAuthenticate: a token of a client that logs in, where listeners ask for nothing of the kind."""
+
+from ottla.broker.context import RequestContext
+from ottla.broker.handlers import handles
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+
+
+@handles(SaslAuthenticateRequest)
+def sasl_authenticate(_ask: SaslAuthenticateRequest, _context: RequestContext) -> SaslAuthenticateResponse:
+    """Refuse, as Kafka does where no handshake came before."""
+    return SaslAuthenticateResponse(
+        error_code=ErrorCode.ILLEGAL_SASL_STATE,
+        error_message="This listener asks for no login, so none is under way.",
+        auth_bytes=b"",
+    )
