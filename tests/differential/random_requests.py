@@ -137,8 +137,13 @@ class RequestMaker:
     """Makes requests at random, from a seed."""
 
     def __init__(self, seed: int) -> None:
+        self._seed = seed
         self._random = Random(seed)
         self._names = 0
+
+    def turn_to(self, api: Api, version: int) -> None:
+        """Begin with the requests of a version. They are the same, whatever else was or will be made."""
+        self._random = Random(f"{self._seed} {api.key.name} {version}")
 
     def make(self, api: Api, version: int) -> Any:
         """Return a request that `version` can carry."""

@@ -149,6 +149,7 @@ def compare(theirs: Side, ours: Side) -> Comparison:
     found: list[str] = []
     count = unanswered = 0
     for api, version in list(ours.served()):
+        maker.turn_to(api, version)
         for _ in range(REQUESTS_PER_VERSION):
             request = maker.make(api, version)
             count += 1

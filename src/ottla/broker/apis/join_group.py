@@ -18,9 +18,14 @@ def join_group(ask: JoinGroupRequest, context: RequestContext) -> Deferred[JoinG
     broker = context.broker
     answer: Deferred[JoinGroupResponse] = Deferred()
     broker.groups.coordinator.join_group(ask, client_of(context), broker.clock.now_ms(), answer.resolve)
-    return answer if context.version >= _NO_PROTOCOL_FROM else answer.then(_with_protocol)
+    return answer.then(_without_empty_name if context.version >= _NO_PROTOCOL_FROM else _with_protocol)
 
 
 def _with_protocol(response: JoinGroupResponse) -> JoinGroupResponse:
     """Older versions have no way to say that there is no protocol."""
     return replace(response, protocol_name="") if response.protocol_name is None else response
+
+
+def _without_empty_name(response: JoinGroupResponse) -> JoinGroupResponse:
+    """Newer versions say it in one way only, also for a protocol whose name is empty."""
+    return replace(response, protocol_name=None) if response.protocol_name == "" else response

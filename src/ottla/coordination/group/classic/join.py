@@ -64,7 +64,8 @@ class Joins:
     def _join_new(
         self, group: ClassicGroup, ask: JoinGroupRequest, client: Client, answer: Answer, now_ms: int
     ) -> Decision[Any]:
-        member_id = f"{ask.group_instance_id or client.client_id}-{self._env.new_member_suffix()}"
+        prefix = client.client_id if ask.group_instance_id is None else ask.group_instance_id
+        member_id = f"{prefix}-{self._env.new_member_suffix()}"
         if ask.group_instance_id is not None:
             known_id = group.static_members.get(ask.group_instance_id)
             if known_id is not None:

@@ -169,3 +169,10 @@ def test_an_administrator_removes_a_static_member_by_its_instance_id(member_id: 
     assert answer.members[0].error_code is ErrorCode.NONE
     assert group_of(world).static_members == {}
     assert group_of(world).state is GroupState.EMPTY
+
+
+@pytest.mark.parametrize(("instance_id", "prefix"), [("a", "a-"), ("", "-")])
+def test_the_id_of_a_static_member_begins_with_its_instance_id(instance_id: str, prefix: str) -> None:
+    """Also if that is empty: it is still not the client's id that counts."""
+    (member,) = stable_group(GroupWorld(), 1, (instance_id,))
+    assert member.member_id.startswith(prefix)
