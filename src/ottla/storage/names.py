@@ -23,7 +23,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from ottla.model.ids import Offset, TopicPartition
-from ottla.model.uuid import Uuid
+from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.storage.file_errors import CorruptFile
 
 LOCK_FILE: Final = ".lock"
@@ -63,6 +63,12 @@ def directory_name_with_state(partition: TopicPartition, state: DirectoryState, 
     assert state is not DirectoryState.CURRENT, "a log in use has no state in its name"
     rest = f"-{partition.partition}.{unique_id.hex()}{state.value}"
     return partition.topic[: _NAME_CHARACTERS_MAX - len(rest)] + rest
+
+
+def holds_whole_topic_name(partition: TopicPartition, state: DirectoryState) -> bool:
+    """Return whether a directory not in use tells of which partition it is, with no part of its name cut."""
+    rest = f"-{partition.partition}.{ZERO_UUID.hex()}{state.value}"
+    return len(partition.topic) + len(rest) <= _NAME_CHARACTERS_MAX
 
 
 _DIRECTORY: Final = re.compile(

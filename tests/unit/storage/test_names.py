@@ -13,6 +13,7 @@ from ottla.storage.names import (
     directory_name,
     directory_name_with_state,
     find_segment_file,
+    holds_whole_topic_name,
     parse_directory_name,
     segment_file_name,
 )
@@ -47,6 +48,15 @@ def test_a_long_topic_name_is_cut_to_what_a_file_system_takes() -> None:
     name = directory_name_with_state(TopicPartition("t" * 249, 10), DirectoryState.DELETE, UNIQUE)
     assert len(name) == 255
     assert parse_directory_name(name).partition.partition == 10
+
+
+@pytest.mark.parametrize(("length", "partition"), [(213, 0), (214, 0), (212, 10), (213, 10), (249, 0)])
+def test_a_topic_name_is_held_whole_if_it_can_be_read_back(length: int, partition: int) -> None:
+    key = TopicPartition("t" * length, partition)
+    name = directory_name_with_state(key, DirectoryState.FUTURE, UNIQUE)
+    is_read_back = parse_directory_name(name).partition == key
+    assert holds_whole_topic_name(key, DirectoryState.FUTURE) is is_read_back
+    assert is_read_back is (len(f"{key.topic}-{partition}.{UNIQUE.hex()}-future") <= 255)
 
 
 @pytest.mark.parametrize(

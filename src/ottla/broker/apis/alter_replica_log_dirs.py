@@ -5,7 +5,9 @@ The answer says whether a move has begun; the copying goes on afterwards.
 
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import handles
+from ottla.model.ids import TopicPartition
 from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.names import DirectoryState, holds_whole_topic_name
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -40,6 +42,9 @@ def alter_replica_log_dirs(
 
 def _move(path: str, topic: str, number: int, context: RequestContext) -> ErrorCode:
     broker = context.broker
+    if not holds_whole_topic_name(TopicPartition(topic, number), DirectoryState.FUTURE):
+        # A restart in the middle of the move would not know whose log the copy is.
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     if path in broker.directories.offline_paths:
         return ErrorCode.KAFKA_STORAGE_ERROR
     target = next((one for one in broker.directories.online if one.path == path), None)

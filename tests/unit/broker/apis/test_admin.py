@@ -9,6 +9,11 @@ from tests.in_process import InProcessClient, in_process_node
 
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.incremental_alter_configs import (
@@ -84,3 +89,13 @@ def test_who_asks_for_topics_by_id_does_not_ask_by_name(client: InProcessClient)
     assert [one.name for one in answer.topics] == ["t"]
     (other,) = client.ask(MetadataRequest(topics=(by_name,), allow_auto_topic_creation=False)).topics
     assert other.name == "other"
+
+
+def test_a_log_whose_topic_name_is_too_long_for_a_copy_stays_where_it_is(client: InProcessClient) -> None:
+    names = ("x" * 249, "t")
+    topics = tuple(AlterReplicaLogDirTopic(name=name, partitions=(0,)) for name in names)
+    ask = AlterReplicaLogDirsRequest(dirs=(AlterReplicaLogDir(path="/no/such/directory", topics=topics),))
+    answers = {one.topic_name: one.partitions[0].error_code for one in client.ask(ask).results}
+    assert answers == dict(
+        zip(names, (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.LOG_DIR_NOT_FOUND), strict=True)
+    )
