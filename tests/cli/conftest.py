@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 from tests.java.apache_kafka import ApacheKafka
+from tests.ottla_node import KEEPS_OLD_RECORDS
 
 from ottla.testing.node import ThreadNode
 
 SETTINGS = {
     # Otherwise no transaction could be made to hang: brokers ask coordinators before they take a write.
     "transaction.partition.verification.enable": "false",
-    # Records of 1970 must not be deleted while they are looked at.
-    "log.initial.task.delay.ms": "3600000",
+    **KEEPS_OLD_RECORDS,
 }
 
 

@@ -4,23 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
-
-# Tests write records of 1970, which must not be deleted while they are looked at.
-_KEEPS_ALL = {"log.initial.task.delay.ms": "3600000"}
+from tests.ottla_node import KEEPS_OLD_RECORDS, OttlaNode
 
 
 @pytest.fixture(scope="session")
 def ottla_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
     """A running node. It is shared: use topics with names of your own."""
-    with OttlaNode(tmp_path_factory.mktemp("clients"), {"num.partitions": "3", **_KEEPS_ALL}) as node:
+    with OttlaNode(tmp_path_factory.mktemp("clients"), {"num.partitions": "3", **KEEPS_OLD_RECORDS}) as node:
         yield node
 
 
 @pytest.fixture(scope="session")
 def ottla_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An Ottla node whose groups start at once."""
-    settings = {"num.partitions": "1", "group.initial.rebalance.delay.ms": "0", **_KEEPS_ALL}
+    settings = {"num.partitions": "1", "group.initial.rebalance.delay.ms": "0", **KEEPS_OLD_RECORDS}
     with OttlaNode(tmp_path_factory.mktemp("ottla"), settings) as node:
         yield node.bootstrap
 
@@ -28,7 +25,8 @@ def ottla_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def apache_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An Apache Kafka, skipped where there is no Java."""
-    with ApacheKafka(tmp_path_factory.mktemp("apache"), {"num.partitions": "1", **_KEEPS_ALL}) as kafka:
+    settings = {"num.partitions": "1", **KEEPS_OLD_RECORDS}
+    with ApacheKafka(tmp_path_factory.mktemp("apache"), settings) as kafka:
         yield kafka.bootstrap
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.ottla_node import OttlaNode
+from tests.ottla_node import KEEPS_OLD_RECORDS, OttlaNode
 from tests.pipelines.effort import QUICK_JAVA
 
 from ottla.pipelines.link import Link
@@ -19,8 +19,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
     """A running node. It is shared: use topics and pipelines with names of your own."""
     settings = {"num.partitions": "3", "offsets.topic.num.partitions": "2"}
     settings["transaction.state.log.num.partitions"] = "2"
-    # Tests write records that are years old, and time does not stand still.
-    settings["log.retention.ms"] = "-1"
+    settings |= KEEPS_OLD_RECORDS
     with OttlaNode(tmp_path_factory.mktemp("pipelines"), settings) as node:
         yield node
 
