@@ -175,7 +175,8 @@ def _check_records(batch: BatchView, opened: bytes, config: LogConfig, now_ms: i
     except RecordsError as error:
         raise AppendError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     if errors:
-        raise AppendError(code, "one or more records have been rejected", tuple(errors))
+        why = " due to invalid timestamp" if code is ErrorCode.INVALID_TIMESTAMP else ""
+        raise AppendError(code, f"One or more records have been rejected{why}", tuple(errors))
     return max_timestamp
 
 

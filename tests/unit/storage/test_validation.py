@@ -162,6 +162,7 @@ def test_a_timestamp_too_far_ahead_is_refused_with_the_record_that_has_it() -> N
     records = batch(timestamps=[NOW_MS, NOW_MS + HOUR_MS + 1, NOW_MS])
     error = refusal(records)
     assert error.error_code is ErrorCode.INVALID_TIMESTAMP
+    assert error.message == "One or more records have been rejected due to invalid timestamp"
     assert [record.batch_index for record in error.record_errors] == [1]
 
 

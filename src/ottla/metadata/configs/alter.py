@@ -135,7 +135,7 @@ def _counts(resource: ConfigResource, name: str, text: str) -> bool:
 
 def _refuse_repetitions(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
-        raise ChangeRefused(ErrorCode.INVALID_REQUEST, "The same config is given twice for one resource")
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 
 
 def _refuse_nulls(names: Sequence[str]) -> None:
@@ -173,7 +173,7 @@ def _new_text(keys: Mapping[str, ConfigKey[Any]], change: Change, current: Overr
     key = keys.get(change.name)
     if key is None or key.type is not ConfigType.LIST:
         verb = AlterOperation(change.operation).name
-        reason = f"Can't {verb} to {change.name}: it is not of type LIST"
+        reason = f"Can't {verb} to key {change.name} because its type is not LIST."
         raise ChangeRefused(ErrorCode.INVALID_CONFIG, reason)
     assert change.value is not None, "nulls were refused before"
     text = _changed_list(current.get(change.name, key.format_default() or ""), change.operation, change.value)

@@ -87,7 +87,7 @@ def _is_metadata(name: str) -> bool:
 
 def _not_allowed(name: str) -> Refusal:
     if _is_metadata(name):
-        return Refusal(ErrorCode.INVALID_REQUEST, f"The internal topic {name} cannot be created.")
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     return Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 
 

@@ -109,7 +109,7 @@ def _check_entity(entity: QuotaEntity) -> None:
             raise _invalid(f"Empty {kind} not supported")
     if IP in names:
         if len(names) > 1:
-            raise _invalid("An address cannot be combined with a user or a client id.")
+            raise _invalid("Invalid quota entity combination: an address stands alone.")
         address = names[IP]
         if address is not None and not _is_address(address):
             raise _invalid(f"{address} is not a valid IP.")
@@ -186,7 +186,7 @@ def _filter(ask: DescribeClientQuotasRequest) -> Callable[[dict[str, str | None]
             raise _invalid(f"Unknown match type {part.match_type}")
     wanted = exact.keys() | present
     if IP in wanted and len(wanted) > 1:
-        raise _invalid("A filter for an address cannot be combined with one for a user or a client id.")
+        raise _invalid("Invalid entity filter component combination: an address stands alone.")
 
     def matches(entity: dict[str, str | None]) -> bool:
         if ask.strict and entity.keys() != wanted:

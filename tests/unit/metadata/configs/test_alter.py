@@ -106,6 +106,7 @@ def test_an_unknown_operation_is_refused() -> None:
 def test_the_same_config_twice_is_refused() -> None:
     refused = refusal(TOPIC, (SET, "segment.ms", "1"), (DELETE, "segment.ms", None))
     assert refused.error_code is ErrorCode.INVALID_REQUEST
+    assert refused.message == "Error due to duplicate config keys"
 
 
 def test_a_resource_twice_in_one_request_is_found() -> None:

@@ -361,3 +361,16 @@ def test_quotas_are_found_by_a_filter(components: list[Any], strict: bool, expec
         strict=strict,
     )
     assert len(describe_quotas(controller.image, ask).entries or ()) == expected
+
+
+def test_an_address_is_not_asked_for_together_with_a_user() -> None:
+    parts = (("ip", 2, None), ("user", 2, None))
+    ask = DescribeClientQuotasRequest(
+        components=tuple(
+            ComponentData(entity_type=kind, match_type=how, match=name) for kind, how, name in parts
+        ),
+        strict=False,
+    )
+    answer = describe_quotas(DecidingController().image, ask)
+    assert answer.error_code is ErrorCode.INVALID_REQUEST
+    assert "Invalid entity filter component combination" in (answer.error_message or "")
