@@ -50,6 +50,13 @@ def test_groups_of_all_shards_are_listed(
     assert sorted(group.group_id for group in listed(world_with_groups(), states, types)) == expected
 
 
+def test_the_newest_group_of_a_shard_is_listed_first() -> None:
+    world = GroupWorld(partitions=1)
+    for group in ("b", "c", "a"):
+        world.ask("commit_offsets", commit_request(group, {0: 1}))
+    assert [group.group_id for group in listed(world)] == ["a", "c", "b"]
+
+
 def test_a_listed_group_has_its_state_and_kind() -> None:
     world = GroupWorld()
     stable_group(world)

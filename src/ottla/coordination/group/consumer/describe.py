@@ -28,7 +28,8 @@ def describe_consumer_group(group_id: str, group: Group | None, env: Environment
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor() or env.settings.consumer_assignors[0],
-        members=tuple(_member(member, group, env.topics) for member in group.members.values()),
+        # The newest first, as groups are listed.
+        members=tuple(_member(member, group, env.topics) for member in reversed(group.members.values())),
     )
 
 

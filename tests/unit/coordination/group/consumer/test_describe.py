@@ -43,6 +43,13 @@ def test_a_member_is_shown_with_what_it_has_and_shall_have() -> None:
     assert first.member_type == 1
 
 
+def test_the_newest_member_is_described_first() -> None:
+    world = ConsumerWorld(orders=2)
+    world.join("b")
+    world.join("a")
+    assert [member.member_id for member in describe(world).members] == ["a", "b"]
+
+
 def test_classic_members_are_marked() -> None:
     world = ConsumerWorld(orders=2)
     world.join("new")
