@@ -97,6 +97,14 @@ def data_directories(config: NodeConfig) -> list[str]:
     return [metadata, *[path for path in paths if path != metadata]]
 
 
+def cordoned_directories(config: NodeConfig) -> frozenset[str]:
+    """Return the directories that are to get no new logs, as absolute paths."""
+    named = config.cordoned_log_dirs
+    return frozenset(
+        data_directories(config) if "*" in named else (str(Path(path).absolute()) for path in named)
+    )
+
+
 def controller_endpoint(config: NodeConfig) -> Endpoint:
     """Return where this node's controller listens, or is said to."""
     if config.controller_endpoints:

@@ -51,11 +51,13 @@ class Housekeeping:
         self._timers: dict[str, TimerHandle] = {}
         self._unsynced_since_ms: dict[Partition, int] = {}
         self._failed: set[str] = set()
+        self._cordoned: frozenset[str] = frozenset()
         self.cleaner = Cleaner(broker, loop)
 
     def start(self) -> None:
         """Begin. The first round of what goes through the logs comes after a while, as in Kafka."""
         config = self._broker.config
+        self._cordoned = self._broker.directories.cordoned
         delay_ms = config.log_initial_task_delay_ms
         self._every(lambda: _SECOND_MS, "second", self._each_second, _SECOND_MS)
         self._every(
@@ -123,11 +125,13 @@ class Housekeeping:
         self._look_for_failures()
 
     def _look_for_failures(self) -> None:
-        """Tell the controller of directories that have failed: nobody is to be sent to what lies in them."""
+        """Tell the controller of directories that have failed, or that new logs are to stay away from."""
         broker = self._broker
         failed = {directory.path for directory in broker.directories.directories if directory.is_offline}
-        if failed == self._failed:
+        cordoned = broker.directories.cordoned
+        if failed == self._failed and cordoned == self._cordoned:
             return
+        self._cordoned = cordoned
         for directory in broker.directories.directories:
             if directory.path in failed - self._failed:
                 _logger.critical("%s", directory.volume.offline_error())

@@ -1,11 +1,11 @@
 """The broker as a member of the cluster: how it registers, and what it tells the controller of itself.
 
 The controller is in the same process, so there are no heartbeats to keep a session alive. A heartbeat is
-sent when there is something to say: the broker wants in, wants out, or has lost a log directory.
+sent when there is something to say: the broker wants in, wants out, has lost a log directory,
+or is to take no new logs into one.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.broker.bound_listeners import BoundListener
@@ -65,7 +65,11 @@ def heartbeat(broker: "Broker", wants_shut_down: bool = False) -> BrokerHeartbea
             for directory in broker.directories.directories
             if directory.is_offline and directory.meta.directory_id is not None
         ),
-        cordoned_log_dirs=_cordoned(broker),
+        cordoned_log_dirs=tuple(
+            directory.meta.directory_id
+            for directory in broker.directories.online
+            if directory.meta.directory_id is not None and directory.path in broker.directories.cordoned
+        ),
     )
 
 
@@ -122,14 +126,3 @@ def _previous_broker_epoch(directories: LogDirectories) -> int:
     """Return the epoch of the last clean stop, if all directories agree on one."""
     epochs = {directory.clean_stop_epoch for directory in directories.directories}
     return epochs.pop() if len(epochs) == 1 and directories.was_clean else -1
-
-
-def _cordoned(broker: "Broker") -> tuple[Uuid, ...]:
-    """Return the directories that are to get no new replicas (`cordoned.log.dirs`)."""
-    named = broker.config.cordoned_log_dirs
-    paths = {str(Path(path).absolute()) for path in named}
-    return tuple(
-        directory.meta.directory_id
-        for directory in broker.directories.online
-        if directory.meta.directory_id is not None and ("*" in named or directory.path in paths)
-    )

@@ -53,14 +53,14 @@ def create_logs_in_thread(
 
 def _deal(directories: LogDirectories, wanted: Sequence[NewLog]) -> list[tuple[LogDirectory, list[NewLog]]]:
     """Give each log to the directory that has the fewest, counting those that are about to be made."""
-    online = directories.online
-    counts = Counter({one.path: len(one.logs) + len(one.future_logs) for one in online})
-    shares: dict[str, list[NewLog]] = {one.path: [] for one in online}
-    for new in wanted if online else ():
+    candidates = directories.open_to_new
+    counts = Counter({one.path: len(one.logs) + len(one.future_logs) for one in candidates})
+    shares: dict[str, list[NewLog]] = {one.path: [] for one in candidates}
+    for new in wanted if candidates else ():
         path = min(counts, key=lambda path: counts[path])
         counts[path] += 1
         shares[path].append(new._replace(path=f"{path}/{directory_name(new.partition)}"))
-    return [(one, shares[one.path]) for one in online if shares[one.path]]
+    return [(one, shares[one.path]) for one in candidates if shares[one.path]]
 
 
 def _try_to_make(directory: LogDirectory, wanted: Sequence[NewLog], now_ms: int) -> list[Log]:

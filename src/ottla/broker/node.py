@@ -20,6 +20,7 @@ from ottla.broker.directory_reports import DirectoryReports
 from ottla.broker.dispatch import Routes, Session
 from ottla.broker.endpoints import Endpoints
 from ottla.broker.fetch_session import FetchSessions
+from ottla.broker.formatting import cordoned_directories
 from ottla.broker.leaving_logs import LeavingLogs
 from ottla.broker.log_moves import LogMoves
 from ottla.broker.metadata_answers import MetadataAnswers
@@ -197,6 +198,7 @@ class Broker:
             image.default_broker_config(), image.broker_config(self.node_id)
         )
         self.config = self.configs.node
+        self.directories.cordoned = cordoned_directories(self.config)
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
         self.listeners.limits = connection_limits(self.config, self._descriptors)
         self.use_quotas(image)

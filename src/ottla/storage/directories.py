@@ -24,10 +24,18 @@ class LogDirectories:
         self.directories = list(directories)
         # Directories that could not even be opened.
         self.failed = list(failed)
+        # The paths of directories that are to get no new logs.
+        self.cordoned: frozenset[str] = frozenset()
 
     @property
     def online(self) -> list[LogDirectory]:
         return [directory for directory in self.directories if not directory.is_offline]
+
+    @property
+    def open_to_new(self) -> list[LogDirectory]:
+        """Where new logs may go. Where all are cordoned the first takes them, as in Kafka."""
+        online = self.online
+        return [directory for directory in online if directory.path not in self.cordoned] or online[:1]
 
     @property
     def offline_paths(self) -> list[str]:
@@ -55,10 +63,10 @@ class LogDirectories:
 
     def choose(self) -> LogDirectory:
         """Return the directory for a new log: that with the fewest, as in Kafka."""
-        online = self.online
-        if not online:
+        candidates = self.open_to_new
+        if not candidates:
             raise LogDirectoryOffline(", ".join(self.offline_paths), "no log directory is left")
-        return min(online, key=lambda directory: len(directory.logs) + len(directory.future_logs))
+        return min(candidates, key=lambda directory: len(directory.logs) + len(directory.future_logs))
 
     def add(self, directory: LogDirectory, log: Log) -> None:
         """Take a log that was loaded from a directory."""

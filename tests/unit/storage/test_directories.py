@@ -49,6 +49,16 @@ def test_new_logs_go_where_the_fewest_are() -> None:
     assert [len(directory.logs) for directory in directories.directories] == [3, 2, 2]
 
 
+def test_new_logs_go_to_no_cordoned_directory_unless_all_are() -> None:
+    directories = start(formatted_disk())
+    first, second, third = directories.directories
+    directories.cordoned = frozenset((first.path, third.path))
+    assert directories.open_to_new == [second]
+    assert directories.choose() is second
+    directories.cordoned |= {second.path}
+    assert directories.open_to_new == [first]
+
+
 def test_a_log_is_found_wherever_it_is() -> None:
     disk = formatted_disk()
     directories = start(disk)

@@ -50,6 +50,8 @@ def _move(path: str, topic: str, number: int, context: RequestContext) -> ErrorC
     target = next((one for one in broker.directories.online if one.path == path), None)
     if target is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
+    if path in broker.directories.cordoned:
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     partition = broker.partitions.find(topic, number)
     if partition is None:
         missing = broker.partitions.why_missing(topic, number)

@@ -1,7 +1,6 @@
 """DescribeLogDirs: what lies in this node's log directories, and how much room is left."""
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import handles
@@ -65,7 +64,7 @@ def _describe(
         ),
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
-        is_cordoned=_is_cordoned(directory, context.broker.config.cordoned_log_dirs),
+        is_cordoned=directory.path in context.broker.directories.cordoned,
     )
 
 
@@ -77,7 +76,3 @@ def _logs(directory: LogDirectory, context: RequestContext) -> Iterable[tuple[Lo
         current = context.broker.directories.find(log.topic_partition)
         lag = 0 if current is None else current.log_end_offset - log.log_end_offset
         yield log, lag, True
-
-
-def _is_cordoned(directory: LogDirectory, cordoned: tuple[str, ...]) -> bool:
-    return "*" in cordoned or directory.path in [str(Path(path).absolute()) for path in cordoned]
