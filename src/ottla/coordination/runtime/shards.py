@@ -42,10 +42,12 @@ class Shards(Generic[S]):
         return None if self.partition_count is None else partition_of_key(key, self.partition_count)
 
     def find(self, key: str) -> Shard[S] | ErrorCode:
-        """Return the shard that serves `key`, or what to tell the client instead."""
-        if self.partition_count is None:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        shard = self._shards.get(partition_of_key(key, self.partition_count))
+        """Return the shard that serves `key`, or what to tell the client instead.
+
+        Without the internal topic nobody is the coordinator: who asks for one has it created.
+        """
+        partition = self.partition_of(key)
+        shard = None if partition is None else self._shards.get(partition)
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
         return shard if shard.status is ShardStatus.ACTIVE else shard.refusal

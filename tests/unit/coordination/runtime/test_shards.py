@@ -7,10 +7,11 @@ from ottla.coordination.runtime.shard import Shard, ShardStatus
 from ottla.wire.error_code import ErrorCode
 
 
-def test_without_the_topic_there_is_no_coordinator() -> None:
+def test_without_the_topic_nobody_is_the_coordinator() -> None:
+    """Apache Kafka 4.3.1 says so too, in all APIs of groups and of transactions."""
     shards = GroupWorld().coordinator.shards
     shards.partition_count = None
-    assert shards.find("group") is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert shards.find("group") is ErrorCode.NOT_COORDINATOR
 
 
 def test_a_key_is_served_by_the_shard_of_its_partition() -> None:

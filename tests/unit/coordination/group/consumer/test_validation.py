@@ -85,4 +85,4 @@ def test_a_malformed_heartbeat_is_answered_though_the_group_is_elsewhere() -> No
     world = ConsumerWorld()
     world.coordinator.shards.partition_count = None
     assert world.heartbeat("", 1).error_code is ErrorCode.INVALID_REQUEST
-    assert world.heartbeat("m", 1).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.heartbeat("m", 1).error_code is ErrorCode.NOT_COORDINATOR
