@@ -172,6 +172,8 @@ class _Loader:
                 if not is_whole or not self._is_followed_by(end):
                     self._remove_for_good(segments[index + 1 :])
                     break
+                if end is not None and is_synced:
+                    replay.prefer_snapshot(end)
                 if end is not None and end not in self.files[FileKind.PRODUCER_SNAPSHOT]:
                     self._take_snapshot(end, replay)
         return kept

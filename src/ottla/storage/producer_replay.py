@@ -53,17 +53,29 @@ class ProducerReplay:
         """
         first = self.offset if not self.state.producers else self.offset + 1
         for at in reversed([at for at in self.snapshots if first <= at <= offset]):
-            path = f"{self._path}/{segment_file_name(at, FileKind.PRODUCER_SNAPSHOT)}"
-            try:
-                entries = decode_producer_snapshot(self._disk.read_file(path))
-            except CorruptFile:
-                # Torn by a crash. An older one does too, with more batches to read.
-                self._disk.remove(path)
-                self.snapshots.remove(at)
-                continue
-            self.state = ProducerState([entry for entry in entries if not self._is_expired(entry)])
-            self.offset = at
-            return
+            if self._load(at):
+                return
+
+    def prefer_snapshot(self, offset: Offset) -> None:
+        """Take the snapshot at `offset`, where the state is, if there is one.
+
+        It knows what the batches before it said when it was written. Compaction may have taken markers since.
+        """
+        if offset in self.snapshots:
+            self._load(offset)
+
+    def _load(self, at: Offset) -> bool:
+        path = f"{self._path}/{segment_file_name(at, FileKind.PRODUCER_SNAPSHOT)}"
+        try:
+            entries = decode_producer_snapshot(self._disk.read_file(path))
+        except CorruptFile:
+            # Torn by a crash. An older one does too, with more batches to read.
+            self._disk.remove(path)
+            self.snapshots.remove(at)
+            return False
+        self.state = ProducerState([entry for entry in entries if not self._is_expired(entry)])
+        self.offset = at
+        return True
 
     def _is_expired(self, entry: ProducerSnapshotEntry) -> bool:
         has_transaction = entry.transaction_first_offset >= 0

@@ -279,7 +279,9 @@ class ProducerState:
         return CompletedTransaction(producer_id, first_offset, offset, is_abort, stable)
 
     def note_epoch(self, producer_id: ProducerId, epoch: int, timestamp_ms: int) -> None:
-        """Take notice of a marker of which only the epoch is left.
+        """Take notice of a marker of which only the epoch is left, since all data of its transaction is gone.
+
+        The transaction may be open here, if a snapshot tells of it.
 
         Deviation: Kafka keeps such batches in the log, so that an older instance of the producer stays
         fenced, but passes over them when it reads the log again.
@@ -288,7 +290,8 @@ class ProducerState:
         if producer is None:
             producer = self.producers[producer_id] = Producer(epoch)
         elif producer.has_open_transaction:
-            return
+            del self._open[producer.transaction_first_offset]
+            producer.transaction_first_offset = NO_OFFSET
         if epoch != producer.epoch:
             producer.epoch = epoch
             producer.batches.clear()

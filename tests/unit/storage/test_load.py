@@ -20,6 +20,8 @@ from tests.unit.storage.logs import (
 )
 
 from ottla.model.ids import Offset
+from ottla.records.batch import iter_batches
+from ottla.records.builder import empty_batch
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
@@ -312,6 +314,49 @@ def test_a_transaction_index_that_was_never_synced_is_not_believed() -> None:
     overwrite(disk, segment_path(0, "txnindex"), bytes(34))
     open_log(disk, log.config, recovery_point=end)
     assert disk.read_file(segment_path(0, "txnindex")) == before
+
+
+def log_whose_marker_was_compacted(leaves_empty_batch: bool) -> Log:
+    """Write a log of three segments. In the second lay the marker of a transaction that began in the first."""
+    config = LogConfig(
+        segment_bytes=3 * SIZE, index_interval_bytes=0, is_compacted=True, verifies_transactions=False
+    )
+    log = new_log(config)
+    append_transactional(log, 9, 0)
+    for _ in range(2):
+        append(log)
+    append(log)
+    end_transaction(log, 9, is_commit=True)
+    for _ in range(4):
+        append(log)
+    log.close()
+    path = segment_path(log.segments[1].base_offset)
+    kept = bytearray()
+    for view in iter_batches(memoryview(disk_of(log).read_file(path))):
+        if not view.is_control:
+            kept += view.view
+        elif leaves_empty_batch:
+            kept += empty_batch(view.header)
+    overwrite(disk_of(log), path, bytes(kept))
+    # So that it is recovered.
+    disk_of(log).remove(segment_path(log.segments[1].base_offset, "index"))
+    return log
+
+
+def test_a_snapshot_knows_of_markers_that_compaction_took() -> None:
+    log = log_whose_marker_was_compacted(leaves_empty_batch=False)
+    end = log.segments[2].base_offset
+    again = open_log(disk_of(log), log.config, recovery_point=end + 1, cleaned_to=end)
+    again.update_high_watermark(again.log_end_offset)
+    assert again.last_stable_offset == again.log_end_offset
+
+
+def test_what_is_left_of_a_marker_ends_its_transaction() -> None:
+    log = log_whose_marker_was_compacted(leaves_empty_batch=True)
+    # Nothing is known to be synced, so nothing but the batches tells.
+    again = open_log(disk_of(log), log.config, cleaned_to=log.segments[2].base_offset)
+    again.update_high_watermark(again.log_end_offset)
+    assert again.last_stable_offset == again.log_end_offset
 
 
 def test_producers_come_from_the_batches_if_there_is_no_snapshot() -> None:
