@@ -317,7 +317,7 @@ def test_a_transaction_index_that_was_never_synced_is_not_believed() -> None:
 
 
 def log_whose_marker_was_compacted(leaves_empty_batch: bool) -> Log:
-    """Write a log of three segments. In the second lay the marker of a transaction that began in the first."""
+    """Write three segments. In the second lay the marker of a transaction that began in the first."""
     config = LogConfig(
         segment_bytes=3 * SIZE, index_interval_bytes=0, is_compacted=True, verifies_transactions=False
     )
@@ -325,10 +325,10 @@ def log_whose_marker_was_compacted(leaves_empty_batch: bool) -> Log:
     append_transactional(log, 9, 0)
     for _ in range(2):
         append(log)
-    append(log)
     end_transaction(log, 9, is_commit=True)
     for _ in range(4):
         append(log)
+    assert len(log.segments) == 3
     log.close()
     path = segment_path(log.segments[1].base_offset)
     kept = bytearray()
