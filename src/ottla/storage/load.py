@@ -166,13 +166,13 @@ class _Loader:
             end = None if is_last else segments[index + 1].base_offset
             kept.append(segment)
             if self._needs_recovery(segment, end):
-                # The indexes of one that ends just at the recovery point may have been left for later.
-                is_synced = self.request.is_clean or (end is not None and end < self.request.recovery_point)
+                is_synced = self.request.is_clean or (end is not None and end <= self.request.recovery_point)
                 is_whole = self._recover(segment, kept, replay, keeps_aborted=is_synced)
                 if not is_whole or not self._is_followed_by(end):
                     self._remove_for_good(segments[index + 1 :])
                     break
-                if end is not None and is_synced:
+                if end is not None and (self.request.is_clean or end < self.request.recovery_point):
+                    # One just at the recovery point may not have been synced, and be of another history.
                     replay.prefer_snapshot(end)
                 if end is not None and end not in self.files[FileKind.PRODUCER_SNAPSHOT]:
                     self._take_snapshot(end, replay)
@@ -243,9 +243,10 @@ class _Loader:
         """Recover a segment. Says whether all of it was good.
 
         If nothing can be missing of it, what its transaction index says is believed: compaction may have
-        taken the data of a transaction, so that its marker no longer tells that there was one.
+        taken the data of a transaction, so that its marker no longer tells that there was one. But only where
+        there is a marker: the index may not have been synced, and be full of zeros.
         """
-        known = self._read_aborted(segment) if keeps_aborted else []
+        told = self._read_aborted(segment) if keeps_aborted else []
         state = replay.advance(segment.base_offset, kept)
         epochs = self.log.leader_epochs
         epochs.recovered_to = self.recovered_end[1] if self.recovered_end[1] >= 0 else segment.base_offset
@@ -258,6 +259,7 @@ class _Loader:
             epochs,
             self.buffer,
         )
+        known = [one for one in told if recovered.markers.get(one.last_offset) == one.producer_id]
         by_marker = {aborted.last_offset: aborted for aborted in (*recovered.aborted, *known)}
         recovered.aborted = [by_marker[offset] for offset in sorted(by_marker)]
         self.log.has_unsynced_epochs = True

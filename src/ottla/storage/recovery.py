@@ -68,6 +68,7 @@ class RecoveredSegment:
         "has_gaps",
         "largest",
         "last_indexed_timestamp",
+        "markers",
         "next_offset",
         "offset_entries",
         "time_entries",
@@ -87,6 +88,8 @@ class RecoveredSegment:
         self.offset_entries = bytearray()
         self.time_entries = bytearray()
         self.aborted: list[AbortedTransaction] = []
+        # Where control batches lie, and of which producers.
+        self.markers: dict[int, int] = {}
 
 
 def recover_segment(
@@ -213,7 +216,9 @@ def _add_time_entry(recovered: RecoveredSegment) -> None:
 
 
 def _replay_control(recovered: RecoveredSegment, state: ProducerState, view: memoryview) -> None:
-    completed = replay_batch(state, BatchHeader._make(HEADER.unpack_from(view)), view)
+    header = BatchHeader._make(HEADER.unpack_from(view))
+    recovered.markers[header.base_offset] = header.producer_id
+    completed = replay_batch(state, header, view)
     if completed is not None and completed.is_aborted:
         recovered.aborted.append(aborted_transaction_of(completed))
 
