@@ -110,7 +110,8 @@ class Upgrades:
             if classic.assignment:
                 assignment = decode_assignment(classic.assignment)
                 if assignment.user_data:
-                    raise _cannot(group, "an assignor of its own is in use, whose data would be lost")
+                    # The data that it hands to its members would be lost.
+                    raise _cannot(group, _CUSTOM_ASSIGNOR)
                 named = {item.topic: frozenset(item.partitions) for item in assignment.assigned_partitions}
                 assigned = with_ids(named, self._env.topics)
             held = {topic: dict.fromkeys(sorted(have), group.generation) for topic, have in assigned.items()}
@@ -122,6 +123,13 @@ class Upgrades:
 
     def _retire(self, group: ClassicGroup) -> None:
         self._rebalances.retire(group, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+# In Kafka's words, because programs look for them.
+_CUSTOM_ASSIGNOR = (
+    "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
+    "assignor before re-attempting the upgrade"
+)
 
 
 def _member(group: ClassicGroup, classic: ClassicMember) -> Member:

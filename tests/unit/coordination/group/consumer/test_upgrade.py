@@ -159,7 +159,7 @@ def test_data_of_an_own_assignor_is_not_thrown_away(world: ConsumerWorld) -> Non
     sync(world, first.member_id, 1, {first.member_id: assignment({"orders": [0]}, b"mine")})
     answer = world.join("new")
     assert answer.error_code is ErrorCode.GROUP_ID_NOT_FOUND
-    assert "assignor" in answer.error_message
+    assert "unsupported custom assignor is in use" in answer.error_message
 
 
 def test_blobs_that_cannot_be_read_stop_the_change(world: ConsumerWorld) -> None:
