@@ -230,16 +230,19 @@ def _producers(client: PlainClient, topic: str, partition: int) -> frozenset[tup
 
 
 def _topics(client: PlainClient) -> dict[str, tuple[Uuid, int]]:
-    answer = client.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-    assert all(topic.error_code is ErrorCode.NONE for topic in answer.topics)
-    leaderless = [
-        (topic.name, part.partition_index)
-        for topic in answer.topics
-        for part in topic.partitions
-        if part.leader_id < 0
-    ]
-    assert leaderless == []
+    # A broker that just started leads nothing before its controller has heard of it.
+    answer = ask_once_ready(
+        client,
+        MetadataRequest(topics=None, allow_auto_topic_creation=False),
+        lambda answer: (
+            code for topic in answer.topics for code in (topic.error_code, *_leader_errors(topic.partitions))
+        ),
+    )
     return {topic.name: (topic.topic_id, len(topic.partitions)) for topic in answer.topics}
+
+
+def _leader_errors(partitions: Iterable[Any]) -> list[ErrorCode]:
+    return [ErrorCode.LEADER_NOT_AVAILABLE for part in partitions if part.leader_id < 0]
 
 
 def _configs(client: PlainClient) -> dict[tuple[int, str], dict[str, str | None]]:

@@ -3,6 +3,9 @@
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -32,6 +35,14 @@ def read_as_group(bootstrap: str, topic: str, group: str, count: int) -> None:
 # Topics
 
 
+def shown_until(holds: Callable[[Any], bool], *words: str, bootstrap: str) -> Any:
+    """Ask until the answer is as it should be: a broker hears of a change of configs a moment later."""
+    deadline = time.monotonic() + 30
+    while not holds(shown := succeed(*words, "--json", bootstrap=bootstrap).data):
+        assert time.monotonic() < deadline, shown
+    return shown
+
+
 def test_a_topic_is_created_described_altered_and_deleted(bootstrap: str, name: str) -> None:
     made = succeed(
         "topic", "create", name, "--partitions=2", "--config=retention.ms=9000000", bootstrap=bootstrap
@@ -49,8 +60,10 @@ def test_a_topic_is_created_described_altered_and_deleted(bootstrap: str, name: 
         "topic", "alter", name, "--partitions=3", "--unset=retention.ms", "--json", bootstrap=bootstrap
     )
     assert altered.data == {"topic": name, "partitions": 3, "configs": {"retention.ms": None}}
-    described = succeed("topic", "describe", name, "--json", bootstrap=bootstrap).data
-    assert (len(described["partitions"]), described["configs"]) == (3, {})
+    described = shown_until(
+        lambda shown: shown["configs"] == {}, "topic", "describe", name, bootstrap=bootstrap
+    )
+    assert len(described["partitions"]) == 3
     listed = succeed("topic", "list", "--json", bootstrap=bootstrap).data
     assert {"topic": name, "partitions": 3, "topic_id": described["topic_id"]} in listed
     assert name in succeed("topic", "list", bootstrap=bootstrap).out
@@ -105,16 +118,13 @@ def test_configs_are_set_shown_and_taken_back(bootstrap: str, name: str) -> None
     succeed("topic", "create", name, bootstrap=bootstrap)
     done = succeed("config", "set", "topic", name, "retention.ms=123456", bootstrap=bootstrap)
     assert done.out == f"changed retention.ms of topic {name}\n"
-    shown = succeed("config", "get", "topic", name, "retention.ms", "--json", bootstrap=bootstrap).data
+    words = ("config", "get", "topic", name, "retention.ms")
+    shown = shown_until(lambda shown: shown[0]["from"] == "topic", *words, bootstrap=bootstrap)
     assert shown == [{"config": "retention.ms", "value": "123456", "from": "topic", "read_only": False}]
-    assert (
-        "retention.ms  123456  topic"
-        in succeed("config", "get", "topic", name, "retention.ms", bootstrap=bootstrap).out
-    )
+    assert "retention.ms  123456  topic" in succeed(*words, bootstrap=bootstrap).out
     unset = succeed("config", "set", "topic", name, "--unset=retention.ms", "--json", bootstrap=bootstrap)
     assert unset.data == {"changed": ["retention.ms"], "dry_run": False}
-    (shown,) = succeed("config", "get", "topic", name, "retention.ms", "--json", bootstrap=bootstrap).data
-    assert shown["from"] != "topic"
+    shown_until(lambda shown: shown[0]["from"] != "topic", *words, bootstrap=bootstrap)
 
 
 def test_a_wrong_config_is_refused_with_the_brokers_words(bootstrap: str, name: str) -> None:

@@ -40,7 +40,7 @@ class Both:
     def create(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
         for side in self.sides:
             side.ids[name] = create_topic(side.client, name, partitions, configs)
-            _wait_until_led(side.client, name, partitions)
+            wait_until_led(side.client, name, partitions)
 
     def ask(self, request: Any | Callable[[Side], Any], version: int, view: Callable[[Any], Any]) -> Any:
         """Ask both, compare what `view` shows of the answers, and return it.
@@ -59,7 +59,7 @@ class Both:
             side.client.close()
 
 
-def _wait_until_led(client: PlainClient, topic: str, partitions: int) -> None:
+def wait_until_led(client: PlainClient, topic: str, partitions: int) -> None:
     """Wait until a broker has heard of a new topic: Apache Kafka's controller answers before it has."""
     parts = tuple(ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions))
     ask = ListOffsetsRequest(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.data_plane import create_topic
-from tests.differential.side_by_side import NO_SUCH_ID, Both, versions_of
+from tests.differential.side_by_side import NO_SUCH_ID, Both, versions_of, wait_until_led
 
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.apis import ApiKey
@@ -106,8 +106,9 @@ def test_pages_of_partitions(
     for side in both.sides:
         known = side.client.ask(MetadataRequest(topics=None)).topics
         if "pages-a" not in [topic.name for topic in known]:
-            create_topic(side.client, "pages-a", 1)
-            create_topic(side.client, "pages-b", 3)
+            for name, partitions in (("pages-a", 1), ("pages-b", 3)):
+                create_topic(side.client, name, partitions)
+                wait_until_led(side.client, name, partitions)
     both.ask(
         DescribeTopicPartitionsRequest(
             topics=tuple(DescribeTopicPartitionsRequestTopic(name=topic) for topic in topics),

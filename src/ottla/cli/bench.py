@@ -40,16 +40,26 @@ def bench(
 ) -> None:
     """Measure a cluster: records written and read a second, and how long one record takes."""
     topic = f"ottla-bench-{time.time_ns()}"
-    with_admin(properties, lambda admin: admin.topics.create(topic, partitions=partitions))
+    with_admin(properties, lambda admin: _create(admin, topic, partitions))
     try:
         figures = run_client(lambda: _measure(properties, topic, records, size_bytes, acks))
     finally:
-
-        async def remove(admin: "Admin") -> None:
-            await admin.topics.delete(topic)
-
-        with_admin(properties, remove)
+        with_admin(properties, lambda admin: _delete(admin, topic))
     show_one(figures, as_json)
+
+
+async def _create(admin: "Admin", topic: str, partitions: int) -> None:
+    from ottla.cli.settling import until_served
+
+    await admin.topics.create(topic, partitions=partitions)
+    await until_served(admin, topic, partitions)
+
+
+async def _delete(admin: "Admin", topic: str) -> None:
+    from ottla.cli.settling import until_gone
+
+    await admin.topics.delete(topic)
+    await until_gone(admin, [topic])
 
 
 async def _measure(

@@ -51,17 +51,20 @@ def create(
     configs = parse_assignments(assignments, "--config")
 
     async def work(admin: "Admin") -> Any:
+        from ottla.cli.settling import until_served
         from ottla.client.errors import BrokerError
         from ottla.wire.error_code import ErrorCode
 
         try:
-            return await admin.topics.create(
+            created = await admin.topics.create(
                 name, partitions=partitions, replication_factor=replication_factor, configs=configs
             )
         except BrokerError as error:
             if if_not_exists and error.error_code is ErrorCode.TOPIC_ALREADY_EXISTS:
                 return None
             raise
+        await until_served(admin, name, created.partitions)
+        return created
 
     created = with_admin(properties, work)
     if created is None:
@@ -146,6 +149,7 @@ def alter(
         raise click.UsageError("say what to change: --partitions, --config or --unset")
 
     async def work(admin: "Admin") -> None:
+        from ottla.cli.settling import until_served
         from ottla.wire.config_kinds import ResourceType
 
         await admin.topics.describe(name)
@@ -153,6 +157,7 @@ def alter(
             await admin.configs.alter(ResourceType.TOPIC, name, changes)
         if partitions is not None:
             await admin.topics.add_partitions(name, partitions)
+            await until_served(admin, name, partitions)
 
     with_admin(properties, work)
     show_done(f"altered topic {name}", as_json, topic=name, partitions=partitions, configs=changes)
@@ -166,7 +171,15 @@ def alter(
 def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], yes: bool) -> None:
     """Delete the topics NAMES with all their records."""
     confirm(f"delete {', '.join(names)} with all records?", yes)
-    results = with_admin(properties, lambda admin: admin.topics.delete_many(names))
+
+    async def work(admin: "Admin") -> Any:
+        from ottla.cli.settling import until_gone
+
+        results = await admin.topics.delete_many(names)
+        await until_gone(admin, results.succeeded)
+        return results
+
+    results = with_admin(properties, work)
     if results.failed:
         raise failed_items(results.failed)
     show_done(f"deleted {', '.join(names)}", as_json, deleted=list(names))
