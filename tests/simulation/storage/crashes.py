@@ -136,8 +136,10 @@ def _repeat(world: World, partition: Partition, rng: Random) -> None:
     producer_id, producer = rng.choice(known)
     last_sequence, last_offset, delta, _ = rng.choice(producer.batches)
     original = next((b for b in partition.truth.history if b.last_offset == last_offset), None)
-    sequences = [batch[0] for batch in producer.batches] + [(producer.last_sequence + 1) % SEQUENCES]
-    if original is None or sequences.count(last_sequence) > 1:
+    sequences = [batch[0] for batch in producer.batches]
+    next_sequence = (producer.last_sequence + 1) % SEQUENCES
+    is_next = next_sequence in (last_sequence, (last_sequence - delta) % SEQUENCES)
+    if original is None or is_next or sequences.count(last_sequence) > 1:
         # A producer that was forgotten meanwhile may have come to the same sequence again.
         return
     again = bytearray(original.data)
