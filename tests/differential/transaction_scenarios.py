@@ -296,7 +296,11 @@ def committed_offset(talk: TransactionTalk, group: str, topic: str, require_stab
     ask = OffsetFetchRequest(
         groups=(OffsetFetchRequestGroup(group_id=group, topics=(wanted,)),), require_stable=require_stable
     )
-    (partition,) = talk.client.ask(ask, 8).groups[0].topics[0].partitions
+    (answer,) = talk.client.ask(ask, 8).groups
+    if answer.error_code is not ErrorCode.NONE:
+        # A coordinator that is still loading knows of no offsets.
+        return -1, answer.error_code
+    (partition,) = answer.topics[0].partitions
     return partition.committed_offset, partition.error_code
 
 
