@@ -10,24 +10,26 @@ Internal topics go on by themselves (a coordinator may write when it loads), so 
 the older census saw them end. See `differences`.
 """
 
-import itertools
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from tests.data_plane import fetch
 from tests.plain_client import PlainClient
+from tests.readiness import (
+    GROUP_METADATA_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    ask_once_ready,
+    wait_for_coordinators,
+)
 
-from ottla.coordination.runtime.key_partition import partition_of_key
-from ottla.model.uuid import Uuid
+from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.records.batch import iter_batches
 from ottla.records.batch_records import iter_batch_records
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersTopic
-from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
@@ -36,9 +38,6 @@ from ottla.wire.messages.list_transactions import ListTransactionsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
-READY_TIMEOUT_S = 60
-GROUP_METADATA_TOPIC = "__consumer_offsets"
-TRANSACTION_STATE_TOPIC = "__transaction_state"
 EARLIEST = -2
 LATEST = -1
 READ_COMMITTED = 1
@@ -76,7 +75,10 @@ class Census(NamedTuple):
 def take_census(client: PlainClient) -> Census:
     """Ask for everything."""
     topics = _topics(client)
-    _wait_for_coordinators(client, topics)
+    nothing = (ZERO_UUID, 0)
+    wait_for_coordinators(
+        client, topics.get(GROUP_METADATA_TOPIC, nothing)[1], topics.get(TRANSACTION_STATE_TOPIC, nothing)[1]
+    )
     answer = ask_once_ready(client, ListGroupsRequest(), lambda answer: [answer.error_code])
     groups = {group.group_id: group.group_type for group in answer.groups}
     listed = ask_once_ready(
@@ -98,55 +100,6 @@ def take_census(client: PlainClient) -> Census:
             for number in range(count)
         },
     )
-
-
-def ask_once_ready(
-    client: PlainClient,
-    request: Any,
-    codes: Callable[[Any], Iterable[ErrorCode]],
-    version: int | None = None,
-) -> Any:
-    """Ask until no error is left that goes away by itself: a broker that just started has a lot to load."""
-    for _ in range(READY_TIMEOUT_S * 20):
-        answer = client.ask(request, version)
-        errors = {code for code in codes(answer) if code is not ErrorCode.NONE}
-        if not errors:
-            return answer
-        assert all(code.retriable for code in errors), (errors, request)
-        time.sleep(0.05)
-    raise AssertionError(f"{errors} to the end: {request}")
-
-
-def _wait_for_coordinators(client: PlainClient, topics: Mapping[str, tuple[Uuid, int]]) -> None:
-    """Ask about a group and a transaction of each shard: lists leave out, silently, what is not loaded."""
-    for group in _keys_of_all_shards(topics.get(GROUP_METADATA_TOPIC)):
-        ask_once_ready(
-            client,
-            OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group, topics=None),)),
-            lambda answer: [one.error_code for one in answer.groups],
-            8,
-        )
-    transactions = tuple(_keys_of_all_shards(topics.get(TRANSACTION_STATE_TOPIC)))
-    ask_once_ready(
-        client,
-        DescribeTransactionsRequest(transactional_ids=transactions),
-        lambda answer: [
-            one.error_code
-            for one in answer.transaction_states
-            if one.error_code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-        ],
-    )
-
-
-def _keys_of_all_shards(topic: tuple[Uuid, int] | None) -> Iterable[str]:
-    if topic is None:
-        return ()
-    names: dict[int, str] = {}
-    for number in itertools.count():
-        names[partition_of_key(f"nobody-{number}", topic[1])] = f"nobody-{number}"
-        if len(names) == topic[1]:
-            break
-    return names.values()
 
 
 def is_internal(topic: str) -> bool:

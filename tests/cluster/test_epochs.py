@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from tests.data_plane import create_topic, fetch
-from tests.differential.test_transactions import wait_for_leader
 from tests.differential.transaction_scenarios import Told, wait_until_stable
 from tests.java.apache_kafka import ApacheKafka
 from tests.ottla_node import OttlaNode
 from tests.plain_client import PlainClient
+from tests.readiness import wait_until_led
 from tests.transaction_talk import TransactionTalk
 
 from ottla.coordination.runtime.key_partition import partition_of_key
@@ -80,7 +80,7 @@ def worn_client(
     server: AbstractContextManager[OttlaNode | ApacheKafka] = broker(root, data_directory=data)
     with server as running, PlainClient(running.bootstrap) as client:
         for topic in IDS:
-            wait_for_leader(client, topic)
+            wait_until_led(client, topic)
         yield client, worn[1]
 
 

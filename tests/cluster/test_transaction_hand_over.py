@@ -5,35 +5,29 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from tests.data_plane import create_topic, fetch
+from tests.data_plane import create_topic
 from tests.differential.transaction_scenarios import committed_offset, described, until_stable
 from tests.java.apache_kafka import ApacheKafka
 from tests.ottla_node import OttlaNode
 from tests.plain_client import PlainClient
+from tests.readiness import wait_until_led
 from tests.transaction_talk import TransactionTalk
 
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
 
-TIMEOUT_MS = 20_000
+# Long enough for the next broker to start and load, also where that takes its time.
+TIMEOUT_MS = 30_000
 QUICK_ABORTS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
 
 Broker = ApacheKafka | OttlaNode
-
-
-def wait_for_leader(client: PlainClient, topic: str) -> None:
-    for _ in range(400):
-        if fetch(client, topic, 0).error_code is ErrorCode.NONE:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{topic} has no leader")
 
 
 def fill(client: PlainClient) -> dict[str, Uuid]:
     """Leave transactions behind: committed, aborted, open, with offsets and without, of both versions."""
     topics = {name: create_topic(client, name) for name in ("done", "open")}
     for topic in topics:
-        wait_for_leader(client, topic)
+        wait_until_led(client, topic)
     finder = TransactionTalk(client, "finder", topics)
     finder.find_coordinator()
     for version in (1, 2):
@@ -78,7 +72,7 @@ def states(talk: TransactionTalk) -> list[object]:
 
 def wait_until_loaded(client: PlainClient, talk: TransactionTalk) -> None:
     for topic in ("done", "open"):
-        wait_for_leader(client, topic)
+        wait_until_led(client, topic)
     talk.find_coordinator()
     for name in ("v1-True", "open-v2", "open-v1", "v2-True", "v1-False", "v2-False"):
         for _ in range(400):
@@ -112,7 +106,7 @@ def test_transactions_are_taken_over(first: str, tmp_path: Path) -> None:
         wait_until_loaded(client, talk)
         assert states(talk) == before
         # The producers go on with the epochs they had, and what was left open is aborted in time.
-        for _ in range(600):
+        for _ in range(1200):
             if talk.stable_offset("open") > 0:
                 break
             time.sleep(0.1)

@@ -6,6 +6,8 @@ import pytest
 from tests.differential.side_by_side import Both
 from tests.java.apache_kafka import ApacheKafka
 from tests.ottla_node import OttlaNode
+from tests.plain_client import PlainClient
+from tests.readiness import start_coordinators
 
 UNUSUAL_PROPERTIES = {
     "log.retention.hours": "72",
@@ -30,6 +32,8 @@ UNUSUAL_PROPERTIES = {
 def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
     """A running Apache Kafka. It is shared: create topics and groups with names of your own."""
     with ApacheKafka(tmp_path_factory.mktemp("apache-kafka"), UNUSUAL_PROPERTIES) as kafka:
+        with PlainClient(kafka.bootstrap) as client:
+            start_coordinators(client)
         yield kafka
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
-from tests.group_requests import OTHER_TOPIC, TOPIC, fetch_request, join_request
+from tests.group_requests import OTHER_TOPIC, TOPIC, join_request
 from tests.plain_client import PlainClient
+from tests.readiness import start_coordinators, wait_until_led
 
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.records.batch import iter_batches
@@ -20,7 +21,6 @@ from ottla.wire.declare import fields_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
@@ -61,13 +61,11 @@ class Talk:
             for name in (TOPIC, OTHER_TOPIC)
         )
         client.ask(CreateTopicsRequest(topics=topics))
-        while client.ask(FindCoordinatorRequest(key="any"), 3).error_code in RETRIABLE:
-            pass
+        for name in (TOPIC, OTHER_TOPIC):
+            wait_until_led(client, name, 3)
+        start_coordinators(client)
         described = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),)))
         self.topic_id = described.topics[0].topic_id
-        # The coordinator may be known before it has loaded.
-        while client.ask(fetch_request("any"), 8).groups[0].error_code in RETRIABLE:
-            pass
         # Apache Kafka may have had other talks about a group of the same name.
         self._written_before.update(_group_of(record) for record in read_group_records(client))
 

@@ -3,19 +3,16 @@
 What may differ is left out of the comparison: ids, times, session numbers, and the words of error messages.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 from tests.data_plane import batch_of, create_topic, produce_request
 from tests.plain_client import PlainClient
+from tests.readiness import wait_until_led
 
 from ottla.model.uuid import Uuid
 from ottla.wire.apis import ApiKey, api_of
-from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
-_TRIES = 600
 NO_SUCH_ID = Uuid(b"no such topic id")
 
 
@@ -57,20 +54,6 @@ class Both:
     def close(self) -> None:
         for side in self.sides:
             side.client.close()
-
-
-def wait_until_led(client: PlainClient, topic: str, partitions: int) -> None:
-    """Wait until a broker has heard of a new topic: Apache Kafka's controller answers before it has."""
-    parts = tuple(ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions))
-    ask = ListOffsetsRequest(
-        replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=parts),), isolation_level=0
-    )
-    for _ in range(_TRIES):
-        answer = client.ask(ask, 7)
-        if all(part.error_code is ErrorCode.NONE for item in answer.topics for part in item.partitions):
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"nobody leads {topic}")
 
 
 def versions_of(key: ApiKey) -> list[int]:

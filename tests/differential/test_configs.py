@@ -148,8 +148,9 @@ class KafkaSide:
         return result
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sides(apache_kafka: ApacheKafka) -> Iterator[tuple[KafkaSide, OttlaSide]]:
+    """Made once, as the topic is: tests of a module need not follow each other."""
     kafka = KafkaSide(apache_kafka)
     assert kafka.create_topic(only_check=False).error_code is ErrorCode.NONE
     yield kafka, OttlaSide(apache_kafka.properties)

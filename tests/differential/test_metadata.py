@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 from tests.data_plane import create_topic
-from tests.differential.side_by_side import NO_SUCH_ID, Both, versions_of, wait_until_led
+from tests.differential.side_by_side import NO_SUCH_ID, Both, versions_of
+from tests.readiness import wait_until_led
 
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.apis import ApiKey

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.census import ask_once_ready
 from tests.data_plane import batch_of, create_topic
 from tests.differential.busy_cluster import commit_offsets, produce_once_ready
 from tests.differential.known_differences import is_known, is_no_answer
@@ -20,6 +19,7 @@ from tests.differential.random_requests import TOPICS, RequestMaker, with_ids
 from tests.java.apache_kafka import ApacheKafka
 from tests.ottla_node import OttlaNode
 from tests.plain_client import PlainClient
+from tests.readiness import ask_once_ready
 
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.apis import Api, api_of

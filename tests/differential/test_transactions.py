@@ -1,16 +1,13 @@
 """The same conversations with a live Apache Kafka and with Ottla: the same answers."""
 
-import time
-
 import pytest
-from tests.data_plane import create_topic, fetch
+from tests.data_plane import create_topic
 from tests.differential.transaction_scenarios import SCENARIOS, Scenario, Told
 from tests.java.apache_kafka import ApacheKafka
 from tests.ottla_node import OttlaNode
 from tests.plain_client import PlainClient
+from tests.readiness import wait_until_led
 from tests.transaction_talk import TransactionTalk
-
-from ottla.wire.error_code import ErrorCode
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
@@ -28,14 +25,5 @@ def talk_with(bootstrap: str, scenario: Scenario) -> Told:
         talk = TransactionTalk(client, f"differential-{scenario.__name__}", topics, prefix=prefix)
         talk.find_coordinator()
         for topic in topics:
-            wait_for_leader(client, topic)
+            wait_until_led(client, topic)
         return scenario(talk)
-
-
-def wait_for_leader(client: PlainClient, topic: str) -> None:
-    """Wait until a topic can be used. Apache Kafka says that it is created a moment before."""
-    for _ in range(200):
-        if fetch(client, topic, 0).error_code is ErrorCode.NONE:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{topic} has no leader")
