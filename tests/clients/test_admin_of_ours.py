@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import pytest
-from tests.clients.served_topics import serve_topic
+from tests.clients.served_topics import serve_topic, until
 
 from ottla.client.admin import Admin
 from ottla.client.admin.configs import ConfigResource
@@ -38,13 +38,6 @@ def run(bootstrap: str, scenario: Callable[[Admin], Awaitable[T]]) -> T:
             return await scenario(admin)
 
     return asyncio.run(inside())
-
-
-async def until(ask: Callable[[], Awaitable[Any]], expected: Any) -> None:
-    """Ask until the answer is the expected one: what a controller took comes to a broker a little later."""
-    async with asyncio.timeout(30):
-        while await ask() != expected:
-            await asyncio.sleep(0.02)
 
 
 async def produce(bootstrap: str, topic: str, *values: bytes, partition: int = 0, **settings: Any) -> None:

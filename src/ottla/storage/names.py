@@ -61,14 +61,18 @@ def directory_name(partition: TopicPartition) -> str:
 def directory_name_with_state(partition: TopicPartition, state: DirectoryState, unique_id: Uuid) -> str:
     """Return the name of a directory not in use. A long topic name is cut to what a file system takes."""
     assert state is not DirectoryState.CURRENT, "a log in use has no state in its name"
-    rest = f"-{partition.partition}.{unique_id.hex()}{state.value}"
+    rest = _after_topic(partition, state, unique_id)
     return partition.topic[: _NAME_CHARACTERS_MAX - len(rest)] + rest
 
 
 def holds_whole_topic_name(partition: TopicPartition, state: DirectoryState) -> bool:
     """Return whether a directory not in use tells of which partition it is, with no part of its name cut."""
-    rest = f"-{partition.partition}.{ZERO_UUID.hex()}{state.value}"
-    return len(partition.topic) + len(rest) <= _NAME_CHARACTERS_MAX
+    # All ids are equally long.
+    return len(partition.topic) + len(_after_topic(partition, state, ZERO_UUID)) <= _NAME_CHARACTERS_MAX
+
+
+def _after_topic(partition: TopicPartition, state: DirectoryState, unique_id: Uuid) -> str:
+    return f"-{partition.partition}.{unique_id.hex()}{state.value}"
 
 
 _DIRECTORY: Final = re.compile(
