@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ottla.records.batch import HEADER, BatchHeader
 from ottla.records.builder import empty_batch
 from ottla.records.compression import DecompressionLimits
-from ottla.storage.compaction.areas import find_control_type, scan_placed_batch
+from ottla.storage.compaction.areas import find_control_type, find_starts, scan_placed_batch
 from ottla.storage.compaction.cleaned_segment import WrittenBatch
 from ottla.storage.compaction.keys import ScannedRecords
 from ottla.storage.compaction.legacy import clean_message, convert_message
@@ -13,6 +13,7 @@ from ottla.storage.compaction.rewrite import rewrite_batch
 from ottla.storage.compaction.rules import (
     Rules,
     decide_batch,
+    decide_judged,
     decide_records,
     find_new_horizon,
 )
@@ -47,6 +48,8 @@ class BatchCleaner:
         self.read_records += header.count
         if fate.discard_records:
             return _kept(empty_batch(header)) if fate.keep_empty else None
+        if header.base_offset in self._rules.offset_map.judged:
+            return self._clean_judged(data, batch, keep_empty=fate.keep_empty)
         area, records = scan_placed_batch(data, batch, self._limits)
         kept = self._decide_records(header, records)
         self.kept_records += len(kept)
@@ -55,10 +58,21 @@ class BatchCleaner:
         horizon_ms = find_new_horizon(header, records, kept, fate, self._rules)
         if horizon_ms is None:
             if len(kept) == header.count:
-                size_bytes = batch.end - batch.start
-                return Kept(WrittenBatch(size_bytes, header.last_offset, header.max_timestamp))
+                return _unchanged(batch)
             horizon_ms = header.delete_horizon_ms
-        return _kept(rewrite_batch(header, area, records, kept, horizon_ms))
+        return _kept(rewrite_batch(header, area, records.starts, kept, horizon_ms))
+
+    def _clean_judged(self, data: bytes, batch: PlacedBatch, *, keep_empty: bool) -> Kept | None:
+        """Clean a batch that has no tombstones, by the offsets of its records."""
+        header = batch.header
+        kept = decide_judged(header, self._rules)
+        self.kept_records += len(kept)
+        if not kept:
+            return _kept(empty_batch(header)) if keep_empty else None
+        if len(kept) == header.count:
+            return _unchanged(batch)
+        area, starts = find_starts(data, batch, self._limits)
+        return _kept(rewrite_batch(header, area, starts, kept, header.delete_horizon_ms))
 
     def _decide_records(self, header: BatchHeader, records: ScannedRecords) -> list[int]:
         if header.is_control:
@@ -74,6 +88,11 @@ class BatchCleaner:
         self.read_records += read_records
         self.kept_records += len(kept)
         return _kept(convert_message(batch.message, kept, rules)) if kept else None
+
+
+def _unchanged(batch: PlacedBatch) -> Kept:
+    header = batch.header
+    return Kept(WrittenBatch(batch.end - batch.start, header.last_offset, header.max_timestamp))
 
 
 def _kept(data: bytearray) -> Kept:

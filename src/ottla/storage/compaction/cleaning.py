@@ -95,6 +95,7 @@ def _clean(
     disk.sync_directory(task.directory)
     offset_map = OffsetMap(memory_bytes)
     yield from _fill_map(task, offset_map, chunk_bytes)
+    offset_map.complete()
     first_dirty_offset = Offset(offset_map.latest_offset + 1)
     rules = Rules(
         offset_map,

@@ -56,9 +56,14 @@ class MapFiller:
         ):
             return True
         records = scan_placed_batch(data, batch, self._limits).records
-        keys = records.keys
-        offsets = [header.base_offset + delta for delta in records.offset_deltas]
-        if header.base_offset < self._first_dirty_offset:
+        keys, base_offset = records.keys, header.base_offset
+        if base_offset >= self._first_dirty_offset and records.have_offsets_and_values_throughout():
+            if not self._map.put_all(keys, range(base_offset, base_offset + len(keys))):
+                return False
+            self._map.judge(base_offset)
+            return True
+        offsets = [base_offset + delta for delta in records.offset_deltas]
+        if base_offset < self._first_dirty_offset:
             clean = sum(offset < self._first_dirty_offset for offset in offsets)
             keys, offsets = keys[clean:], offsets[clean:]
         return self._map.put_all(keys, offsets)

@@ -47,6 +47,12 @@ class ScannedRecords:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def have_offsets_and_values_throughout(self) -> bool:
+        """Say whether every record has a key and a value, and the offset after that of the one before."""
+        if self.tombstones or self.has_null_key:
+            return False
+        return self.offset_deltas == list(range(len(self.keys)))
+
 
 def digest_key(key: bytes) -> bytes:
     """Return what stands for a key in the offset map."""
@@ -134,6 +140,29 @@ def scan_keys(  # noqa: C901 - one loop: with its branches as functions it runs 
         raise InvalidRecord(count, f"{limit - start} bytes are left after the last declared record")
     add_start(start)
     return scanned
+
+
+def scan_starts(data: bytes, start: int, limit: int, count: int) -> list[int]:
+    """Find where the `count` records start that fill `data` from `start` to `limit`, and where the last ends.
+
+    Nothing but their lengths is read: they have been scanned before.
+    """
+    one, low = _ONE, _LOW
+    starts: list[int] = []
+    for index in range(count):
+        starts.append(start)
+        byte = data[start]
+        if byte < 128:
+            start += 1 + one[byte]
+        elif data[start + 1] < 128:
+            start += 2 + low[byte] + (data[start + 1] << 6)
+        else:
+            length, start = decode_varint(data, start, limit, index)
+            start += length
+    if start != limit:
+        raise InvalidRecord(count, f"{limit - start} bytes are left after the last declared record")
+    starts.append(start)
+    return starts
 
 
 def _scan_record(scanned: ScannedRecords, data: bytes, start: int, limit: int, index: int) -> int:

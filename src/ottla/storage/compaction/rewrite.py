@@ -3,7 +3,7 @@
 Base offset and last offset stay, and with them the sequence numbers: to a producer, a reader and a follower
 it is the same batch with holes. The base timestamp becomes the first remaining record's, or the delete
 horizon, which makes other timestamp deltas, negative ones too. Records are not decoded for that: everything
-after the timestamp delta is copied.
+after the timestamp delta is copied, and the whole record if the first one stays and with it the base.
 
 With LogAppendTime the timestamps that producers had set are gone afterwards, as in Kafka.
 """
@@ -15,7 +15,6 @@ from ottla.records.batch import BatchHeader
 from ottla.records.builder import seal_batch
 from ottla.records.codec import decode_varint, decode_varlong, encode_varint
 from ottla.records.compression import compress
-from ottla.storage.compaction.keys import ScannedRecords
 
 _NO_ATTRIBUTES: Final = b"\x00"
 _VARINTS_MAX: Final = 4096
@@ -24,13 +23,14 @@ _VARINTS: Final = tuple(encode_varint(number) for number in range(_VARINTS_MAX))
 
 
 def rewrite_batch(
-    header: BatchHeader, area: bytes, scanned: ScannedRecords, kept: list[int], delete_horizon_ms: int | None
+    header: BatchHeader, area: bytes, starts: list[int], kept: list[int], delete_horizon_ms: int | None
 ) -> bytearray:
     """Return the batch with only the records whose indexes are `kept`, of which there is one at least.
 
-    `area` is what `scanned` was scanned from. The codec stays, at its default level.
+    `starts` are those of all its records within `area`, and the end of the last. The codec stays, at its
+    default level.
     """
-    deltas, body_starts = _read_deltas(area, scanned, kept)
+    deltas, body_starts = _read_deltas(area, starts, kept)
     attributes = header.attributes & ~DELETE_HORIZON_BIT
     max_timestamp = header.max_timestamp
     if attributes & APPEND_TIME_BIT:
@@ -50,13 +50,15 @@ def rewrite_batch(
         max_timestamp=max_timestamp,
         count=len(kept),
     )
-    records = _join(area, scanned, kept, body_starts, [at - base_timestamp for at in timestamps])
+    if base_timestamp == header.base_timestamp and not attributes & APPEND_TIME_BIT:
+        records = b"".join([area[starts[index] : starts[index + 1]] for index in kept])
+    else:
+        records = _join(area, starts, kept, body_starts, [at - base_timestamp for at in timestamps])
     return seal_batch(rewritten, compress(codec_of(attributes), records))
 
 
-def _read_deltas(area: bytes, scanned: ScannedRecords, kept: list[int]) -> tuple[list[int], list[int]]:
+def _read_deltas(area: bytes, starts: list[int], kept: list[int]) -> tuple[list[int], list[int]]:
     """Return the timestamp delta of each record, and where its offset delta begins."""
-    starts = scanned.starts
     deltas: list[int] = []
     body_starts: list[int] = []
     for index in kept:
@@ -81,10 +83,10 @@ def _read_deltas(area: bytes, scanned: ScannedRecords, kept: list[int]) -> tuple
 
 
 def _join(
-    area: bytes, scanned: ScannedRecords, kept: list[int], body_starts: list[int], deltas: list[int]
+    area: bytes, starts: list[int], kept: list[int], body_starts: list[int], deltas: list[int]
 ) -> bytes:
     """Put the records together again, each with a new timestamp delta."""
-    starts, varints = scanned.starts, _VARINTS
+    varints = _VARINTS
     pieces: list[bytes] = []
     for index, position, delta in zip(kept, body_starts, deltas, strict=True):
         body = area[position : starts[index + 1]]

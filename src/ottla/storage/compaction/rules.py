@@ -110,6 +110,12 @@ def _keeps_empty(header: BatchHeader, rules: Rules) -> bool:
     return header.is_control and header.producer_epoch == producer.epoch
 
 
+def decide_judged(header: BatchHeader, rules: Rules) -> list[int]:
+    """Return the indexes of the records that stay of a batch that was judged when the map was filled."""
+    offsets = range(header.base_offset, header.base_offset + header.count)
+    return list(compress(count(), map(rules.offset_map.newest.__contains__, offsets)))
+
+
 def decide_records(header: BatchHeader, scanned: ScannedRecords, rules: Rules) -> list[int]:
     """Return the indexes of the records of a batch of data that stay."""
     offset_map = rules.offset_map

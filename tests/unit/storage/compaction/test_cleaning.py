@@ -1,5 +1,7 @@
 """A round of cleaning: which records and batches stay, and how the batches look that were touched."""
 
+from random import Random
+
 import pytest
 from tests.unit.storage.compaction.cleaned_log import (
     DELETE_RETENTION_MS,
@@ -14,9 +16,11 @@ from tests.unit.storage.compaction.cleaned_log import (
 
 from ottla.model.ids import NO_TIMESTAMP
 from ottla.records.attributes import Codec
+from ottla.records.builder import build_batch
+from ottla.records.codec import Record
 from ottla.records.errors import CorruptBatch
 from ottla.storage.compaction.cleaning import clean
-from ottla.storage.compaction.offset_map import ENTRY_BYTES
+from ottla.storage.compaction.offset_map import ENTRY_BYTES, OffsetMap
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import OffsetOverflow
 from ottla.storage.names import FileKind
@@ -44,6 +48,33 @@ def test_keys_that_have_not_changed_stay_in_the_clean_part() -> None:
         first_dirty_offset=2,
     ).clean()
     assert log.survivors == [(0, "a", "1"), (3, "b", "3")]
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+@pytest.mark.parametrize("seed", range(20))
+def test_offsets_decide_as_keys_do(seed: int, codec: Codec, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(seed)
+    batches: list[bytes] = []
+    end_offset = 0
+    for _ in range(40):
+        keys = random.choices([None, *"abcdefghijklmnopqrstuvwxyz"], [1] + [10] * 26, k=random.randint(1, 5))
+        pairs = [(key, random.choice(["1", "2", "x" * 300, None])) for key in keys]
+        batches.append(data_batch(end_offset, pairs, codec=codec))
+        end_offset += len(pairs)
+    dirty = random.randrange(end_offset)
+    memory_bytes = random.choice([10 * ENTRY_BYTES, 1 << 20])
+    by_offset = LogUnderTest({0: batches}, end_offset, dirty, memory_bytes=memory_bytes).clean()
+    monkeypatch.setattr(OffsetMap, "judge", lambda _self, _base_offset: None)
+    by_key = LogUnderTest({0: batches}, end_offset, dirty, memory_bytes=memory_bytes).clean()
+    assert by_offset.bytes == by_key.bytes
+    assert by_offset.outcome == by_key.outcome
+
+
+def test_records_of_a_batch_that_repeat_an_offset_are_told_apart_by_their_keys() -> None:
+    records = [Record(0, NOW_MS, key, b"1") for key in (b"a", b"b", b"c")]
+    odd = bytes(build_batch(records, base_offset=0, last_offset=2))
+    log = LogUnderTest({0: [odd, data_batch(3, [("c", "2")])]}, end_offset=4).clean()
+    assert log.survivors == [(0, "a", "1"), (0, "b", "1"), (3, "c", "2")]
 
 
 def test_a_batch_of_which_all_stays_is_copied_byte_for_byte() -> None:

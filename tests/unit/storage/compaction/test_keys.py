@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ottla.records.codec import Record, encode_records
 from ottla.records.errors import InvalidRecord
-from ottla.storage.compaction.keys import KEY_BYTES_MAX, digest_key, scan_keys
+from ottla.storage.compaction.keys import KEY_BYTES_MAX, digest_key, scan_keys, scan_starts
 
 field = st.one_of(st.none(), st.binary(max_size=40), st.binary(min_size=150, max_size=300))
 records = st.lists(
@@ -37,6 +37,7 @@ def test_a_scan_finds_what_decoding_finds(written: list[Record], before: bytes, 
     for at, record in enumerate(written):
         alone = data[scanned.starts[at] : scanned.starts[at + 1]]
         assert alone == encode_records([record], 0, 0)
+    assert scan_starts(data, len(before), len(before) + len(area), len(written)) == scanned.starts
 
 
 @settings(max_examples=300)
