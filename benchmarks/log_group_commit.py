@@ -28,6 +28,7 @@ from benchmarks.measure import Noise, percentile, verdict
 
 from ottla.model.ids import Offset
 from ottla.runtime.flusher import Flusher
+from ottla.runtime.poller import ServingLoop
 from ottla.storage import flush
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.flush import FlushTicket
@@ -83,6 +84,7 @@ class FileSync:
 
     def request(self, log: Log, offset: Offset, waiter: Waiter) -> None:
         self._apply(self._commit.request(log, offset, waiter))
+        self._apply(self._commit.start())
 
     def close(self) -> None:
         for _ in self._threads:
@@ -101,6 +103,7 @@ class FileSync:
     def _take_results(self) -> None:
         while self._done:
             self._apply(self._commit.finished(self._done.popleft()))
+        self._apply(self._commit.start())
 
     def _run(self) -> None:
         while (start := self._queue.get()) is not None:
@@ -156,7 +159,7 @@ async def _run_block(syncer: Syncer, logs: list[Log]) -> Block:
     return Block(acknowledged / elapsed, percentile(latencies, 0.5) * 1e3, percentile(latencies, 0.99) * 1e3)
 
 
-def _make_syncer(kind: str, loop: asyncio.AbstractEventLoop, path: str) -> Syncer:
+def _make_syncer(kind: str, loop: ServingLoop, path: str) -> Syncer:
     match kind.split():
         case ["none"]:
             return NoSync()
@@ -191,7 +194,8 @@ def measure(partitions: int, kinds: tuple[str, ...] = KINDS) -> list[Result]:
         noise = Noise()
         for _ in range(_BLOCKS):
             for kind in kinds:
-                blocks[kind].append(asyncio.run(_run_on(kind, logs, str(scratch.path))))
+                with asyncio.Runner(loop_factory=ServingLoop) as runner:
+                    blocks[kind].append(runner.run(_run_on(kind, logs, str(scratch.path))))
                 # What a block without sync leaves in memory is not to weigh on the next one.
                 scratch.disk.sync_all(str(scratch.path))
         share_of_others = noise.share()
@@ -199,7 +203,9 @@ def measure(partitions: int, kinds: tuple[str, ...] = KINDS) -> list[Result]:
 
 
 async def _run_on(kind: str, logs: list[Log], path: str) -> Block:
-    syncer = _make_syncer(kind, asyncio.get_running_loop(), path)
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, ServingLoop)
+    syncer = _make_syncer(kind, loop, path)
     try:
         return await _run_block(syncer, logs)
     finally:

@@ -4,20 +4,25 @@ A sync takes about a millisecond on a good disk. Several are under way at once, 
 files overlap: the file system commits them together. Most are of one file, and the kernel does them by itself
 (`kernel_syncs.py`). Where it does not, and for tickets with more in them, there are threads. When many logs
 wait, one thread syncs the whole file system for them. `docs/decisions/group-commit.md` has the figures.
+
+Syncs begin when the loop has nothing else to do, so that all who have come together share them. A loop that
+is never idle begins them every few milliseconds.
 """
 
 import logging
 import os
-from asyncio import AbstractEventLoop, Event
+from asyncio import Event
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
+from time import monotonic
 from typing import Final
 
 from ottla.model.ids import Offset
 from ottla.runtime.disk import RealFile, disk_error
 from ottla.runtime.kernel_syncs import KernelSyncs
+from ottla.runtime.poller import ServingLoop
 from ottla.storage import flush
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.flush import FlushTicket
@@ -26,6 +31,7 @@ from ottla.storage.log import Log
 from ottla.world.disk import DiskError, Reason
 
 THREADS: Final = 4
+PAUSE_SECONDS: Final = 0.01
 TOGETHER_MIN: Final = 32
 
 _logger: Final = logging.getLogger("ottla.flusher")
@@ -40,9 +46,7 @@ Waiter = Callable[[LogDirectoryOffline | None], None]
 class Flusher:
     """Runs syncs for one event loop. All methods are called in the loop's thread."""
 
-    def __init__(
-        self, loop: AbstractEventLoop, threads: int = THREADS, together_min: int = TOGETHER_MIN
-    ) -> None:
+    def __init__(self, loop: ServingLoop, threads: int = THREADS, together_min: int = TOGETHER_MIN) -> None:
         self._loop = loop
         self._together_min = together_min
         self._commit: GroupCommit[Waiter] = GroupCommit(threads, together_min)
@@ -52,6 +56,8 @@ class Flusher:
         self._results: deque[tuple[_Starts, DiskError | None]] = deque()
         self._idle = Event()
         self._idle.set()
+        self._is_gathering = False
+        self._begun_at = 0.0
         self._threads_max = threads
         self._threads: list[Thread] = []
         self._kernel: KernelSyncs | None = None
@@ -65,6 +71,8 @@ class Flusher:
         outcome = self._commit.request(log, offset, waiter)
         if outcome is not NOTHING:
             self._apply(outcome)
+        elif not self._is_gathering:
+            self._gather()
 
     def forget(self, log: Log) -> list[Waiter]:
         """Let go of a log that was truncated, deleted or moved. Returns who waited for it."""
@@ -83,18 +91,30 @@ class Flusher:
         for thread in self._threads:
             thread.join()
 
+    def _gather(self) -> None:
+        """Have what is wanted begun soon."""
+        if self._commit.may_start:
+            self._is_gathering = True
+            self._loop.poller.gather(self._begin, self._begun_at + PAUSE_SECONDS)
+        self._idle.clear()
+
+    def _begin(self) -> None:
+        self._is_gathering = False
+        self._begun_at = monotonic()
+        self._apply(self._commit.start())
+
     def _apply(self, outcome: Outcome[Waiter]) -> None:
         for starts in self._deal(outcome.starts):
             if len(starts) > 1 or not self._begin_in_kernel(starts[0]):
                 self._begin_in_thread(starts)
-        if self._commit.is_idle:
-            self._idle.set()
-        else:
-            self._idle.clear()
         for waiter in outcome.done:
             waiter(None)
         for waiter, error in outcome.failed:
             waiter(error)
+        if not self._is_gathering:
+            self._gather()
+        if self._commit.is_idle:
+            self._idle.set()
 
     def _deal(self, starts: _Starts) -> list[_Starts]:
         """Put those together that one sync of their file system can do."""

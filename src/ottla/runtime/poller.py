@@ -6,6 +6,9 @@ selector does. What is registered by `add` never reaches asyncio: `select` calls
 event then costs a look-up and a call, and a change of what is watched costs one system call.
 
 A handler may use the loop as it likes: what it schedules runs in the same turn, after `select` has returned.
+
+`gather` is for work that is cheaper the more of it comes together: it is put off until the loop would have to
+wait for something to do, since then nothing more can come, or until a moment that is late enough.
 """
 
 import asyncio
@@ -13,6 +16,7 @@ import logging
 import selectors
 from collections.abc import Callable, Mapping
 from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, epoll
+from time import monotonic
 from typing import Any, Final
 
 READABLE: Final = EPOLLIN
@@ -32,6 +36,8 @@ class Poller(selectors.BaseSelector):
         self._epoll = epoll()
         self._handlers: dict[int, Callable[[int], None]] = {}
         self._keys: dict[int, selectors.SelectorKey] = {}
+        self._gathered: Callable[[], None] | None = None
+        self._gathered_at_latest = 0.0
 
     # The sockets of clients
 
@@ -49,6 +55,13 @@ class Poller(selectors.BaseSelector):
         del self._handlers[descriptor]
         self._epoll.unregister(descriptor)
 
+    def gather(self, then: Callable[[], None], at_latest: float) -> None:
+        """Call `then` once, when there is nothing else to do, or at this moment of the monotonic clock.
+
+        There is one who gathers, and who does not ask again before.
+        """
+        self._gathered, self._gathered_at_latest = then, at_latest
+
     # What asyncio uses
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -56,7 +69,10 @@ class Poller(selectors.BaseSelector):
         handlers = self._handlers
         ready: list[tuple[selectors.SelectorKey, int]] = []
         try:
-            events = self._epoll.poll(timeout, EVENTS_MAX)
+            if self._gathered is None:
+                events = self._epoll.poll(timeout, EVENTS_MAX)
+            else:
+                events = self._poll_gathering(timeout, self._gathered)
         except InterruptedError:
             return ready
         for descriptor, mask in events:
@@ -71,6 +87,19 @@ class Poller(selectors.BaseSelector):
                 ready.append((self._keys[descriptor], _events_of(mask)))
             # Else another one's handler has closed it meanwhile.
         return ready
+
+    def _poll_gathering(self, timeout: float | None, then: Callable[[], None]) -> list[tuple[int, int]]:
+        """Poll, and end the gathering before there is a wait."""
+        events = self._epoll.poll(0, EVENTS_MAX)
+        is_idle = not events and timeout != 0
+        if is_idle or monotonic() >= self._gathered_at_latest:
+            self._gathered = None
+            try:
+                then()
+            except Exception:
+                _logger.exception("what was gathered could not be done")
+        # Without a wait, since asyncio chose the timeout before `then` may have scheduled something.
+        return events
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         """Watch a file for asyncio."""

@@ -168,8 +168,9 @@ class World:
         self._apply(self.commit.finished(*[log for log, _ in starts]))
 
     def _apply(self, outcome: Outcome[tuple[Truth, int]]) -> None:
-        self.tickets += outcome.starts
-        for truth, offset in outcome.done:
+        started = self.commit.start()
+        self.tickets += started.starts
+        for truth, offset in outcome.done + started.done:
             truth.sync_up_to(offset)
 
     def flush(self, partition: Partition) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from tests.unit.runtime.serving import run_serving, serving_loop
 from tests.unit.storage.logs import append, disk_of, new_log
 
 from ottla.model.ids import TopicPartition
@@ -19,13 +20,13 @@ from ottla.world.disk import Reason
 
 def run_with_flusher(use: Callable[[Flusher], Awaitable[None]]) -> None:
     async def run() -> None:
-        flusher = Flusher(asyncio.get_running_loop(), threads=2)
+        flusher = Flusher(serving_loop(), threads=2)
         try:
             await use(flusher)
         finally:
             flusher.close()
 
-    asyncio.run(run())
+    run_serving(run())
 
 
 def real_log(path: Path, number: int) -> Log:
@@ -132,7 +133,7 @@ def test_many_logs_share_one_sync_of_the_file_system(tmp_path: Path) -> None:
     told: list[int] = []
 
     async def use() -> None:
-        flusher = Flusher(asyncio.get_running_loop(), threads=1, together_min=3)
+        flusher = Flusher(serving_loop(), threads=1, together_min=3)
         try:
             for number, log in enumerate(logs):
                 append(log)
@@ -147,5 +148,5 @@ def test_many_logs_share_one_sync_of_the_file_system(tmp_path: Path) -> None:
         finally:
             flusher.close()
 
-    asyncio.run(use())
+    run_serving(use())
     assert sorted(told) == list(range(8))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.runtime.serving import run_serving, serving_loop
 from tests.unit.runtime.test_flusher import real_log
 from tests.unit.storage.logs import append
 
@@ -34,7 +35,7 @@ def test_all_that_was_begun_is_told_of_once(tmp_path: Path) -> None:
                 await asyncio.sleep(0.001)
         syncs.close()
 
-    asyncio.run(run())
+    run_serving(run())
     expected = [((round_number, number), 0) for round_number in range(3) for number in range(len(files))]
     assert sorted(ended) == expected
     for file in files:
@@ -50,7 +51,7 @@ def test_more_than_there_are_places_for_are_not_taken(tmp_path: Path) -> None:
         syncs.close()
         os.close(file)
 
-    asyncio.run(run())
+    run_serving(run())
 
 
 def test_what_cannot_be_synced_is_not_taken() -> None:
@@ -63,7 +64,7 @@ def test_what_cannot_be_synced_is_not_taken() -> None:
         os.close(writer)
         syncs.close()
 
-    asyncio.run(run())
+    run_serving(run())
 
 
 def sync_and_listen(log: Log) -> tuple[list[LogDirectoryOffline | None], int]:
@@ -73,7 +74,7 @@ def sync_and_listen(log: Log) -> tuple[list[LogDirectoryOffline | None], int]:
 
     async def run() -> None:
         nonlocal threads
-        flusher = Flusher(asyncio.get_running_loop())
+        flusher = Flusher(serving_loop())
         for _ in range(2):
             append(log)
             flusher.request(log, log.log_end_offset, told.append)
@@ -81,7 +82,7 @@ def sync_and_listen(log: Log) -> tuple[list[LogDirectoryOffline | None], int]:
         threads = len(flusher._threads)
         flusher.close()
 
-    asyncio.run(run())
+    run_serving(run())
     return told, threads
 
 
@@ -131,13 +132,13 @@ def test_an_error_of_the_kernel_takes_the_directory_offline(
     told: list[LogDirectoryOffline | None] = []
 
     async def run() -> None:
-        flusher = Flusher(asyncio.get_running_loop())
+        flusher = Flusher(serving_loop())
         append(log)
         flusher.request(log, log.log_end_offset, told.append)
         await flusher.drain()
         flusher.close()
 
-    asyncio.run(run())
+    run_serving(run())
     (error,) = told
     assert isinstance(error, LogDirectoryOffline)
     assert log.volume.error is not None

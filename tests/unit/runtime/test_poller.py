@@ -4,6 +4,7 @@ import asyncio
 import selectors
 import socket
 from collections.abc import Iterator
+from time import monotonic
 
 import pytest
 
@@ -131,3 +132,46 @@ def test_a_file_is_registered_once(loop: ServingLoop, pair: Pair) -> None:
     loop.poller.unregister(ours)
     with pytest.raises(KeyError):
         loop.poller.unregister(ours)
+
+
+def test_what_is_gathered_waits_until_there_is_nothing_else_to_do(loop: ServingLoop, pair: Pair) -> None:
+    ours, theirs = pair
+    order: list[str] = []
+
+    def serve(_: int) -> None:
+        order.append(ours.recv(1).decode())
+        if order == ["a"]:
+            loop.poller.gather(lambda: order.append("together"), monotonic() + 60)
+            loop.call_soon(order.append, "soon")
+
+    loop.poller.add(ours.fileno(), serve, READABLE)
+    theirs.send(b"abc")
+    loop.call_later(0.1, loop.stop)
+    loop.run_forever()
+    assert order == ["a", "soon", "b", "c", "together"]
+    loop.poller.remove(ours.fileno())
+
+
+def test_what_is_gathered_does_not_wait_for_ever(loop: ServingLoop, pair: Pair) -> None:
+    ours, theirs = pair
+    turns = 0
+    gathered: list[int] = []
+
+    def keep_busy(_: int) -> None:
+        nonlocal turns
+        turns += 1
+        if gathered:
+            loop.poller.remove(ours.fileno())
+            loop.stop()
+
+    loop.poller.add(ours.fileno(), keep_busy, READABLE)
+    theirs.send(b"x")
+    loop.poller.gather(lambda: gathered.append(turns), monotonic() + 0.05)
+    loop.run_forever()
+    assert len(gathered) == 1
+    assert gathered[0] > 1
+
+
+def test_what_was_gathered_may_schedule(loop: ServingLoop) -> None:
+    loop.poller.gather(lambda: (loop.call_soon(loop.stop), None)[1], monotonic() + 60)
+    loop.run_forever()
