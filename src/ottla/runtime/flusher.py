@@ -32,7 +32,7 @@ from ottla.world.disk import DiskError, Reason
 
 THREADS: Final = 4
 PAUSE_SECONDS: Final = 0.01
-TOGETHER_MIN: Final = 32
+TOGETHER_MIN: Final = 4
 
 _logger: Final = logging.getLogger("ottla.flusher")
 
