@@ -106,7 +106,7 @@ def test_a_directory_that_fails_goes_offline_and_the_others_serve(
         assert sum(faults.tried.values()) == 1, "a disk that failed is not tried again"
         assert produce(client, "t", batch_of(b"served"), whole).error_code is ErrorCode.NONE
 
-        node.housekeeping._look_for_failures()
+        node.housekeeping._look_at_directories()
         run_until(node, lambda: leader_of(node, broken) == -1)
         results = client.ask(DescribeLogDirsRequest(topics=None)).results
         assert {Path(one.log_dir).name: one.error_code for one in results} == {

@@ -188,7 +188,7 @@ def test_what_lies_in_a_failed_directory_has_no_leader(tmp_path: Path) -> None:
 
         lost = [number for number in range(2) if produce(client, "t", batch_of(b"v"), number).error_code]
         assert len(lost) == 1
-        node.housekeeping._look_for_failures()
+        node.housekeeping._look_at_directories()
         run_until(node, lambda: _leaders(node)[lost[0]] == -1)
 
         assert sorted(_leaders(node)) == [-1, 0]

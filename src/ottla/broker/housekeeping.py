@@ -122,9 +122,9 @@ class Housekeeping:
     def _each_second(self) -> None:
         self._broker.commits.sweep()
         self._flush_by_time()
-        self._look_for_failures()
+        self._look_at_directories()
 
-    def _look_for_failures(self) -> None:
+    def _look_at_directories(self) -> None:
         """Tell the controller of directories that have failed, or that new logs are to stay away from."""
         broker = self._broker
         failed = {directory.path for directory in broker.directories.directories if directory.is_offline}

@@ -39,7 +39,7 @@ def cordon(node: Node, paths: str) -> None:
     ask = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
     (answer,) = InProcessClient(node).ask(ask).responses
     assert answer.error_code is ErrorCode.NONE
-    node.housekeeping._look_for_failures()
+    node.housekeeping._look_at_directories()
 
 
 def create(node: Node, name: str, partitions: int) -> ErrorCode:
