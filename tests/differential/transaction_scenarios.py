@@ -15,7 +15,11 @@ from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from ottla.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersTopic
+from ottla.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersTopic,
+    ProducerState,
+)
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.list_transactions import ListTransactionsRequest
 from ottla.wire.messages.offset_fetch import (
@@ -226,6 +230,33 @@ def hanging_transaction(talk: TransactionTalk) -> Told:
     return told
 
 
+def markers_of_nobody(talk: TransactionTalk) -> Told:
+    """Ask for a marker that cannot be written, among some that can."""
+
+    def markers(*identities: tuple[int, int], numbers: tuple[int, ...] = (0,)) -> Told:
+        asked = tuple(
+            WritableTxnMarker(
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                transaction_result=False,
+                topics=(WritableTxnMarkerTopic(name=talk.prefix + "a", partition_indexes=numbers),),
+                coordinator_epoch=0,
+            )
+            for producer_id, epoch in identities
+        )
+        answer = talk.client.ask(WriteTxnMarkersRequest(markers=asked), 1)
+        codes = {
+            one.producer_id: sorted(partition.error_code for partition in one.topics[0].partitions)
+            for one in answer.markers
+        }
+        return [codes, known_producers(talk, "a")]
+
+    told = markers((70_001, 0), (-1, 0), (70_002, 0))
+    told += markers((70_003, 0), (70_004, -1), (70_005, 0))
+    told += markers((-1, 0), numbers=(9,))
+    return [*told, *markers((70_006, 0), (-1, 0), (70_007, 0), numbers=(9, 0))]
+
+
 def brokers_questions(talk: TransactionTalk) -> Told:
     talk.init()
 
@@ -267,6 +298,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     announced_offsets,
     looking_at_transactions,
     hanging_transaction,
+    markers_of_nobody,
     brokers_questions,
 )
 
@@ -284,11 +316,20 @@ def wait_until_stable(talk: TransactionTalk, topic: str) -> None:
 
 
 def open_transactions(talk: TransactionTalk, topic: str) -> list[int]:
+    return sorted(producer.current_txn_start_offset for producer in producers(talk, topic))
+
+
+def known_producers(talk: TransactionTalk, topic: str) -> list[int]:
+    return sorted(producer.producer_id for producer in producers(talk, topic))
+
+
+def producers(talk: TransactionTalk, topic: str) -> tuple[ProducerState, ...]:
     ask = DescribeProducersRequest(
         topics=(DescribeProducersTopic(name=talk.prefix + topic, partition_indexes=(0,)),)
     )
     (partition,) = talk.client.ask(ask).topics[0].partitions
-    return sorted(producer.current_txn_start_offset for producer in partition.active_producers)
+    found: tuple[ProducerState, ...] = partition.active_producers
+    return found
 
 
 def committed_offset(talk: TransactionTalk, group: str, topic: str, require_stable: bool) -> Any:

@@ -1,6 +1,14 @@
-"""WriteTxnMarkers: a coordinator wants markers written, or who ends a hanging transaction by hand."""
+"""WriteTxnMarkers: a coordinator wants markers written, or who ends a hanging transaction by hand.
+
+A marker without a producer id or without an epoch, for a partition that is there, spoils the request from
+there on, as it does with Kafka: the markers before it are written, those after it are not, and all of them
+are answered with UNKNOWN_SERVER_ERROR. Nobody but an operator with odd numbers asks for one.
+"""
+
+from typing import Final
 
 from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.coordinators.markers import Marker, WrittenMarker, append_marker, sync_markers
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
@@ -17,6 +25,8 @@ from ottla.wire.messages.write_txn_markers import (
 
 Codes = dict[TopicPartition, ErrorCode]
 
+_NOBODY: Final = -1
+
 
 @handles(WriteTxnMarkersRequest)
 def write_txn_markers(
@@ -25,7 +35,11 @@ def write_txn_markers(
     """Write all markers, and answer when they are on disk."""
     results: dict[int, Codes] = {}
     written: list[tuple[int, TopicPartition, WrittenMarker]] = []
+    is_spoiled = False
     for marker in ask.markers:
+        if _spoils(marker, context):
+            is_spoiled = True
+            break
         codes = results.setdefault(marker.producer_id, {})
         for where in _partitions(marker):
             outcome = append_marker(context.broker, where, _marker_of(marker))
@@ -37,6 +51,9 @@ def write_txn_markers(
     answer: Deferred[WriteTxnMarkersResponse] = Deferred()
 
     def synced(failed: list[WrittenMarker]) -> None:
+        if is_spoiled:
+            answer.resolve(_answer(_all_failed(ask)))
+            return
         for producer_id, where, one in written:
             if one in failed:
                 results[producer_id][where] = ErrorCode.KAFKA_STORAGE_ERROR
@@ -44,6 +61,24 @@ def write_txn_markers(
 
     sync_markers(context.broker, [one for _, _, one in written], synced)
     return answer
+
+
+def _spoils(marker: WritableTxnMarker, context: RequestContext) -> bool:
+    """Say whether Kafka would fail to make a batch of this marker. For groups it makes it elsewhere."""
+    if _NOBODY not in (marker.producer_id, marker.producer_epoch):
+        return False
+    find = context.broker.partitions.find
+    return any(
+        where.topic != GROUP_TOPIC and find(where.topic, where.partition) is not None
+        for where in _partitions(marker)
+    )
+
+
+def _all_failed(ask: WriteTxnMarkersRequest) -> dict[int, Codes]:
+    return {
+        marker.producer_id: dict.fromkeys(_partitions(marker), ErrorCode.UNKNOWN_SERVER_ERROR)
+        for marker in ask.markers
+    }
 
 
 def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:

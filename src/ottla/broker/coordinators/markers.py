@@ -58,7 +58,7 @@ def append_marker(broker: "Broker", where: TopicPartition, marker: Marker) -> Wr
     if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if marker.producer_id < 0:
-        # Deviation: Kafka fails with UNKNOWN_SERVER_ERROR for -1 and writes what other negative ids ask for.
+        # Deviation: Kafka writes what negative ids other than -1 ask for.
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     shard: AnyShard | None = None
     if where.topic == GROUP_TOPIC:
