@@ -6,6 +6,7 @@ of them relies on it, for safety or for data, and would find out too late that n
 
 from typing import Final
 
+from ottla.coordination.group.consumer.assignors import ASSIGNORS, find_assignor_name
 from ottla.metadata.configs.node import NodeConfig
 
 _PROMISES: Final = {
@@ -38,6 +39,12 @@ def check_configs(config: NodeConfig) -> None:
         raise ConfigRefused(
             f"controller.quorum.voters names others ({', '.join(others)}), but this node would decide alone: "
             "clusters of several nodes are not there yet"
+        )
+    unknown = [name for name in config.group_consumer_assignors if find_assignor_name(name) is None]
+    if unknown:
+        raise ConfigRefused(
+            f"group.consumer.assignors asks for {', '.join(unknown)}, and there are only "
+            f"{' and '.join(ASSIGNORS)}: no Java class can be called here"
         )
 
 

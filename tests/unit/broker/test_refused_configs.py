@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.broker.coordinators.groups import group_settings
 from ottla.broker.refused_configs import check_configs
 from ottla.broker.startup import NodeFailure, NodeOptions, start_node
 from ottla.metadata.configs.load import load_node_config
@@ -30,6 +31,9 @@ def failure_of(root: Path, settings: dict[str, str]) -> str:
         ("client.quota.callback.class", "com.example.Quotas"),
         ("config.providers", "file"),
         ("remote.log.storage.system.enable", "true"),
+        ("group.consumer.assignors", "nonsense"),
+        ("group.consumer.assignors", "uniform,Range"),
+        ("group.consumer.assignors", "com.example.Assignor,uniform"),
         ("controller.quorum.voters", "1@127.0.0.1:9093,2@127.0.0.1:9094"),
     ],
 )
@@ -66,3 +70,11 @@ def test_a_quorum_of_this_node_alone_is_fine(tmp_path: Path) -> None:
         b"", {"log.dirs": str(tmp_path), "node.id": "1", "controller.quorum.voters": "1@127.0.0.1:9093"}
     )
     check_configs(loaded.configs.node)
+
+
+def test_assignors_may_be_named_as_kafkas_classes(tmp_path: Path) -> None:
+    package = "org.apache.kafka.coordinator.group.assignor"
+    named = f"{package}.RangeAssignor,{package}.UniformAssignor"
+    node = load_node_config(b"", {"log.dirs": str(tmp_path), "group.consumer.assignors": named}).configs.node
+    check_configs(node)
+    assert group_settings(node).consumer_assignors == ("range", "uniform")

@@ -1,6 +1,5 @@
 """The group coordinator, driven: its shards, its timers, and what the metadata tells it."""
 
-import logging
 import uuid
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from ottla.broker.coordinators.shard_hosting import ShardHosting
 from ottla.broker.coordinators.shard_log import PartitionShardLog
 from ottla.broker.coordinators.turn_end import TurnEnd
 from ottla.broker.partition import Partition
-from ottla.coordination.group.consumer.assignors import ASSIGNORS
+from ottla.coordination.group.consumer.assignors import find_assignor_name
 from ottla.coordination.group.coordinator import GroupCoordinator
 from ottla.coordination.group.environment import Topics
 from ottla.coordination.group.kinds import GroupKind
@@ -26,8 +25,6 @@ from ottla.wire.coordinator_records.framing import GROUP_RECORDS
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
-
-_logger: Final = logging.getLogger("ottla.coordinators")
 
 TOPIC: Final = GROUP_RECORDS.topic
 _MINUTE_MS: Final = 60_000
@@ -137,8 +134,6 @@ def group_settings(config: NodeConfig) -> GroupSettings:
 
 
 def _assignors(configured: Iterable[str]) -> tuple[str, ...]:
-    """Return the configured assignors that there are: those of somebody else are Java classes."""
-    unknown = [name for name in configured if name not in ASSIGNORS]
-    if unknown:
-        _logger.warning("group.consumer.assignors: there is no assignor %s", ", ".join(unknown))
-    return tuple(name for name in configured if name in ASSIGNORS) or tuple(ASSIGNORS)
+    """Return the assignors by their own names. A node with one that is not known has not started."""
+    names = [find_assignor_name(name) for name in configured]
+    return tuple(dict.fromkeys(name for name in names if name is not None))

@@ -98,9 +98,3 @@ def test_the_cluster_must_have_agreed_on_the_protocol(tmp_path: Path) -> None:
         update = FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=UNSAFE_DOWNGRADE)
         client.ask(UpdateFeaturesRequest(feature_updates=(update,)))
         assert join(client).error_code is ErrorCode.UNSUPPORTED_VERSION
-
-
-def test_assignors_that_are_java_classes_are_left_out(tmp_path: Path) -> None:
-    settings = {"group.consumer.assignors": "org.example.Mine,range"}
-    with in_process_node(tmp_path, settings) as node:
-        assert node.broker.groups.coordinator.settings.consumer_assignors == ("range",)
