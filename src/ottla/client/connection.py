@@ -23,7 +23,7 @@ from ottla.client.frame_receiver import Frame, FrameReceiver
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.declare import spec_of
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.errors import MalformedBytes
+from ottla.wire.errors import MalformedBytes, NotInVersion
 from ottla.wire.framing import decode_response, encode_request
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.versions import Versions
@@ -119,9 +119,15 @@ class BrokerConnection:
         self._write(request, version)
 
     async def close(self) -> None:
-        """Close. Whoever still waits is told."""
+        """Close, after what was sent without asking for an answer. Whoever still waits for one is told."""
         self._lose(ConnectionLost(f"the connection to {self.address} was closed"))
-        await self._receiver.closed
+        try:
+            async with asyncio.timeout(self._setup_timeout_s):
+                await asyncio.shield(self._receiver.closed)
+        except TimeoutError:
+            # The broker takes nothing any more. A transport would wait for it for ever.
+            self._transport.abort()
+            await self._receiver.closed
 
     async def _open(self, tls: ssl.SSLContext | None, authenticate: Authenticate | None) -> Self:
         await self._connect(tls)
@@ -192,7 +198,14 @@ class BrokerConnection:
         assert key is not None, "only requests have an API key"
         api = api_of(key)
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        self._transport.write(encode_request(request, api, version, self._correlation_id, self._client_id))
+        try:
+            frame = encode_request(request, api, version, self._correlation_id, self._client_id)
+        except NotInVersion as error:
+            raise UnsupportedByBroker(
+                f"the broker at {self.address} is too old for {error.field} in {api.key.name}, "
+                f"of which it knows version {version}: upgrade it, or do without"
+            ) from error
+        self._transport.write(frame)
         return api, version, self._correlation_id
 
     def _broken(self, error: Exception | None) -> None:
@@ -205,10 +218,12 @@ class BrokerConnection:
     def _answer(self, frame: Frame) -> None:
         if not self._waiting:
             raise MalformedBytes("an answer came that nobody asked for")
-        waiting = self._waiting.popleft()
+        waiting = self._waiting[0]
         correlation_id, response = self._decode(waiting, frame)
         if correlation_id != waiting.correlation_id:
             raise MalformedBytes(f"answer {correlation_id} came where {waiting.correlation_id} was due")
+        # Only now: whoever waits for an answer that makes no sense is told with all others.
+        self._waiting.popleft()
         if not waiting.answer.done():
             waiting.answer.set_result(response)
 
