@@ -26,6 +26,7 @@ from ottla.wire.apis import Api, api_of
 from ottla.wire.declare import fields_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
 from ottla.wire.messages.fetch import FetchableTopicResponse
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
@@ -54,6 +55,13 @@ UNFORESEEABLE = frozenset(
      "supported_features", "throttle_time_ms", "timestamp", "total_bytes", "transaction_start_time_ms",
      "usable_bytes")
 )  # fmt: skip
+
+
+CONFIGS_OF_THE_NODE = frozenset(
+    ("advertised.listeners", "controller.quorum.bootstrap.servers", "inter.broker.listener.name",
+     "listener.security.protocol.map", "listeners", "log.dirs")
+)  # fmt: skip
+"""What the two are told of themselves: other ports, other directories."""
 
 
 class Side:
@@ -170,6 +178,8 @@ def compare(theirs: Side, ours: Side) -> Comparison:
 
 def essence(value: Any) -> Any:
     """Return what is to be compared of an answer: dictionaries, sorted lists and plain values."""
+    if isinstance(value, DescribeConfigsResourceResult) and value.name in CONFIGS_OF_THE_NODE:
+        return value.name
     if hasattr(type(value), "__wire_fields__"):
         return {
             name: essence(getattr(value, name))
