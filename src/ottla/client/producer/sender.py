@@ -35,6 +35,7 @@ from ottla.wire.messages.produce import (
 _SEQUENCE_ERRORS = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 _FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 _LAST_VERSION_OF_TRANSACTIONS_V1 = 11
+_PATIENCE_S = 1.0
 _logger = logging.getLogger(__name__)
 
 
@@ -97,7 +98,7 @@ class Sender:
     def start(self) -> None:
         """Begin to drain."""
         self._draining = asyncio.create_task(self._drain_for_ever())
-        self._draining.add_done_callback(lambda _: self._idle.set())
+        self._draining.add_done_callback(self._drained)
 
     async def stop(self) -> None:
         """Stop draining, and wait for the answers that are due."""
@@ -108,6 +109,11 @@ class Sender:
         for task in list(self._requests):
             task.cancel()
         await asyncio.gather(*self._requests, return_exceptions=True)
+        closed = ClientError("the producer was closed before the record was acknowledged")
+        for batch in [batch for batches in self._in_flight.values() for batch in batches]:
+            self._home(batch)
+            self._fail(batch, closed)
+        self.fail_all(closed)
 
     async def flush(self) -> None:
         """Return when everything handed over so far is acknowledged or has failed.
@@ -135,7 +141,7 @@ class Sender:
     async def _drain_for_ever(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            due_s = self.accumulator.next_due_s(loop.time())
+            due_s = self._look_again_s(loop.time())
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(due_s):
                     await self._work.wait()
@@ -148,6 +154,25 @@ class Sender:
                     self.fail_all(error)
                 await asyncio.sleep(next(self._backoff))
                 self._work.set()
+
+    def _drained(self, draining: asyncio.Task[None]) -> None:
+        """Take note that nothing goes out any more. If that is a bug of ours, whoever waits hears of it."""
+        error = None if draining.cancelled() else draining.exception()
+        if error is not None:
+            _logger.error("the producer cannot go on", exc_info=error)
+            self.fail_all(ClientError(f"the producer cannot go on: {error!r}"))
+        self._idle.set()
+
+    def _look_again_s(self, now_s: float) -> float | None:
+        """Return when to look, if nobody wakes the sender before.
+
+        What is due and could not go is looked at again after a second. Whatever it waits for, its time to be
+        delivered must not pass unseen.
+        """
+        due_s = self.accumulator.next_due_s(now_s)
+        if not len(self.accumulator):
+            return due_s
+        return now_s + _PATIENCE_S if due_s is None else min(due_s, now_s + _PATIENCE_S)
 
     async def _drain(self, now_s: float) -> None:
         if self._must_bump_epoch and not any(self._in_flight.values()):
@@ -175,11 +200,13 @@ class Sender:
         connection = await self._cluster.connection(leader)
         if connection.in_flight >= self._settings.max_in_flight_requests_per_connection:
             return  # The next answer wakes us.
+        # Asked first: nothing may wait, or fail, between taking a batch and sending it.
+        allowed = [where for where in partitions if await self._may_send(where)]
         batches: list[Batch] = []
         size_bytes = 0
-        for where in partitions:
-            if not await self._gate.may_send(where):
-                continue
+        for where in allowed:
+            if not self.accumulator.queue_length(where):
+                continue  # The transaction was aborted meanwhile.
             batch = self.accumulator.take(where)
             self._encode(batch)
             assert batch.encoded is not None
@@ -192,6 +219,16 @@ class Sender:
         if batches:
             self._send(connection, batches)
             self._work.set()  # More batches of the same partitions may be ready.
+
+    async def _may_send(self, where: TopicPartition) -> bool:
+        """Ask for a partition. If its transaction has failed, and waits to be aborted, its batches fail."""
+        if await self._gate.may_send(where):
+            return True
+        error = BrokerError(ErrorCode.TRANSACTION_ABORTABLE, "another record of the transaction failed")
+        while self.accumulator.queue_length(where):
+            self._fail(self.accumulator.take(where), error)
+        self._note_if_idle()
+        return False
 
     def _send(self, connection: BrokerConnection, batches: list[Batch]) -> None:
         for batch in batches:
@@ -223,6 +260,12 @@ class Sender:
                 self._cluster_changed({batch.where.topic for batch in batches})
                 for batch in batches:
                     self._try_again(batch, error)
+        except Exception as error:  # a bug of ours: whoever waits must hear of it, not hang
+            _logger.exception("an exchange with %s failed", connection.address)
+            for batch in batches:
+                if batch in self._in_flight.get(batch.where, ()):
+                    self._home(batch)
+                    self._fail(batch, ClientError(f"the record was not acknowledged: {error!r}"))
         finally:
             self._work.set()
             self._note_if_idle()
@@ -246,6 +289,10 @@ class Sender:
             )
             topics[batch.where.topic].append(data)
         known = self._cluster.topology.topics
+        if gone := [name for name in topics if name not in known]:
+            raise BrokerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {gone[0]!r} is not known any more"
+            )
         return ProduceRequest(
             transactional_id=self._gate.transactional_id,
             acks=self._settings.required_acks,

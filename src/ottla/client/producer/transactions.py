@@ -17,6 +17,7 @@ from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.client.producer.identity import ProducerIdentity
 from ottla.client.producer.settings import ProducerSettings
 from ottla.model.ids import TopicPartition
+from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -30,6 +31,7 @@ from ottla.wire.messages.txn_offset_commit import (
 
 _LAST_CLIENT_VERSION_OF_ADD_PARTITIONS = 3
 _LAST_V1_VERSION = 4
+_FIRST_VERSION_WITH_MEMBER = 3
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _FENCED = (
     ErrorCode.PRODUCER_FENCED,
@@ -212,9 +214,16 @@ class Transactions:
 
     async def _commit_offsets(self, group_id: str, request: TxnOffsetCommitRequest) -> None:
         node_id = await self._cluster.coordinator(GROUP, group_id)
-        connection = await self._cluster.connection(node_id)
-        version = connection.version_for(TxnOffsetCommitRequest, None if self.is_v2 else _LAST_V1_VERSION)
-        answer = await connection.ask(request, version)
+        try:
+            connection = await self._cluster.connection(node_id)
+            version = connection.version_for(TxnOffsetCommitRequest, None if self.is_v2 else _LAST_V1_VERSION)
+            if version < _FIRST_VERSION_WITH_MEMBER:
+                # Before Kafka 2.5 a group did not ask who commits: that one does is up to the application.
+                request = replace(request, generation_id=-1, member_id="", group_instance_id=None)
+            answer = await connection.ask(request, version)
+        except ClientError:
+            self._cluster.forget_coordinator(GROUP, group_id)
+            raise
         for topic in answer.topics:
             for part in topic.partitions:
                 if part.error_code in _MOVED:

@@ -1,0 +1,248 @@
+"""Whoever waits for a record hears of it, whatever happens to the transaction, the topic or the producer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from ottla.client.connection import Address
+from ottla.client.errors import BrokerError, ClientError
+from ottla.client.producer import sender as sender_module
+from ottla.client.producer.accumulator import Accumulator
+from ottla.client.producer.batch import SentRecord
+from ottla.client.producer.identity import ProducerIdentity
+from ottla.client.producer.sender import Sender
+from ottla.client.producer.settings import ProducerSettings
+from ottla.client.topology import PartitionView, TopicView, Topology
+from ottla.model.ids import TopicPartition
+from ottla.model.uuid import Uuid
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+
+PARTITIONS = (TopicPartition("t", 0), TopicPartition("t", 1))
+TOPIC_ID = Uuid(b"a topic's own id")
+
+
+class Broker:
+    """A connection to a broker that takes everything, unless it is told otherwise."""
+
+    address = Address("nowhere", 1)
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.fails_with: Exception | None = None
+
+    def version_for(self, _kind: type[Any], _at_most: int | None = None) -> int:
+        return 13
+
+    async def ask(self, request: Any, _version: int) -> ProduceResponse:
+        if self.fails_with is not None:
+            raise self.fails_with
+        return ProduceResponse(
+            responses=tuple(
+                TopicProduceResponse(
+                    topic_id=topic.topic_id,
+                    partition_responses=tuple(
+                        PartitionProduceResponse(partition_index=part.partition_index, base_offset=0)
+                        for part in topic.partition_data
+                    ),
+                )
+                for topic in request.topic_data
+            )
+        )
+
+
+class Cluster:
+    """A cluster of one broker that leads everything."""
+
+    def __init__(self, broker: Broker) -> None:
+        parts = {
+            where.partition: PartitionView(where.partition, 0, 0, (0,), (0,), ErrorCode.NONE)
+            for where in PARTITIONS
+        }
+        view = TopicView("t", TOPIC_ID, False, parts, ErrorCode.NONE)
+        self.whole = Topology(
+            brokers={0: Broker.address},
+            topics={"t": view},
+            topic_names={TOPIC_ID: "t"},
+            controller_id=0,
+            cluster_id="c",
+        )
+        self.topology = self.whole
+        self._broker = broker
+        self.on_connect: Callable[[], None] = lambda: None
+
+    async def connection(self, _node_id: int) -> Broker:
+        self.on_connect()
+        return self._broker
+
+    async def refresh(self, _topics: object) -> Topology:
+        self.topology = self.whole
+        return self.topology
+
+
+class Gate:
+    """A transaction, or none."""
+
+    def __init__(self, answers: Callable[[TopicPartition], bool] | None = None) -> None:
+        self.transactional_id = None if answers is None else "transactions"
+        self.is_v2 = False
+        self._answers = answers or (lambda _where: True)
+
+    async def may_send(self, where: TopicPartition) -> bool:
+        return self._answers(where)
+
+    def failed(self, error: ClientError, fatal: bool) -> None:
+        pass
+
+
+class World:
+    """A sender, with a batch of one record for each partition."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.broker = Broker()
+        self.cluster = Cluster(self.broker)
+        settings = ProducerSettings.of(
+            {
+                "bootstrap.servers": "nowhere:1",
+                "enable.idempotence": "false",
+                "max.in.flight.requests.per.connection": "1",
+                "linger.ms": "0",
+                "retry.backoff.ms": "1",
+            }
+        )
+
+        async def no_identity() -> None:
+            raise AssertionError("nobody needs one here")
+
+        def accumulator(wake: Callable[[], None]) -> Accumulator:
+            return Accumulator(1000, 0.0, 10_000, wake, asyncio.get_running_loop().time)
+
+        self.sender = Sender(
+            self.cluster,  # type: ignore[arg-type]  # all of a cluster that a sender asks for
+            settings,
+            accumulator,
+            ProducerIdentity(),
+            gate,
+            no_identity,
+            None,
+        )
+        self.sent = [self._append(where) for where in PARTITIONS]
+        self.sender.start()
+
+    def _append(self, where: TopicPartition) -> SentRecord:
+        return SentRecord(self.sender.accumulator.append(where, 0, None, b"value", (), 100), 0, 0)
+
+
+def run(gate: Gate, scene: Callable[[World], Awaitable[None]]) -> None:
+    async def play() -> None:
+        world = World(gate)
+        try:
+            await scene(world)
+        finally:
+            await world.sender.stop()
+
+    asyncio.run(play())
+
+
+def test_records_are_acknowledged() -> None:
+    async def scene(world: World) -> None:
+        await world.sender.flush()
+        assert [(await sent).offset for sent in world.sent] == [0, 0]
+
+    run(Gate(), scene)
+
+
+def test_records_of_a_transaction_that_has_failed_fail_at_once() -> None:
+    async def scene(world: World) -> None:
+        await world.sender.flush()
+        for sent in world.sent:
+            with pytest.raises(BrokerError, match="TRANSACTION_ABORTABLE"):
+                await sent
+
+    run(Gate(lambda _where: False), scene)
+
+
+def test_a_partition_that_is_refused_takes_no_other_with_it() -> None:
+    def answers(where: TopicPartition) -> bool:
+        if where == PARTITIONS[1]:
+            raise ClientError("this one is not to be had")
+        return True
+
+    async def scene(world: World) -> None:
+        for sent in world.sent:
+            with pytest.raises(ClientError, match="not to be had"):
+                await sent
+
+    run(Gate(answers), scene)
+
+
+def test_a_transaction_may_be_aborted_while_its_partitions_are_asked_for() -> None:
+    aborted = BrokerError(ErrorCode.TRANSACTION_ABORTABLE, "aborted")
+    worlds: list[World] = []
+
+    def answers(_where: TopicPartition) -> bool:
+        worlds[0].sender.fail_all(aborted)
+        return True
+
+    async def scene(world: World) -> None:
+        worlds.append(world)
+        for sent in world.sent:
+            with pytest.raises(BrokerError, match="aborted"):
+                await sent
+        await world.sender.flush()
+
+    run(Gate(answers), scene)
+
+
+def test_a_topic_that_is_forgotten_meanwhile_is_learnt_again() -> None:
+    async def scene(world: World) -> None:
+        def forget() -> None:
+            world.cluster.topology = world.cluster.whole.without(["t"])
+            world.cluster.on_connect = lambda: None
+
+        world.cluster.on_connect = forget
+        await world.sender.flush()
+        assert [(await sent).offset for sent in world.sent] == [0, 0]
+
+    run(Gate(), scene)
+
+
+def test_a_bug_is_told_to_whoever_waits() -> None:
+    async def scene(world: World) -> None:
+        world.broker.fails_with = RuntimeError("a bug")
+        for sent in world.sent:
+            with pytest.raises(ClientError, match="a bug"):
+                await sent
+        await world.sender.flush()
+
+    run(Gate(), scene)
+
+
+def test_a_producer_that_stops_tells_whoever_waits() -> None:
+    async def scene(world: World) -> None:
+        await world.sender.stop()
+        for sent in world.sent:
+            with pytest.raises(ClientError, match="closed"):
+                await sent
+
+    run(Gate(), scene)
+
+
+def test_a_connection_that_others_were_using_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "_PATIENCE_S", 0.001)
+
+    async def scene(world: World) -> None:
+        def free() -> None:
+            world.broker.in_flight = 0
+
+        def look() -> None:
+            # What others asked for is answered after the sender has looked, and nobody tells it.
+            asyncio.get_running_loop().call_soon(free)
+
+        world.broker.in_flight = 1
+        world.cluster.on_connect = look
+        assert [(await sent).offset for sent in world.sent] == [0, 0]
+
+    run(Gate(), scene)
