@@ -48,8 +48,10 @@ class _Wait:
         """Take note that one log is safe, or never will be."""
         self._waiting -= 1
         if error is not None:
-            # The error tells of a directory that failed, or of a log that was deleted meanwhile.
-            self._failed.update(log for log in self._logs if error.path in (log.volume.path, log.path))
+            # The error tells of a directory that failed, or of a log that was deleted meanwhile; if of
+            # neither, a log was moved meanwhile, and it is not known which of them is not safe.
+            failed = [log for log in self._logs if error.path in (log.volume.path, log.path)]
+            self._failed.update(failed or self._logs)
         if self._waiting == 0 and not self.answer.is_done:
             self._owner.pending.pop(self, None)
             if self._failed:

@@ -174,7 +174,6 @@ class LogMoves:
         """Let the future log take over. Nothing can be appended in between: this is one call on the loop."""
         broker, partition, old, new = self._broker, move.partition, move.partition.log, move.future
         del self._moves[partition]
-        waiters = broker.flusher.forget(old)
         new.update_high_watermark(old.high_watermark)
         if old.log_start_offset > new.log_start_offset:
             new.increment_log_start_offset(Offset(old.log_start_offset))
@@ -182,7 +181,8 @@ class LogMoves:
         partition.log = new
         if deletion is not None:
             broker.deletions.add(deletion)
-        for waiter in waiters:
+        # Not before all that can fail is done: otherwise nobody would tell those who wait.
+        for waiter in broker.flusher.forget(old):
             broker.flusher.request(new, new.log_end_offset, waiter)
         broker.changed(partition)
         _logger.info("moved %s to %s", old.topic_partition, move.target.path)

@@ -23,12 +23,13 @@ class ProducerIds:
         self._broker = broker
         self._ids = iter(range(0))
         self._waiting: deque[Deferred[int | ErrorCode]] = deque()
+        self._is_asking = False
 
     def next(self) -> Deferred[int | ErrorCode]:
         """Return an id that nobody had before, or why there is none."""
         answer: Deferred[int | ErrorCode] = Deferred()
         self._waiting.append(answer)
-        if len(self._waiting) == 1:
+        if not self._is_asking:
             self._serve()
         return answer
 
@@ -43,6 +44,7 @@ class ProducerIds:
 
     def _ask_for_block(self) -> None:
         def take(block: AllocateProducerIdsResponse) -> None:
+            self._is_asking = False
             if block.error_code is ErrorCode.NONE:
                 self._ids = iter(
                     range(block.producer_id_start, block.producer_id_start + block.producer_id_len)
@@ -55,4 +57,10 @@ class ProducerIds:
 
         broker = self._broker
         ask = AllocateProducerIdsRequest(broker_id=broker.node_id, broker_epoch=broker.broker_epoch)
-        broker.decide(decide_allocate_producer_ids, ask, take)
+        self._is_asking = True
+        try:
+            broker.decide(decide_allocate_producer_ids, ask, take)
+        except BaseException:
+            # Nobody will answer: who comes next has to ask again.
+            self._is_asking = False
+            raise

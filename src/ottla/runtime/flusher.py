@@ -108,13 +108,20 @@ class Flusher:
             if len(starts) > 1 or not self._begin_in_kernel(starts[0]):
                 self._begin_in_thread(starts)
         for waiter in outcome.done:
-            waiter(None)
+            self._tell(waiter, None)
         for waiter, error in outcome.failed:
-            waiter(error)
+            self._tell(waiter, error)
         if not self._is_gathering:
             self._gather()
         if self._commit.is_idle:
             self._idle.set()
+
+    def _tell(self, waiter: Waiter, error: LogDirectoryOffline | None) -> None:
+        try:
+            waiter(error)
+        except Exception as caught:
+            # A bug of ours, told as the loop tells of one. The others wait for this sync as well.
+            self._loop.call_exception_handler({"message": f"{waiter} failed", "exception": caught})
 
     def _deal(self, starts: _Starts) -> list[_Starts]:
         """Put those together that one sync of their file system can do."""

@@ -93,6 +93,14 @@ def test_a_log_that_is_gone_spoils_its_own_partition_only() -> None:
     assert errors_of(answer.value()) == [ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR]
 
 
+def test_a_log_whose_new_directory_failed_is_not_said_to_be_safe() -> None:
+    commits, flusher, _ = make_world()
+    logs = (make_log("/disk/t-0"), make_log("/disk/t-1"))
+    answer = commits.wait(logs, logs[:1], 1000, respond, ENCODED)
+    flusher.waiters[0](LogDirectoryOffline("/other-disk", "a sync failed"))
+    assert errors_of(answer.value()) == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+
+
 def test_who_waits_for_too_long_is_told_so() -> None:
     commits, flusher, clock = make_world()
     safe, unsafe = make_log("/disk/t-0"), make_log("/disk/t-1")

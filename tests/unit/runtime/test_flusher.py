@@ -101,6 +101,26 @@ def test_what_is_safe_already_is_told_at_once() -> None:
     run_with_flusher(use)
 
 
+def test_one_who_fails_when_told_keeps_nothing_from_the_others() -> None:
+    log = new_log()
+    append(log)
+    told: list[LogDirectoryOffline | None] = []
+    bugs: list[object] = []
+
+    def fail(_: LogDirectoryOffline | None) -> None:
+        raise ZeroDivisionError
+
+    async def use(flusher: Flusher) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: bugs.append(context["exception"]))
+        for waiter in (told.append, fail, told.append):
+            flusher.request(log, log.log_end_offset, waiter)
+        await flusher.drain()
+
+    run_with_flusher(use)
+    assert told == [None, None]
+    assert [type(bug) for bug in bugs] == [ZeroDivisionError]
+
+
 def test_a_bug_in_a_sync_is_told_and_not_hung_on() -> None:
     log = new_log()
     append(log)

@@ -154,6 +154,7 @@ class MarkerWriter:
             return
         again: set[TopicPartition] = set()
         written: list[WrittenMarker] = []
+        is_refused = False
         marker = Marker(
             markers.producer_id,
             markers.producer_epoch,
@@ -172,11 +173,14 @@ class MarkerWriter:
                     markers.transactional_id,
                     result.name,
                 )
-                return
+                is_refused = True
+                break
             elif self._exists(where):
                 again.add(where)
 
         def synced(failed: list[WrittenMarker]) -> None:
+            if is_refused:
+                return
             again.update(TopicPartition(one.partition.topic, one.partition.index) for one in failed)
             remaining = {where for where in again if self._exists(where)}
             if remaining:
@@ -184,6 +188,7 @@ class MarkerWriter:
             else:
                 done()
 
+        # Also of those before a refusal: a group's shard holds answers back until its marker is on disk.
         sync_markers(self._broker, written, synced)
 
     def _exists(self, where: TopicPartition) -> bool:

@@ -1,0 +1,93 @@
+"""Producer ids come out of blocks, and one block that is not to be had keeps nobody waiting for ever."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.broker.deferred import Deferred
+from ottla.broker.producer_ids import ProducerIds
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsResponse
+
+BLOCK = AllocateProducerIdsResponse(producer_id_start=2000, producer_id_len=3)
+
+
+class Controller:
+    """Keeps who asks for a block, for the test to answer."""
+
+    node_id = broker_epoch = 0
+
+    def __init__(self) -> None:
+        self.asked: list[Callable[[AllocateProducerIdsResponse], None]] = []
+        self.is_broken = False
+
+    def decide(self, _decide: object, _ask: object, take: Callable[[Any], None]) -> None:
+        if self.is_broken:
+            raise ZeroDivisionError
+        self.asked.append(take)
+
+
+def make_world() -> tuple[ProducerIds, Controller]:
+    controller = Controller()
+    return ProducerIds(controller), controller  # type: ignore[arg-type]
+
+
+def values(answers: list[Deferred[int | ErrorCode]]) -> list[int | ErrorCode]:
+    return [answer.value() for answer in answers]
+
+
+def test_all_who_wait_share_one_question() -> None:
+    ids, controller = make_world()
+    answers = [ids.next() for _ in range(3)]
+    (take,) = controller.asked
+    take(BLOCK)
+    assert values(answers) == [2000, 2001, 2002]
+
+
+def test_a_block_that_is_too_small_is_followed_by_another() -> None:
+    ids, controller = make_world()
+    answers = [ids.next() for _ in range(4)]
+    controller.asked[0](BLOCK)
+    controller.asked[1](replace(BLOCK, producer_id_start=5000))
+    assert values(answers) == [2000, 2001, 2002, 5000]
+
+
+def test_a_refusal_is_told_to_all_and_the_next_one_asks_again() -> None:
+    ids, controller = make_world()
+    answers = [ids.next() for _ in range(2)]
+    controller.asked[0](
+        AllocateProducerIdsResponse(
+            error_code=ErrorCode.STALE_BROKER_EPOCH, producer_id_start=-1, producer_id_len=0
+        )
+    )
+    assert values(answers) == [ErrorCode.STALE_BROKER_EPOCH] * 2
+    later = ids.next()
+    controller.asked[1](BLOCK)
+    assert later.value() == 2000
+
+
+def test_after_a_question_that_could_not_be_asked_the_next_one_asks() -> None:
+    ids, controller = make_world()
+    controller.is_broken = True
+    with pytest.raises(ZeroDivisionError):
+        ids.next()
+    controller.is_broken = False
+    later = ids.next()
+    controller.asked[0](BLOCK)
+    assert later.value() == 2001, "the one who came before gets the first"
+
+
+def test_whoever_fails_with_its_id_keeps_nothing_from_those_to_come() -> None:
+    ids, controller = make_world()
+
+    def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    ids.next().when_done(fail)
+    waiting = ids.next()
+    with pytest.raises(ZeroDivisionError):
+        controller.asked[0](BLOCK)
+    later = ids.next()
+    assert values([waiting, later]) == [2001, 2002]
