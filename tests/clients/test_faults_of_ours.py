@@ -107,6 +107,81 @@ def test_what_an_old_broker_cannot_do_is_told(node: ThreadNode) -> None:
     run(node, scenario)
 
 
+def test_a_static_member_of_an_old_broker_is_told(node: ThreadNode) -> None:
+    node.faults.pretend("2.1")
+
+    async def scenario() -> None:
+        async with Admin(node.bootstrap) as admin:
+            await admin.topics.create("t", partitions=1, replication_factor=1)
+        settings = {"group.id": "g", "group.instance.id": "i"}
+        async with Consumer(node.bootstrap, properties=settings) as consumer:
+            consumer.subscribe(["t"])
+            with pytest.raises(UnsupportedByBroker, match="too old for group_instance_id in JOIN_GROUP"):
+                await anext(consumer)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_copy_is_exactly_once_with_old_brokers(node: ThreadNode, release: str) -> None:
+    node.faults.pretend(release)
+
+    async def scenario() -> None:
+        async with Admin(node.bootstrap) as admin:
+            for name in ("t", "u"):
+                await admin.topics.create(name, partitions=1, replication_factor=1)
+        settings = {"auto.offset.reset": "earliest", "group.id": "g", "enable.auto.commit": "false"}
+        async with (
+            Producer(node.bootstrap, transactional_id="tx") as producer,
+            Consumer(node.bootstrap, properties=settings) as consumer,
+        ):
+            await _in_transaction(producer, "t", b"1")
+            consumer.subscribe(["t"])
+            record = await anext(consumer)
+            async with producer.transaction():
+                await producer.send("u", record.value)
+                await producer.send_offsets_to_transaction(consumer.positions(), consumer.group_metadata())
+        async with Admin(node.bootstrap) as admin:
+            assert (await admin.group_offsets.list("g"))[WHERE].offset == 1
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("release", ["2.1", "3.9"])
+def test_an_abort_waits_until_the_coordinator_knows_what_to_abort(node: ThreadNode, release: str) -> None:
+    node.faults.pretend(release)
+
+    async def scenario() -> None:
+        async with Admin(node.bootstrap) as admin:
+            await admin.topics.create("t", partitions=1, replication_factor=1)
+        async with Producer(node.bootstrap, transactional_id="tx", linger_ms=0) as producer:
+            await _in_transaction(producer, "t", b"first")
+            for _ in range(3):
+                late = node.faults.delay("add_partitions_to_txn", 0.2, times=1)
+                with pytest.raises(RuntimeError, match="changed its mind"):
+                    async with producer.transaction():
+                        await producer.send("t", b"aborted")
+                        while not late.hits:
+                            await asyncio.sleep(0.01)
+                        raise RuntimeError("changed its mind")
+            node.faults.pretend(None)
+            async with Admin(node.bootstrap) as admin:
+                assert (await admin.transactions.describe("tx")).state == "CompleteAbort"
+            node.faults.pretend(release)
+            await _in_transaction(producer, "t", b"last")
+        settings = {"auto.offset.reset": "earliest", "isolation.level": "read_committed"}
+        async with Consumer(node.bootstrap, properties=settings) as consumer:
+            consumer.assign([WHERE])
+            assert [(await anext(consumer)).value for _ in range(2)] == [b"first", b"last"]
+
+    asyncio.run(scenario())
+
+
+async def _in_transaction(producer: Producer, topic: str, value: bytes) -> None:
+    async with producer.transaction():
+        await producer.send(topic, value)
+
+
 def test_a_request_that_came_to_the_wrong_broker_goes_again(node: ThreadNode) -> None:
     async def scenario(admin: Admin) -> None:
         moved = node.faults.refuse("create_topics", "not_controller", times=2)

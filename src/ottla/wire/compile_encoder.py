@@ -14,14 +14,14 @@ from typing import Any
 from ottla.wire import primitives
 from ottla.wire.declare import spec_of
 from ottla.wire.encoded_items import EncodedItems
-from ottla.wire.errors import Unencodable
+from ottla.wire.errors import NotInVersion, Unencodable
 from ottla.wire.layout import Field, layout_of
 from ottla.wire.source import FIXED_FORMAT, Source
 from ottla.wire.versions import NO_VERSIONS
 
 
 def _absent(field: str, version: int) -> None:
-    raise Unencodable(f"{field} is set, but version {version} has no such field")
+    raise NotInVersion(field, version)
 
 
 def _too_long(field: str, length: int) -> None:

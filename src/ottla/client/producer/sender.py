@@ -88,6 +88,7 @@ class Sender:
         self.accumulator = accumulator(self._work.set)
         self._in_flight: dict[TopicPartition, list[Batch]] = defaultdict(list)
         self._held_back: set[TopicPartition] = set()
+        self._is_asking = False
         self._requests: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -124,7 +125,7 @@ class Sender:
         try:
             self._idle.clear()
             self._work.set()
-            while len(self.accumulator) or any(self._in_flight.values()):
+            while not self._has_nothing_to_do():
                 if self._draining is None or self._draining.done():
                     raise ClientError("records were not sent: the producer was stopped before they could be")
                 self._idle.clear()
@@ -221,8 +222,20 @@ class Sender:
             self._work.set()  # More batches of the same partitions may be ready.
 
     async def _may_send(self, where: TopicPartition) -> bool:
-        """Ask for a partition. If its transaction has failed, and waits to be aborted, its batches fail."""
-        if await self._gate.may_send(where):
+        """Ask for a partition. If its transaction has failed, and waits to be aborted, its batches fail.
+
+        Whoever aborts takes everything out of the queues, perhaps while the coordinator is being told of the
+        partition. The abort has to come after that, or it would leave a transaction open: `flush` waits.
+        """
+        if not self.accumulator.queue_length(where):
+            return False
+        self._is_asking = True
+        try:
+            may_send = await self._gate.may_send(where)
+        finally:
+            self._is_asking = False
+            self._note_if_idle()
+        if may_send:
             return True
         error = BrokerError(ErrorCode.TRANSACTION_ABORTABLE, "another record of the transaction failed")
         while self.accumulator.queue_length(where):
@@ -448,8 +461,11 @@ class Sender:
         task.add_done_callback(self._requests.discard)
 
     def _note_if_idle(self) -> None:
-        if not len(self.accumulator) and not any(self._in_flight.values()):
+        if self._has_nothing_to_do():
             self._idle.set()
+
+    def _has_nothing_to_do(self) -> bool:
+        return not len(self.accumulator) and not any(self._in_flight.values()) and not self._is_asking
 
     def _tell(self, stage: Stage, batch: Batch, **detail: Any) -> None:
         if self._listener is not None:
