@@ -195,6 +195,7 @@ class Cluster:
                 await connection.close()
             if self.topology.brokers:
                 return
+            reasons.append(f"{address} knows of no broker yet: it may have just started")
         addresses = ", ".join(map(str, self._bootstrap))
         raise NoBrokerReached(
             f"no broker answers at {addresses}; is it running, is the address right? ({'; '.join(reasons)})"

@@ -1,6 +1,6 @@
 """What the wire raises: one error for bytes that are wrong, one for values that cannot be written.
 
-A value that another version could carry has an error of its own: a client that meets an old broker tells it so.
+A value that another version could carry has an error of its own: a client of an old broker tells it so.
 """
 
 
