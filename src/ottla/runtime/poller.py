@@ -36,8 +36,8 @@ class Poller(selectors.BaseSelector):
         self._epoll = epoll()
         self._handlers: dict[int, Callable[[int], None]] = {}
         self._keys: dict[int, selectors.SelectorKey] = {}
-        self._gathered: Callable[[], None] | None = None
-        self._gathered_at_latest = 0.0
+        # What to do when there is nothing else, or at the latest when.
+        self._gathered: list[tuple[Callable[[], None], float]] = []
 
     # The sockets of clients
 
@@ -56,11 +56,8 @@ class Poller(selectors.BaseSelector):
         self._epoll.unregister(descriptor)
 
     def gather(self, then: Callable[[], None], at_latest: float) -> None:
-        """Call `then` once, when there is nothing else to do, or at this moment of the monotonic clock.
-
-        There is one who gathers, and who does not ask again before.
-        """
-        self._gathered, self._gathered_at_latest = then, at_latest
+        """Call `then` once, when there is nothing else to do, or at this moment of the monotonic clock."""
+        self._gathered.append((then, at_latest))
 
     # What asyncio uses
 
@@ -69,10 +66,10 @@ class Poller(selectors.BaseSelector):
         handlers = self._handlers
         ready: list[tuple[selectors.SelectorKey, int]] = []
         try:
-            if self._gathered is None:
-                events = self._epoll.poll(timeout, EVENTS_MAX)
+            if self._gathered:
+                events = self._poll_gathering(timeout)
             else:
-                events = self._poll_gathering(timeout, self._gathered)
+                events = self._epoll.poll(timeout, EVENTS_MAX)
         except InterruptedError:
             return ready
         for descriptor, mask in events:
@@ -88,17 +85,21 @@ class Poller(selectors.BaseSelector):
             # Else another one's handler has closed it meanwhile.
         return ready
 
-    def _poll_gathering(self, timeout: float | None, then: Callable[[], None]) -> list[tuple[int, int]]:
+    def _poll_gathering(self, timeout: float | None) -> list[tuple[int, int]]:
         """Poll, and end the gathering before there is a wait."""
         events = self._epoll.poll(0, EVENTS_MAX)
         is_idle = not events and timeout != 0
-        if is_idle or monotonic() >= self._gathered_at_latest:
-            self._gathered = None
+        now = monotonic()
+        gathered, self._gathered = self._gathered, []
+        for then, at_latest in gathered:
+            if not is_idle and now < at_latest:
+                self._gathered.append((then, at_latest))
+                continue
             try:
                 then()
             except Exception:
                 _logger.exception("what was gathered could not be done")
-        # Without a wait, since asyncio chose the timeout before `then` may have scheduled something.
+        # Without a wait, since asyncio chose the timeout before any of them may have scheduled something.
         return events
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:

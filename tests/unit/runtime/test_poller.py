@@ -172,6 +172,21 @@ def test_what_is_gathered_does_not_wait_for_ever(loop: ServingLoop, pair: Pair) 
     assert gathered[0] > 1
 
 
+def test_several_may_gather_at_once(loop: ServingLoop, caplog: pytest.LogCaptureFixture) -> None:
+    done: list[str] = []
+
+    def fail() -> None:
+        raise KeyError("a bug")
+
+    loop.poller.gather(fail, monotonic() + 60)
+    for name in ("a", "b"):
+        loop.poller.gather(lambda name=name: done.append(name), monotonic() + 60)  # type: ignore[misc]
+    loop.call_later(0.05, loop.stop)
+    loop.run_forever()
+    assert done == ["a", "b"]
+    assert "could not be done" in caplog.text
+
+
 def test_what_was_gathered_may_schedule(loop: ServingLoop) -> None:
     loop.poller.gather(lambda: (loop.call_soon(loop.stop), None)[1], monotonic() + 60)
     loop.run_forever()
