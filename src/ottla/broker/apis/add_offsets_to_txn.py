@@ -2,10 +2,15 @@
 
 What becomes part of it is the partition of `__consumer_offsets` that keeps the group. Clients of version 2
 do not send this: their TxnOffsetCommit does it.
+
+This may be the first that a cluster hears of any group: some clients ask for the group's coordinator only
+afterwards. So the topic is made here too, if need be.
+Deviation: Kafka adds the partition that the group will have, and leaves the topic to be made later.
 """
 
 from typing import Final
 
+from ottla.broker.auto_topics import create_missing_topics
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.deferred import Deferred
@@ -22,14 +27,27 @@ _FENCED_FROM: Final = 2
 @handles(AddOffsetsToTxnRequest)
 def add_offsets_to_txn(
     ask: AddOffsetsToTxnRequest, context: RequestContext
-) -> AddOffsetsToTxnResponse | Deferred[AddOffsetsToTxnResponse]:
+) -> Deferred[AddOffsetsToTxnResponse]:
     """Add the group's partition to the transaction."""
+    answer: Deferred[AddOffsetsToTxnResponse] = Deferred()
+    if context.broker.image.topics.find(GROUP_TOPIC) is None:
+        create_missing_topics([GROUP_TOPIC], context).when_done(
+            lambda _: _add(ask, context, answer), answer.fail
+        )
+    else:
+        _add(ask, context, answer)
+    return answer
+
+
+def _add(
+    ask: AddOffsetsToTxnRequest, context: RequestContext, answer: Deferred[AddOffsetsToTxnResponse]
+) -> None:
     broker = context.broker
     number = broker.groups.coordinator.shards.partition_of(ask.group_id)
     if number is None:
-        return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        answer.resolve(AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        return
     version = context.version
-    answer: Deferred[AddOffsetsToTxnResponse] = Deferred()
 
     def added(code: ErrorCode) -> None:
         if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
@@ -47,4 +65,3 @@ def add_offsets_to_txn(
         # As in AddPartitionsToTxn.
         waits=True,
     )
-    return answer
