@@ -363,6 +363,25 @@ def test_quotas_are_found_by_a_filter(components: list[Any], strict: bool, expec
     assert len(describe_quotas(controller.image, ask).entries or ()) == expected
 
 
+@pytest.mark.parametrize(
+    "in_order_of_kafka",
+    [
+        ["request_percentage", "producer_byte_rate"],
+        ["consumer_byte_rate", "request_percentage", "producer_byte_rate"],
+        ["consumer_byte_rate", "controller_mutation_rate", "producer_byte_rate"],
+        ["producer_byte_rate", "consumer_byte_rate", "controller_mutation_rate", "request_percentage"],
+    ],
+    ids=len,
+)
+def test_quotas_come_in_the_order_of_kafka(in_order_of_kafka: list[str]) -> None:
+    for asked in (in_order_of_kafka, list(reversed(in_order_of_kafka))):
+        controller = DecidingController()
+        quotas(controller, ({"user": "u"}, dict.fromkeys(asked, 1.0)))
+        answer = describe_quotas(controller.image, DescribeClientQuotasRequest(components=(), strict=False))
+        (entry,) = answer.entries or ()
+        assert [value.key for value in entry.values] == in_order_of_kafka
+
+
 def test_an_address_is_not_asked_for_together_with_a_user() -> None:
     parts = (("ip", 2, None), ("user", 2, None))
     ask = DescribeClientQuotasRequest(
