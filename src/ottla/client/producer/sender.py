@@ -200,7 +200,7 @@ class Sender:
     async def _send_to(self, leader: int, partitions: list[TopicPartition]) -> None:
         connection = await self._cluster.connection(leader)
         if connection.in_flight >= self._settings.max_in_flight_requests_per_connection:
-            return  # The next answer wakes us.
+            return  # The next answer wakes us, or we look again in a second.
         # Asked first: nothing may wait, or fail, between taking a batch and sending it.
         allowed = [where for where in partitions if await self._may_send(where)]
         batches: list[Batch] = []
