@@ -67,8 +67,8 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
 
     log_append_time_ms = NO_TIMESTAMP
     try:
-        base_offset, length, _, magic, crc, attributes, last_delta, _, max_timestamp, producer_id, epoch, \
-            base_sequence, count = HEADER.unpack_from(records)  # fmt: skip
+        base_offset, length, _, magic, crc, attributes, last_delta, first_timestamp, max_timestamp, \
+            producer_id, epoch, base_sequence, count = HEADER.unpack_from(records)  # fmt: skip
         takes_as_it_is = (
             trusts_records
             and magic == MAGIC
@@ -78,7 +78,7 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
             and not attributes & (APPEND_TIME_BIT | CONTROL_BIT)
             and attributes & CODEC_MASK <= _CODEC_MAX
             and (base_sequence >= 0 or producer_id < 0)
-            and max_timestamp <= now_ms + config.message_timestamp_after_max_ms
+            and 0 <= first_timestamp <= max_timestamp <= now_ms + config.message_timestamp_after_max_ms
             and crc32c(records[ATTRIBUTES_OFFSET:]) == crc
         )
     except struct_error:

@@ -7,6 +7,7 @@ that must be opened:
 - the topic is compacted, so every record needs a key;
 - the topic has another codec, so the batch is compressed anew;
 - the topic bounds how old a record may be, or one may lie too far in the future;
+- the header says that records have no timestamps, or that the largest lies before the first;
 - the timestamps are the broker's to set (LogAppendTime), or the client wrongly said so.
 
 Order of the checks: whole and exactly one batch, base offset, size, checksum, header, records.
@@ -128,8 +129,11 @@ def _conform(batch: BatchView, config: LogConfig, now_ms: int) -> ValidBatch:
 
 
 def _timestamps_are_in_doubt(batch: BatchView, config: LogConfig, now_ms: int) -> bool:
+    # librdkafka gives records without a timestamp a largest one of 0. Retention would go by that, and drop
+    # them at once; Kafka goes by the records, which have none, and then by when the file was modified.
     return (
-        config.message_timestamp_before_max_ms != LONG_MAX
+        not 0 <= batch.header.base_timestamp <= batch.max_timestamp
+        or config.message_timestamp_before_max_ms != LONG_MAX
         or batch.max_timestamp > now_ms + config.message_timestamp_after_max_ms
         or batch.attributes & APPEND_TIME_BIT != 0
     )

@@ -3,6 +3,7 @@
 import pytest
 from tests.unit.storage.logs import NOW_MS, append, batch, batches_of, new_log
 
+from ottla.model.ids import NO_TIMESTAMP
 from ottla.records.attributes import APPEND_TIME_BIT, CONTROL_BIT, Codec, TimestampType
 from ottla.records.batch import BatchView, iter_batches
 from ottla.records.batch_records import iter_batch_records
@@ -176,6 +177,18 @@ def test_a_timestamp_too_old_is_refused_where_the_topic_says_so() -> None:
     error = refusal(batch(timestamps=[NOW_MS, NOW_MS - 1001]), config)
     assert error.error_code is ErrorCode.INVALID_TIMESTAMP
     assert [record.batch_index for record in error.record_errors] == [1]
+
+
+def test_records_without_timestamps_are_stored_as_such_though_the_header_gives_a_largest_one() -> None:
+    records = batch(timestamps=[NO_TIMESTAMP, NO_TIMESTAMP])
+    BatchView(records).patch_max_timestamp(0)  # As librdkafka writes it.
+    log = new_log(LogConfig())
+    append(log, records)
+    (view,) = batches_of(log)
+    assert view.max_timestamp == NO_TIMESTAMP
+    assert view.crc_is_valid()
+    segment = log.active_segment
+    assert segment.largest_timestamp_ms == segment.modified_ms, "retention goes by the file's age"
 
 
 def test_a_max_timestamp_that_is_wrong_is_corrected_where_records_are_opened() -> None:
