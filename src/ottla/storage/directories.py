@@ -80,21 +80,27 @@ class LogDirectories:
         directory.add(log)
 
     def replace_by_future(self, partition: TopicPartition, unique_id: Uuid) -> DirectoryDeletion | None:
-        """Let the future log of a partition, which has caught up, take over from the current one."""
+        """Let the future log of a partition, which has caught up, take over from the current one.
+
+        It gets its name before the old one loses its own, as in Kafka. If power goes in between, there are two
+        and the next start says so; the other way round there would be none.
+        """
         old = self.find(partition)
         target = next((each for each in self.online if partition in each.future_logs), None)
         if target is None:
             raise KeyError(partition)
-        deletion = None
-        if old is not None:
-            source = self.directory_of(old)
-            cleaned_to = source.cleaner_offsets.get(partition)
-            deletion = source.set_aside(old, DirectoryState.DELETE, unique_id)
-            if cleaned_to is not None:
-                # The copy has been cleaned as far as the original was.
-                target.cleaner_offsets[partition] = cleaned_to
         target.promote_future(partition)
-        return deletion
+        if old is None:
+            return None
+        source = self.directory_of(old)
+        if partition in source.cleaner_offsets:
+            # The copy has been cleaned as far as the original was.
+            target.cleaner_offsets[partition] = source.cleaner_offsets[partition]
+        try:
+            return source.set_aside(old, DirectoryState.DELETE, unique_id)
+        except LogDirectoryOffline:
+            # The original cannot be removed: its directory has just failed. The copy serves.
+            return None
 
     def release(self) -> None:
         """Unlock all directories, without a clean stop."""
