@@ -82,8 +82,8 @@ class LogDirectories:
     def replace_by_future(self, partition: TopicPartition, unique_id: Uuid) -> DirectoryDeletion | None:
         """Let the future log of a partition, which has caught up, take over from the current one.
 
-        It gets its name before the old one loses its own, as in Kafka. If power goes in between, there are two
-        and the next start says so; the other way round there would be none.
+        It gets its name before the old one loses its own, as in Kafka. If power goes in between, there are
+        two, and the next start says so; the other way round there would be none.
         """
         old = self.find(partition)
         target = next((each for each in self.online if partition in each.future_logs), None)
