@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from tests.clients.served_topics import until
 
 from ottla.client.admin import Admin, OutcomeUnknown
 from ottla.client.admin.offsets import OffsetSpec
@@ -142,7 +143,7 @@ def test_a_copy_is_exactly_once_with_old_brokers(node: ThreadNode, release: str)
                 await producer.send("u", record.value)
                 await producer.send_offsets_to_transaction(consumer.positions(), consumer.group_metadata())
         async with Admin(node.bootstrap) as admin:
-            assert (await admin.group_offsets.list("g"))[WHERE].offset == 1
+            await until(lambda: _committed(admin, "g"), 1)
 
     asyncio.run(scenario())
 
@@ -165,7 +166,7 @@ def test_an_abort_waits_until_the_coordinator_knows_what_to_abort(node: ThreadNo
                 await producer.abort_transaction()
             node.faults.pretend(None)
             async with Admin(node.bootstrap) as admin:
-                assert (await admin.transactions.describe("tx")).state == "CompleteAbort"
+                await until(lambda: _state(admin, "tx"), "CompleteAbort")
             node.faults.pretend(release)
             await _in_transaction(producer, "t", b"last")
         settings = {"auto.offset.reset": "earliest", "isolation.level": "read_committed"}
@@ -174,6 +175,15 @@ def test_an_abort_waits_until_the_coordinator_knows_what_to_abort(node: ThreadNo
             assert [(await anext(consumer)).value for _ in range(2)] == [b"first", b"last"]
 
     asyncio.run(scenario())
+
+
+async def _state(admin: Admin, transactional_id: str) -> str:
+    return (await admin.transactions.describe(transactional_id)).state
+
+
+async def _committed(admin: Admin, group: str) -> int | None:
+    found = (await admin.group_offsets.list(group)).get(WHERE)
+    return None if found is None else found.offset
 
 
 async def _in_transaction(producer: Producer, topic: str, value: bytes) -> None:
