@@ -12,6 +12,7 @@ from ottla.storage.directories import LogDirectories, open_directories
 from ottla.storage.directory import format_directory
 from ottla.storage.errors import LogDirectoryOffline, UnusableDirectory
 from ottla.storage.load import load_log
+from ottla.storage.log import Log
 from ottla.storage.meta_properties import MetaProperties
 from ottla.storage.volume import Volume
 from ottla.testing.simulated_disk import PowerCut, SimulatedDisk
@@ -42,6 +43,18 @@ def start(disk: SimulatedDisk) -> LogDirectories:
 
 def partition(number: int) -> TopicPartition:
     return TopicPartition("orders", number)
+
+
+def start_with_move(disk: SimulatedDisk) -> tuple[LogDirectories, Log, Log]:
+    """Start with a log in the first directory, and its copy on the way to the second; both are empty."""
+    directories = start(disk)
+    first, second, _ = directories.directories
+    original = first.create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS)
+    return (
+        directories,
+        original,
+        second.create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS, future_id=OTHER_ID),
+    )
 
 
 def test_new_logs_go_where_the_fewest_are() -> None:
@@ -147,12 +160,8 @@ def test_a_partition_in_two_directories_stops_the_start() -> None:
 @pytest.mark.parametrize("changes", range(1, 12))
 def test_power_that_goes_while_a_log_is_moved_takes_no_record(changes: int) -> None:
     disk = formatted_disk()
-    directories = start(disk)
-    first, second, _ = directories.directories
-    for log in (
-        first.create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS),
-        second.create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS, future_id=OTHER_ID),
-    ):
+    directories, *copies = start_with_move(disk)
+    for log in copies:
         append(log)
         log.flush()
     disk.cut_power_after(changes)
@@ -171,10 +180,8 @@ def test_power_that_goes_while_a_log_is_moved_takes_no_record(changes: int) -> N
 
 def test_a_log_that_was_moved_serves_though_the_directory_of_the_original_has_failed() -> None:
     disk = formatted_disk()
-    directories = start(disk)
-    first, second, _ = directories.directories
-    append(first.create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS))
-    future = second.create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS, future_id=OTHER_ID)
+    directories, original, future = start_with_move(disk)
+    append(original)
     append(future)
     disk.fail("rename", Reason.IO_ERROR, "/a/orders-0")
     assert directories.replace_by_future(partition(0), OTHER_ID) is None
@@ -183,10 +190,9 @@ def test_a_log_that_was_moved_serves_though_the_directory_of_the_original_has_fa
 
 def test_a_log_that_was_moved_serves_from_its_new_directory() -> None:
     disk = formatted_disk()
-    directories = start(disk)
+    directories, original, future = start_with_move(disk)
     first, second, _ = directories.directories
-    append(first.create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS))
-    future = second.create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS, future_id=OTHER_ID)
+    append(original)
     append(future)
     append(future)
     first.cleaner_offsets[partition(0)] = Offset(1)
