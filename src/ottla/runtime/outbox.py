@@ -1,8 +1,9 @@
 """Answers on their way to a socket: bytes and ranges of files, in order.
 
 `flush` sends as much as the socket takes and says what it waits for. It never blocks: not for the peer, and
-not for the disk. What is sent goes through memory that all outboxes of a loop share, so that a head, records
-and a tail leave in one call, and a peer that does not read costs nothing.
+not for the disk. Long ranges go straight from their files. All else goes through memory that all outboxes of
+a loop share, so that a head, records and a tail leave in one call, and a peer that does not read costs
+nothing.
 """
 
 from collections import deque
@@ -11,7 +12,7 @@ from enum import Enum
 from socket import MSG_MORE, socket
 from typing import Final, TypeAlias
 
-from ottla.runtime.file_range import FileRange
+from ottla.runtime.file_range import SENDFILE_BYTES_MIN, FileRange
 
 Piece: TypeAlias = bytes | bytearray | memoryview | FileRange
 
@@ -52,19 +53,24 @@ class Outbox:
     def flush(self) -> Flushed:
         """Send what can be sent now. Raises OSError or EOFError when the connection cannot go on."""
         pieces = self._pieces
-        while pieces:
-            staged, taken = self._stage()
-            if not staged:
-                return Flushed.COLD
-            # With more to come, the kernel is told to fill the packet.
-            flags = MSG_MORE if taken < len(pieces) else 0
-            try:
+        try:
+            while pieces:
+                piece = pieces[0]
+                if type(piece) is FileRange and piece.is_sendable():
+                    if not piece.send(self._socket):
+                        return Flushed.SOCKET_FULL
+                    continue
+                staged, taken = self._stage()
+                if not staged:
+                    return Flushed.COLD
+                # With more to come, the kernel is told to fill the packet.
+                flags = MSG_MORE if taken < len(pieces) else 0
                 sent = self._socket.send(self._staging[:staged], flags)
-            except BlockingIOError:
-                return Flushed.SOCKET_FULL
-            self._drop(sent)
-            if sent < staged:
-                return Flushed.SOCKET_FULL
+                self._drop(sent)
+                if sent < staged:
+                    return Flushed.SOCKET_FULL
+        except BlockingIOError:
+            return Flushed.SOCKET_FULL
         return Flushed.ALL
 
     def cold_range(self) -> FileRange:
@@ -81,6 +87,8 @@ class Outbox:
             size = len(piece)
             room = len(staging) - staged
             if type(piece) is FileRange:
+                if staged and size >= SENDFILE_BYTES_MIN:
+                    break
                 count = piece.read_warm(staging[staged:])
             elif size <= room:
                 staging[staged : staged + size] = piece  # type: ignore[assignment]

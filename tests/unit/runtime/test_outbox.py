@@ -4,11 +4,13 @@ import errno
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from ottla.runtime.file_range import FileRange
+from ottla.runtime import file_range
+from ottla.runtime.file_range import SENDFILE_BYTES_MIN, FileRange
 from ottla.runtime.outbox import Flushed, Outbox
 
 STAGING = 100
@@ -123,3 +125,75 @@ def test_a_file_system_that_cannot_tell_what_is_in_memory_is_just_read(
     content = bytearray(10)
     assert FileRange(log, 3, 10).read_warm(memoryview(content)) == 10
     assert content == bytes(range(3, 13))
+
+
+LONG = 3 * SENDFILE_BYTES_MIN + 77
+
+
+@pytest.fixture
+def long_log(tmp_path: Path) -> Iterator[OpenFile]:
+    file = OpenFile(tmp_path / "long", os.urandom(LONG + 1000))
+    yield file
+    file.close()
+
+
+@pytest.mark.parametrize("is_in_memory", [True, False], ids=["sent from its file", "read"])
+def test_long_ranges_arrive_whole_and_in_order(
+    pair: tuple[socket.socket, socket.socket],
+    long_log: OpenFile,
+    is_in_memory: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(file_range, "is_in_memory", lambda *_: is_in_memory)
+    ours, peer = pair
+    peer.setblocking(False)
+    outbox = Outbox(ours, memoryview(bytearray(50_000)))
+    outbox.add([b"head", FileRange(long_log, 5, LONG), b"middle", FileRange(long_log, 900, LONG), b"tail"])
+
+    received = b""
+    while outbox.flush() is not Flushed.ALL or len(received) < 2 * LONG + 14:
+        with suppress(BlockingIOError):
+            received += peer.recv(100_000)
+    content = os.pread(long_log.descriptor(), LONG + 1000, 0)
+    assert received == b"head" + content[5 : 5 + LONG] + b"middle" + content[900 : 900 + LONG] + b"tail"
+
+
+def test_only_long_ranges_that_are_in_memory_go_straight_from_their_files(
+    pair: tuple[socket.socket, socket.socket], long_log: OpenFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_sendfile, sent_from = os.sendfile, []
+
+    def sendfile(out: int, into: int, position: int, count: int) -> int:
+        sent_from.append(position)
+        return real_sendfile(out, into, position, count)
+
+    monkeypatch.setattr(os, "sendfile", sendfile)
+    monkeypatch.setattr(file_range, "is_in_memory", lambda _, position, __: position >= 1000)
+    ours, peer = pair
+    peer.setblocking(False)
+
+    def send(position: int, length: int) -> list[int]:
+        sent_from.clear()
+        outbox = Outbox(ours, memoryview(bytearray(2 * SENDFILE_BYTES_MIN)))
+        outbox.add([FileRange(long_log, position, length)])
+        left = length
+        while left:
+            outbox.flush()
+            with suppress(BlockingIOError):
+                left -= len(peer.recv(left))
+        return sent_from
+
+    assert send(1000, SENDFILE_BYTES_MIN)[0] == 1000
+    assert send(1000, SENDFILE_BYTES_MIN - 1) == []
+    assert send(999, SENDFILE_BYTES_MIN) == []
+
+
+def test_a_long_range_of_a_file_that_shrank_ends_the_connection(
+    pair: tuple[socket.socket, socket.socket], log: OpenFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_range, "is_in_memory", lambda *_: True)
+    outbox = Outbox(pair[0], memoryview(bytearray(STAGING)))
+    outbox.add([FileRange(log, 0, LONG)])
+    assert outbox.flush() is Flushed.SOCKET_FULL
+    with pytest.raises(EOFError, match="ends before position 512"):
+        outbox.flush()

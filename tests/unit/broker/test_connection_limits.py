@@ -1,0 +1,16 @@
+"""What configurations say about connections."""
+
+import pytest
+
+from ottla.broker.connection_limits import SEND_BUFFER_BYTES, connection_limits, share_descriptors
+from ottla.metadata.configs.load import load_node_config
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [(b"", SEND_BUFFER_BYTES), (b"102400", SEND_BUFFER_BYTES), (b"65536", 65_536), (b"-1", -1)],
+)
+def test_kafkas_default_send_buffer_counts_as_no_choice(said: bytes, taken: int) -> None:
+    properties = b"socket.send.buffer.bytes=" + said if said else b""
+    config = load_node_config(properties).config
+    assert connection_limits(config, share_descriptors(1000)).send_buffer_bytes == taken
