@@ -20,6 +20,7 @@ SHARED_BYTES: Final = 256 * 1024
 OWN_BYTES_MIN: Final = 16 * 1024
 
 _SIZE = Struct(">i")
+_unpack_size = _SIZE.unpack_from
 
 
 class SharedBuffer:
@@ -59,6 +60,17 @@ class ReceiveBuffer:
         self._make_room()
         count = sock.recv_into(self._view[self._stop :])
         self._stop += count
+        return count
+
+    def receive_frame(self, sock: socket) -> memoryview | int:
+        """Take what the socket has. Return it if it is one whole frame, as nearly always, else as `receive`."""
+        if self._stop != self._start or not self._is_shared:
+            return self.receive(sock)
+        view = self._view
+        count = sock.recv_into(view)
+        if count > 4 and _unpack_size(view)[0] == count - 4 <= self._frame_bytes_max:
+            return view[4:count]
+        self._start, self._stop = 0, count
         return count
 
     def next_frame(self) -> memoryview | None:
