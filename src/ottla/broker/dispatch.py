@@ -22,6 +22,7 @@ from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import NO_REPLY, EncodedResponse, Handler, find_handler
 from ottla.broker.produce_lane import NOT_MINE, ProduceLanes
 from ottla.broker.quotas import QuotaKind
+from ottla.runtime.file_range import FileRange
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decoder_of, encoder_of
 from ottla.wire.declare import replace
@@ -109,6 +110,7 @@ class Route:
         if self.has_file_ranges:
             size = self.head_size + sum(map(len, pieces))
             pieces.insert(0, _SIZE_AND_ID.pack(size, correlation_id) + self.response_tail)
+            pieces = _join_bytes(pieces)
         else:
             body = b"".join(pieces)
             size = self.head_size + len(body)
@@ -290,6 +292,21 @@ class Session:
                 self._answer_later(pieces)
 
         response.when_done(answer, self._fail)
+
+
+def _join_bytes(pieces: Pieces) -> Pieces:
+    """Make one piece of all bytes that follow each other: whoever sends them handles each piece."""
+    joined: Pieces = []
+    bytes_in_row: list[Any] = []
+    for piece in pieces:
+        if type(piece) is FileRange:
+            joined.append(b"".join(bytes_in_row))
+            joined.append(piece)
+            bytes_in_row = []
+        else:
+            bytes_in_row.append(piece)
+    joined.append(b"".join(bytes_in_row))
+    return joined
 
 
 def _answer_unknown_version(api_key: int, version: int, correlation_id: int) -> Pieces:

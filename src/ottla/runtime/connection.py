@@ -256,8 +256,11 @@ class Connection:
             return
         if answer is None:
             self._holds |= _PENDING
-        elif answer:
+        elif len(answer) == 1:
             self._send(answer)
+        elif answer and not self.is_closed:
+            # Bytes alone come as one piece, so this has ranges of files.
+            self._queue(answer)
 
     def _serve(self) -> None:
         """Serve all requests that are complete, until one has to wait. One call sends all their answers."""
@@ -306,7 +309,7 @@ class Connection:
 
     # Sending
 
-    def _send(self, answers: list[Piece]) -> None:
+    def _send(self, answers: Sequence[Piece]) -> None:
         """Send answers: in one call if they are all bytes and the socket takes them, as it mostly does."""
         if not answers or self.is_closed:
             return
@@ -326,6 +329,9 @@ class Connection:
                 if sent == len(data):
                     return
                 answers = [memoryview(data)[sent:]]  # type: ignore[arg-type]
+        self._queue(answers)
+
+    def _queue(self, answers: Sequence[Piece]) -> None:
         self._outbox.add(answers)
         self._holds |= _UNSENT
         self._flush()

@@ -63,7 +63,7 @@ class ReceiveBuffer:
         return count
 
     def receive_frame(self, sock: socket) -> memoryview | int:
-        """Take what the socket has. Return it if it is one whole frame, as nearly always, else as `receive`."""
+        """Take what the socket has. Return it if it is one whole frame, as it mostly is, or its size."""
         if self._stop != self._start or not self._is_shared:
             return self.receive(sock)
         view = self._view

@@ -57,12 +57,12 @@ class Log:
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
+        "next_positions",
         "path",
         "producer_state",
         "recovery_point",
         "segments",
         "snapshot_offset",
-        "tail_positions",
         "topic_id",
         "topic_partition",
         "truncations",
@@ -100,8 +100,8 @@ class Log:
         self.snapshot_offset = Offset(-1)
         # Where the last limit of a read was found: its offset, its segment, its position there.
         self.end_position: tuple[Offset, Segment | None, int] = (Offset(-1), None, 0)
-        # Where in the active segment readers at its end will go on, by offset. Hints: see `read`.
-        self.tail_positions: dict[Offset, tuple[Segment, int]] = {}
+        # Where batches start that readers will ask for, by offset. Hints: see `read`.
+        self.next_positions: dict[Offset, tuple[Segment, int]] = {}
         # What the next flush has to take care of, besides the segments' files.
         self.has_unsynced_names = False
         self.has_unsynced_epochs = False

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ottla.storage.log import Log
 
 
-_TAIL_POSITIONS_MAX: Final = 16
+_NEXT_POSITIONS_MAX: Final = 16
+_NOWHERE: Final = (None, 0)
 
 
 class ReadLimit(Enum):
@@ -94,10 +95,14 @@ def _read_below(
     for segment in log.segments_from(offset):
         if segment.base_offset >= end:
             break
-        place = _find_at_tail(log, segment, offset) or segment.find_batch(offset)
+        place = _find_noted(log, segment, offset)
         if place is None:
-            # Compaction removed the rest of this segment.
-            continue
+            place = segment.find_batch(offset)
+            if place is None:
+                # Compaction removed the rest of this segment.
+                continue
+            # Others who read the same will ask for it too.
+            _note_next(log, offset, segment, place.position)
         end_position = _position_of_end(log, segment, end)
         if place.position >= end_position:
             break
@@ -108,6 +113,9 @@ def _read_below(
             aborted = _find_aborted(log, segment, offset, place.position + length, end)
         if place.position + length == segment.size and end == log.log_end_offset:
             _note_tail(log)
+        elif length < 2 * place.size_bytes:
+            # There is no room for the batch after it, unless that is smaller: the reader comes back for it.
+            _note_next(log, Offset(place.last_offset + 1), segment, place.end)
         return _result(log, segment.file if length else None, place.position, length, aborted)
     return _result(log, None, 0, 0, aborted)
 
@@ -118,17 +126,21 @@ def _note_tail(log: "Log") -> None:
     An index entry leads to some batch within 4 KB, and with small batches dozens of headers lie between that
     and the one that is wanted: 200 us for each fetch of a consumer that keeps up, instead of 5.
     """
-    positions = log.tail_positions
     active = log.segments[-1]
-    positions[log.log_end_offset] = (active, active.size)
-    if len(positions) > _TAIL_POSITIONS_MAX:
+    _note_next(log, log.log_end_offset, active, active.size)
+
+
+def _note_next(log: "Log", offset: Offset, segment: Segment, position: int) -> None:
+    positions = log.next_positions
+    positions[offset] = (segment, position)
+    if len(positions) > _NEXT_POSITIONS_MAX:
         del positions[next(iter(positions))]
 
 
-def _find_at_tail(log: "Log", segment: Segment, offset: Offset) -> BatchPlace | None:
-    """Find a batch where a reader was told that it would start. Only its header tells whether it does."""
-    noted, position = log.tail_positions.get(offset, (None, 0))
-    if noted is not segment or segment is not log.segments[-1]:
+def _find_noted(log: "Log", segment: Segment, offset: Offset) -> BatchPlace | None:
+    """Find a batch where it was noted that it would start. Only its header tells whether it does."""
+    noted, position = log.next_positions.get(offset, _NOWHERE)
+    if noted is not segment:
         return None
     place = find_place(segment.file.read(position, HEADER_BYTES), 0, position)
     if place is None or not place.base_offset <= offset <= place.last_offset or place.end > segment.size:

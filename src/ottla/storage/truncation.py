@@ -56,6 +56,7 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
     if offset < log.segments[0].base_offset:
         return truncate_fully_and_start_at(log, offset, now_ms)
     log.end_cleaning()
+    log.next_positions.clear()
     offset = find_cut(log, offset)
     try:
         deletions = _take_out_above(log, offset)
@@ -93,6 +94,7 @@ def truncate_fully_and_start_at(log: "Log", offset: Offset, now_ms: int) -> list
     """Drop everything. The log is empty afterwards, and its first record will have `offset`."""
     log.volume.check()
     log.end_cleaning()
+    log.next_positions.clear()
     try:
         deletions = take_out(log, log.segments)
         remove_snapshots_above(log, Offset(-1))

@@ -51,6 +51,52 @@ def test_frames_come_out_whole_however_the_bytes_are_cut(
     assert buffer.pending_bytes == 0
 
 
+def test_a_frame_that_comes_alone_is_handed_out_at_once(pair: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = pair
+    buffer = ReceiveBuffer(SharedBuffer(64), 40)
+    for content in (b"a", b"b" * 40):
+        theirs.sendall(frame(content))
+        received = buffer.receive_frame(ours)
+        assert isinstance(received, memoryview)
+        assert received == content
+        assert buffer.pending_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        [frame(b"")],
+        [frame(b"a") + frame(b"bc")],
+        [frame(b"a") + frame(b"bc")[:5], frame(b"bc")[5:]],
+        [frame(b"abc")[:3], frame(b"abc")[3:]],
+        [frame(b"abc")[:4], frame(b"abc")[4:]],
+        [frame(b"x" * 80)[:50], frame(b"x" * 80)[50:]],
+    ],
+)
+def test_what_is_no_single_frame_is_counted_and_kept(
+    pair: tuple[socket.socket, socket.socket], cut: list[bytes]
+) -> None:
+    ours, theirs = pair
+    buffer, plain = ReceiveBuffer(SharedBuffer(64), 1000), ReceiveBuffer(SharedBuffer(1000), 1000)
+    taken = []
+    for part in cut:
+        theirs.sendall(part)
+        assert buffer.receive_frame(ours) == len(part)
+        taken += take_all(buffer)
+    theirs.sendall(b"".join(cut))
+    plain.receive(ours)
+    assert taken == take_all(plain)
+
+
+def test_a_frame_that_is_too_large_is_not_handed_out(pair: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = pair
+    buffer = ReceiveBuffer(SharedBuffer(64), 20)
+    theirs.sendall(frame(b"x" * 21))
+    assert buffer.receive_frame(ours) == 25
+    with pytest.raises(MalformedBytes, match="announces 21 bytes"):
+        buffer.next_frame()
+
+
 def test_two_connections_share_a_buffer_without_mixing() -> None:
     shared = SharedBuffer(64)
     (our_a, their_a), (our_b, their_b) = socket.socketpair(), socket.socketpair()

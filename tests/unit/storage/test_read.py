@@ -247,3 +247,27 @@ def test_what_is_known_of_the_end_does_not_outlive_the_segment() -> None:
     append(log, batch(2))
     assert len(log.segments) == 2
     assert read_offsets(log, 6) == [6]
+
+
+@pytest.mark.parametrize("per_segment", [None, 3])
+def test_who_reads_batch_after_batch_needs_no_index(per_segment: int | None) -> None:
+    log = log_of(30, per_segment=per_segment, interval_bytes=1 << 20)
+    reads = disk_of(log).counters.reads
+    for offset in range(0, 60, 2):
+        assert log.read(Offset(offset), BATCH_BYTES).length == BATCH_BYTES
+    # One for each batch, and at the start of a segment one more.
+    assert disk_of(log).counters.reads - reads <= 30 + 2 * len(log.segments)
+
+
+def test_what_is_known_of_batches_does_not_outlive_a_truncation() -> None:
+    log = log_of(6)
+    assert read_offsets(log, 4, BATCH_BYTES) == [4]
+    assert read_offsets(log, 8, BATCH_BYTES) == [8]
+    log.truncate_to(Offset(2), 0)
+    for size in (3, 1, 7):
+        append(log, batch(size))
+    log.update_high_watermark(log.log_end_offset)
+    assert read_offsets(log, 4, BATCH_BYTES) == [2]
+    assert read_offsets(log, 5, 1) == [5]
+    assert read_offsets(log, 6) == [6]
+    assert read_offsets(log, 10) == [6]

@@ -43,6 +43,7 @@ def fetch(ask: FetchRequest, context: RequestContext) -> FetchResponse | Deferre
     if missing_bytes <= 0 or ask.max_wait_ms <= 0 or not result.partitions:
         return attempt.respond(result)
     context.abandon = broker.parked_fetches.park(attempt, result.partitions, missing_bytes, ask.max_wait_ms)
+    attempt.response = Deferred()
     return attempt.response
 
 
@@ -51,13 +52,15 @@ class _Fetch:
 
     __slots__ = ("_context", "_limits", "_min_bytes", "_plan", "_version", "response")
 
+    response: Deferred[FetchResponse]
+    """Only for one that has to wait."""
+
     def __init__(self, ask: FetchRequest, plan: FetchPlan, context: RequestContext) -> None:
         self._context = context
         self._plan = plan
         self._version = context.version
         self._limits = _limits(ask, context)
         self._min_bytes = min(ask.min_bytes, self._limits.bytes_max)
-        self.response: Deferred[FetchResponse] = Deferred()
 
     def read(self) -> FetchResult:
         """Read what there is now."""
