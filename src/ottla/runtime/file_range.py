@@ -13,7 +13,7 @@ Measured on a node that answers fetches of 1 MiB over loopback, CPU seconds for 
 import errno
 import os
 from socket import socket
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from ottla.runtime.page_cache import is_in_memory
 
@@ -48,6 +48,8 @@ class FileRange:
 
     __slots__ = ("file", "length", "position")
 
+    can_sendfile: ClassVar = True
+
     def __init__(self, file: ReadableFile, position: int, length: int) -> None:
         self.file = file
         self.position = position
@@ -76,14 +78,21 @@ class FileRange:
     def is_sendable(self) -> bool:
         """Say whether `send` is worth while and will not wait for the disk."""
         length = self.length
-        if length < SENDFILE_BYTES_MIN:
+        if length < SENDFILE_BYTES_MIN or not self.can_sendfile:
             return False
         return is_in_memory(self.file.descriptor(), self.position, min(length, SENDFILE_BYTES_MAX))
 
     def send(self, sock: socket) -> bool:
         """Send from the start of the range, and forget what is sent. Returns whether the socket took all."""
         wanted = min(self.length - READ_BYTES_LAST, SENDFILE_BYTES_MAX)
-        sent = os.sendfile(sock.fileno(), self.file.descriptor(), self.position, wanted)
+        try:
+            sent = os.sendfile(sock.fileno(), self.file.descriptor(), self.position, wanted)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOSYS):
+                raise
+            # Not every file system can: from now on everything is read.
+            FileRange.can_sendfile = False
+            return True
         if sent == 0:
             raise EOFError(f"the file ends before position {self.position}")
         self.skip(sent)

@@ -197,3 +197,24 @@ def test_a_long_range_of_a_file_that_shrank_ends_the_connection(
     assert outbox.flush() is Flushed.SOCKET_FULL
     with pytest.raises(EOFError, match="ends before position 512"):
         outbox.flush()
+
+
+def test_a_file_system_without_sendfile_is_read(
+    pair: tuple[socket.socket, socket.socket], long_log: OpenFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sendfile(*_: int) -> int:
+        raise OSError(errno.EINVAL, "cannot")
+
+    monkeypatch.setattr(os, "sendfile", sendfile)
+    monkeypatch.setattr(file_range, "is_in_memory", lambda *_: True)
+    monkeypatch.setattr(FileRange, "can_sendfile", True)
+    ours, peer = pair
+    peer.setblocking(False)
+    outbox = Outbox(ours, memoryview(bytearray(50_000)))
+    outbox.add([b"head", FileRange(long_log, 5, LONG), b"tail"])
+    received = b""
+    while outbox.flush() is not Flushed.ALL or len(received) < LONG + 8:
+        with suppress(BlockingIOError):
+            received += peer.recv(100_000)
+    assert received == b"head" + os.pread(long_log.descriptor(), LONG, 5) + b"tail"
+    assert not FileRange.can_sendfile
