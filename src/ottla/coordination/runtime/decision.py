@@ -32,6 +32,8 @@ class Decision(Generic[R]):
     several batches if one would be too large."""
     encoded: Sequence[bytes] | None = None
     """The records as the log writes them, from somebody who had most of their bytes already."""
+    replay: Callable[[], None] | None = None
+    """What replaying `encoded` comes to, from the same: there need be no `records` then."""
     after_replay: Callable[[], None] | None = None
     """Called when the records have been appended and replayed, for what is in memory only: timers, and those
     who wait."""

@@ -178,7 +178,7 @@ class Shard(Generic[S]):
     ) -> None:
         """Append, replay, and answer when committed what was decided on the state as it is now."""
         on_commit, reply = decision.on_commit, decision.reply
-        if decision.records:
+        if decision.records or decision.encoded:
             try:
                 self.written_offset = self._log.append(
                     decision.records, producer, decision.is_atomic, decision.encoded
@@ -190,7 +190,9 @@ class Shard(Generic[S]):
                 if reply is not None or on_commit is None:
                     refuse(code)
                 return
-            if decision.replayed:
+            if decision.replay is not None:
+                decision.replay()
+            elif decision.replayed:
                 self.state.replay(decision.records, producer)
         if decision.after_replay is not None:
             decision.after_replay()

@@ -6,19 +6,20 @@ any other, which knows what to answer.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from ottla.coordination.group.classic.group import ClassicGroup
 from ottla.coordination.group.offsets.commit import commit_of, note_commit
+from ottla.coordination.group.offsets.ledger import CommittedPartition, commit_record
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.group.state import GroupShard
 from ottla.coordination.runtime.decision import Decision
-from ottla.model.uuid import Uuid
+from ottla.model.ids import TopicPartition
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
-from ottla.wire.coordinator_records.offsets import WRITTEN_VERSION, OffsetCommitKey, OffsetCommitValue
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 
-_new_tuple: Final[Any] = tuple.__new__
+_NO_EXPIRY: Final = -1
 
 
 class RepeatedCommit:
@@ -30,9 +31,9 @@ class RepeatedCommit:
         """Topics are given by name and id both."""
         self.group_id = ask.group_id
         self._commit = commit_of(ask, version)
-        self._partitions: list[tuple[OffsetCommitKey, int, str, Uuid]] = [
+        self._partitions: list[CommittedPartition] = [
             (
-                OffsetCommitKey(group=ask.group_id, topic=topic.name, partition=part.partition_index),
+                TopicPartition(topic.name, part.partition_index),
                 part.committed_leader_epoch,
                 part.committed_metadata or "",
                 topic.topic_id,
@@ -40,39 +41,33 @@ class RepeatedCommit:
             for topic in ask.topics
             for part in topic.partitions
         ]
-        self._names = tuple([(key.topic, key.partition) for key, *_ in self._partitions])
+        self._names = tuple([(where.topic, where.partition) for where, *_ in self._partitions])
 
-    def records(self, offsets: tuple[int, ...], now_ms: int) -> tuple[CoordinatorRecord, ...]:
+    def records(self, offsets: tuple[int, ...], now_ms: int) -> list[CoordinatorRecord]:
         """Return the records of such a commit."""
-        # As plain tuples: one is made for each partition of each commit.
-        return tuple(
-            [
-                _new_tuple(
-                    CoordinatorRecord,
-                    (
-                        key,
-                        _new_tuple(OffsetCommitValue, (offset, epoch, metadata, now_ms, -1, topic_id)),
-                        WRITTEN_VERSION,
-                    ),
-                )
-                for (key, epoch, metadata, topic_id), offset in zip(self._partitions, offsets, strict=True)
-            ]
-        )
+        return [
+            commit_record(self.group_id, *where, offset, epoch, metadata, now_ms, _NO_EXPIRY, topic_id)
+            for (where, epoch, metadata, topic_id), offset in zip(self._partitions, offsets, strict=True)
+        ]
 
     def decide(
-        self, shard: GroupShard, offsets: tuple[int, ...], now_ms: int, encoded: Sequence[bytes] | None
+        self, shard: GroupShard, offsets: tuple[int, ...], now_ms: int, encoded: Sequence[bytes]
     ) -> Decision[bool] | None:
-        """Commit these offsets, one for each partition. None if that is not as plain as it was."""
+        """Commit these offsets, one for each partition. None if that is not as plain as it was.
+
+        `encoded` are the records, as the log writes them.
+        """
         group, commit = shard.groups.get(self.group_id), self._commit
         if group is None:
             return None
         try:
             group.check_commit(commit)
             if type(group) is not ClassicGroup:
-                for key, _, _, topic_id in self._partitions:
-                    group.check_commit_to(commit, topic_id, key.partition)
+                for where, _, _, topic_id in self._partitions:
+                    group.check_commit_to(commit, topic_id, where.partition)
         except Refused:
             return None
         shard.keep_alive(group, commit.member_id)
         note_commit(group, commit, self._names, offsets, shard.env, now_ms)
-        return Decision(self.records(offsets, now_ms), True, encoded=encoded)
+        replay = partial(shard.offsets.replay_commit, self.group_id, self._partitions, offsets, now_ms)
+        return Decision(reply=True, encoded=encoded, replay=replay)

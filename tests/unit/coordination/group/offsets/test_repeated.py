@@ -6,7 +6,9 @@ from tests.group_world import START_MS, GroupWorld, topic_id
 
 from ottla.coordination.group.coordinator import _decide_commit
 from ottla.coordination.group.environment import Client
+from ottla.coordination.group.offsets.ledger import CommittedOffset, OffsetLedger
 from ottla.coordination.group.offsets.repeated import RepeatedCommit
+from ottla.model.ids import TopicPartition
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 
 VERSION = 9
@@ -30,14 +32,33 @@ def test_records_and_journal_are_those_of_any_commit() -> None:
     ask = member_commit(world, OFFSETS)
     state = world.shard.state
     expected = _decide_commit(state, ask, CLIENT, START_MS)
-    decision = RepeatedCommit(ask, VERSION).decide(state, (5, 7), START_MS, None)
-    assert decision is not None
-    assert decision.records == expected.records
-    assert [type(record.value) for record in decision.records] == [
-        type(record.value) for record in expected.records
-    ]
+    repeated = RepeatedCommit(ask, VERSION)
+    records = repeated.records((5, 7), START_MS)
+    assert tuple(records) == expected.records
+    assert [type(record.value) for record in records] == [type(record.value) for record in expected.records]
+    assert repeated.decide(state, (5, 7), START_MS, [b"5", b"7"]) is not None
     first, second = world.coordinator.journal.of(GROUP)[-2:]
     assert first == second
+
+
+def test_what_is_committed_is_what_the_records_say() -> None:
+    world = GroupWorld()
+    ask = member_commit(world, OFFSETS)
+    repeated = RepeatedCommit(ask, VERSION)
+    by_records, directly = OffsetLedger(), world.shard.state.offsets
+    by_records._place = directly._place
+    for offsets, now_ms in [((5, 7), START_MS), ((6, 7), START_MS + 1), ((0, 1 << 60), START_MS + 2)]:
+        for key, value, _ in repeated.records(offsets, now_ms):
+            by_records.replay(key, value, None)
+        decision = repeated.decide(world.shard.state, offsets, now_ms, [b"5", b"7"])
+        assert decision is not None
+        assert decision.replay is not None
+        decision.replay()
+        assert dict(directly.of_group(GROUP)) == dict(by_records.of_group(GROUP))
+        assert directly._place == by_records._place
+    found = directly.of_group(GROUP)
+    assert {type(where) for where in found} == {TopicPartition}
+    assert {type(offset) for offset in found.values()} == {CommittedOffset}
 
 
 def test_who_commits_again_lives() -> None:
@@ -46,18 +67,18 @@ def test_who_commits_again_lives() -> None:
     repeated = RepeatedCommit(ask, VERSION)
     for _ in range(10):
         world.advance(5_000)
-        assert repeated.decide(world.shard.state, (5, 7), world.clock.now_ms(), None) is not None
+        assert repeated.decide(world.shard.state, (5, 7), world.clock.now_ms(), []) is not None
     world.advance(60_000)
-    assert repeated.decide(world.shard.state, (5, 7), world.clock.now_ms(), None) is None
+    assert repeated.decide(world.shard.state, (5, 7), world.clock.now_ms(), []) is None
 
 
 def test_another_generation_is_not_decided_on() -> None:
     world = GroupWorld()
     repeated = RepeatedCommit(member_commit(world, OFFSETS, generation=99), VERSION)
-    assert repeated.decide(world.shard.state, (5, 7), START_MS, None) is None
+    assert repeated.decide(world.shard.state, (5, 7), START_MS, []) is None
 
 
 def test_a_group_that_is_not_there_is_not_decided_on() -> None:
     world = GroupWorld()
     repeated = RepeatedCommit(commit_request(GROUP, OFFSETS), VERSION)
-    assert repeated.decide(world.shard.state, (5, 7), START_MS, None) is None
+    assert repeated.decide(world.shard.state, (5, 7), START_MS, []) is None
