@@ -165,10 +165,21 @@ class Flusher:
 
     def _begin_in_thread(self, starts: _Starts) -> None:
         if len(self._threads) < self._threads_max:
-            number = len(self._threads)
-            self._threads.append(Thread(target=self._run, name=f"flusher-{number}", daemon=True))
-            self._threads[-1].start()
-        self._tickets.put(starts)
+            self._start_thread()
+        if self._threads:
+            self._tickets.put(starts)
+        else:
+            # It holds up everybody, but whoever waits for the sync gets it.
+            self._run_one(starts)
+
+    def _start_thread(self) -> None:
+        thread = Thread(target=self._run, name=f"flusher-{len(self._threads)}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            _logger.warning("no thread to sync in: %s; there are %d", error, len(self._threads))
+        else:
+            self._threads.append(thread)
 
     def _take_results(self) -> None:
         while self._results:
@@ -182,17 +193,19 @@ class Flusher:
     def _run(self) -> None:
         """Sync until told to stop. Runs in a thread of its own."""
         while (starts := self._tickets.get()) is not None:
-            log = starts[0][0]
-            error: DiskError | None = None
-            try:
-                self._sync(starts)
-            except DiskError as caught:
-                error = caught
-            except Exception as caught:  # a bug of ours: those who wait must hear of it, not hang
-                error = DiskError(log.path, "sync", Reason.OTHER, repr(caught))
-            self._results.append((starts, error))
-            # One wake-up per result: the loop may have emptied the deque just before this one came.
-            self._loop.call_soon_threadsafe(self._take_results)
+            self._run_one(starts)
+
+    def _run_one(self, starts: _Starts) -> None:
+        error: DiskError | None = None
+        try:
+            self._sync(starts)
+        except DiskError as caught:
+            error = caught
+        except Exception as caught:  # a bug of ours: those who wait must hear of it, not hang
+            error = DiskError(starts[0][0].path, "sync", Reason.OTHER, repr(caught))
+        self._results.append((starts, error))
+        # One wake-up per result: the loop may have emptied the deque just before this one came.
+        self._loop.call_soon_threadsafe(self._take_results)
 
     def _sync(self, starts: _Starts) -> None:
         volume = starts[0][0].volume

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from threading import Thread
 
+import pytest
 from tests.unit.runtime.serving import run_serving, serving_loop
 from tests.unit.storage.logs import append, disk_of, new_log
 
@@ -170,3 +172,21 @@ def test_many_logs_share_one_sync_of_the_file_system(tmp_path: Path) -> None:
 
     run_serving(use())
     assert sorted(told) == list(range(8))
+
+
+def test_without_a_thread_the_loop_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", refuse)
+    log = new_log()
+    append(log)
+    told: list[LogDirectoryOffline | None] = []
+
+    async def use(flusher: Flusher) -> None:
+        flusher.request(log, log.log_end_offset, told.append)
+        await flusher.drain()
+
+    run_with_flusher(use)
+    assert told == [None]
+    assert log.recovery_point == 1
