@@ -11,30 +11,23 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ottla.client.backoff import backoff_s
 from ottla.client.cluster import Cluster
 from ottla.client.connection import BrokerConnection
-from ottla.client.errors import BrokerError, ClientError, RequestTimedOut, UnsupportedByBroker
+from ottla.client.errors import BrokerError, ClientError, RequestTimedOut
 from ottla.client.journey import Listener, Stage, tell
 from ottla.client.producer.accumulator import Accumulator
 from ottla.client.producer.batch import Batch
 from ottla.client.producer.identity import ProducerIdentity
+from ottla.client.producer.produce_requests import ProduceRequests, TransactionGate
 from ottla.client.producer.settings import ProducerSettings
 from ottla.model.ids import TopicPartition
-from ottla.records.attributes import Codec
-from ottla.records.builder import build_batch
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 
 _SEQUENCE_ERRORS = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 _FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
-_LAST_VERSION_OF_TRANSACTIONS_V1 = 11
 _PATIENCE_S = 1.0
 _logger = logging.getLogger(__name__)
 
@@ -44,19 +37,6 @@ class Acknowledged(NamedTuple):
 
     base_offset: int
     log_append_time_ms: int
-
-
-class TransactionGate(Protocol):
-    """What the sender must know of transactions."""
-
-    transactional_id: str | None
-    is_v2: bool
-
-    async def may_send(self, where: TopicPartition) -> bool:
-        """Make a partition part of the transaction, and say whether records may go there."""
-
-    def failed(self, error: ClientError, fatal: bool) -> None:
-        """Take note that the transaction, or the producer, cannot go on."""
 
 
 class Sender:
@@ -78,12 +58,7 @@ class Sender:
         self._gate = gate
         self._acquire_identity = acquire_identity
         self._listener = listener
-        self._codec = Codec[settings.compression_type.upper()]
-        self._level = {
-            Codec.GZIP: settings.compression_gzip_level if settings.compression_gzip_level >= 0 else None,
-            Codec.LZ4: settings.compression_lz4_level,
-            Codec.ZSTD: settings.compression_zstd_level,
-        }.get(self._codec)
+        self._produce_requests = ProduceRequests(cluster, settings, identity, gate)
         self._work = asyncio.Event()
         self.accumulator = accumulator(self._work.set)
         self._in_flight: dict[TopicPartition, list[Batch]] = defaultdict(list)
@@ -209,7 +184,7 @@ class Sender:
             if not self.accumulator.queue_length(where):
                 continue  # The transaction was aborted meanwhile.
             batch = self.accumulator.take(where)
-            self._encode(batch)
+            self._produce_requests.encode(batch)
             assert batch.encoded is not None
             if batches and size_bytes + len(batch.encoded) > self._settings.max_request_size:
                 self.accumulator.put_back(batch)
@@ -255,8 +230,8 @@ class Sender:
 
     async def _exchange(self, connection: BrokerConnection, batches: list[Batch]) -> None:
         try:
-            version = self._version(connection)
-            request = self._request(batches, version)
+            version = self._produce_requests.version_for(connection)
+            request = self._produce_requests.make(batches, version)
             if self._settings.required_acks == 0:
                 connection.send_unanswered(request, version)
                 for batch in batches:
@@ -282,41 +257,6 @@ class Sender:
         finally:
             self._work.set()
             self._note_if_idle()
-
-    def _version(self, connection: BrokerConnection) -> int:
-        in_transaction = self._gate.transactional_id is not None
-        at_most = _LAST_VERSION_OF_TRANSACTIONS_V1 if in_transaction and not self._gate.is_v2 else None
-        version = connection.version_for(ProduceRequest, at_most)
-        if self._codec is Codec.ZSTD and version < 7:
-            raise UnsupportedByBroker(
-                f"the broker at {connection.address} is too old for zstd: use another codec"
-            )
-        return version
-
-    def _request(self, batches: list[Batch], version: int) -> ProduceRequest:
-        topics: dict[str, list[PartitionProduceData]] = defaultdict(list)
-        for batch in batches:
-            assert batch.encoded is not None
-            data = PartitionProduceData(
-                partition_index=batch.where.partition, records=memoryview(batch.encoded)
-            )
-            topics[batch.where.topic].append(data)
-        known = self._cluster.topology.topics
-        if gone := [name for name in topics if name not in known]:
-            raise BrokerError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {gone[0]!r} is not known any more"
-            )
-        return ProduceRequest(
-            transactional_id=self._gate.transactional_id,
-            acks=self._settings.required_acks,
-            timeout_ms=self._settings.request_timeout_ms,
-            topic_data=tuple(
-                TopicProduceData(topic_id=known[name].topic_id, partition_data=tuple(parts))
-                if version >= 13
-                else TopicProduceData(name=name, partition_data=tuple(parts))
-                for name, parts in topics.items()
-            ),
-        )
 
     def _take_answer(self, batches: list[Batch], answer: Any, version: int) -> None:
         names = self._cluster.topology.topic_names
@@ -412,21 +352,6 @@ class Sender:
         for half in reversed(halves):
             self.accumulator.put_back(half)
         self._home(batch)
-
-    def _encode(self, batch: Batch) -> None:
-        if batch.encoded is not None:
-            return
-        if self._settings.is_idempotent and batch.base_sequence < 0:
-            batch.base_sequence = self._identity.next_sequence(batch.where, len(batch.records))
-        batch.encoded = build_batch(
-            batch.records,
-            codec=self._codec,
-            level=self._level,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.producer_epoch,
-            base_sequence=batch.base_sequence,
-            is_transactional=self._gate.transactional_id is not None,
-        )
 
     def _landed(self, batch: Batch, how: Acknowledged) -> None:
         self._home(batch)

@@ -1,0 +1,104 @@
+"""Batches as brokers take them: encoded, and together in a request of a version that the broker knows."""
+
+from collections import defaultdict
+from typing import Final, Protocol
+
+from ottla.client.cluster import Cluster
+from ottla.client.connection import BrokerConnection
+from ottla.client.errors import BrokerError, ClientError, UnsupportedByBroker
+from ottla.client.producer.batch import Batch
+from ottla.client.producer.identity import ProducerIdentity
+from ottla.client.producer.settings import ProducerSettings
+from ottla.model.ids import TopicPartition
+from ottla.records.attributes import Codec
+from ottla.records.builder import build_batch
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+_LAST_VERSION_OF_TRANSACTIONS_V1: Final = 11
+_ZSTD_FROM: Final = 7
+_TOPIC_IDS_FROM: Final = 13
+
+
+class TransactionGate(Protocol):
+    """What the sender must know of transactions."""
+
+    transactional_id: str | None
+    is_v2: bool
+
+    async def may_send(self, where: TopicPartition) -> bool:
+        """Make a partition part of the transaction, and say whether records may go there."""
+
+    def failed(self, error: ClientError, fatal: bool) -> None:
+        """Take note that the transaction, or the producer, cannot go on."""
+
+
+class ProduceRequests:
+    """Makes the requests of one producer."""
+
+    def __init__(
+        self, cluster: Cluster, settings: ProducerSettings, identity: ProducerIdentity, gate: TransactionGate
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._identity = identity
+        self._gate = gate
+        self._codec = Codec[settings.compression_type.upper()]
+        self._level = {
+            Codec.GZIP: settings.compression_gzip_level if settings.compression_gzip_level >= 0 else None,
+            Codec.LZ4: settings.compression_lz4_level,
+            Codec.ZSTD: settings.compression_zstd_level,
+        }.get(self._codec)
+
+    def encode(self, batch: Batch) -> None:
+        """Give a batch its bytes, and its numbers if it has none yet. Those of one that was sent stay."""
+        if batch.encoded is not None:
+            return
+        if self._settings.is_idempotent and batch.base_sequence < 0:
+            batch.base_sequence = self._identity.next_sequence(batch.where, len(batch.records))
+        batch.encoded = build_batch(
+            batch.records,
+            codec=self._codec,
+            level=self._level,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.producer_epoch,
+            base_sequence=batch.base_sequence,
+            is_transactional=self._gate.transactional_id is not None,
+        )
+
+    def version_for(self, connection: BrokerConnection) -> int:
+        """Return the version to speak with a broker."""
+        in_transaction = self._gate.transactional_id is not None
+        at_most = _LAST_VERSION_OF_TRANSACTIONS_V1 if in_transaction and not self._gate.is_v2 else None
+        version = connection.version_for(ProduceRequest, at_most)
+        if self._codec is Codec.ZSTD and version < _ZSTD_FROM:
+            raise UnsupportedByBroker(
+                f"the broker at {connection.address} is too old for zstd: use another codec"
+            )
+        return version
+
+    def make(self, batches: list[Batch], version: int) -> ProduceRequest:
+        """Return the request that carries these batches, which are encoded."""
+        topics: dict[str, list[PartitionProduceData]] = defaultdict(list)
+        for batch in batches:
+            assert batch.encoded is not None, "only encoded batches are sent"
+            data = PartitionProduceData(
+                partition_index=batch.where.partition, records=memoryview(batch.encoded)
+            )
+            topics[batch.where.topic].append(data)
+        known = self._cluster.topology.topics
+        if gone := [name for name in topics if name not in known]:
+            raise BrokerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {gone[0]!r} is not known any more"
+            )
+        return ProduceRequest(
+            transactional_id=self._gate.transactional_id,
+            acks=self._settings.required_acks,
+            timeout_ms=self._settings.request_timeout_ms,
+            topic_data=tuple(
+                TopicProduceData(topic_id=known[name].topic_id, partition_data=tuple(parts))
+                if version >= _TOPIC_IDS_FROM
+                else TopicProduceData(name=name, partition_data=tuple(parts))
+                for name, parts in topics.items()
+            ),
+        )
