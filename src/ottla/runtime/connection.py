@@ -143,7 +143,7 @@ class Connection:
             return
         assert self._holds & _PENDING, "only a pending request can be answered later"
         self._holds &= ~_PENDING
-        self._send(list(pieces))
+        self._send_answer(pieces)
         self._maybe_resume()
 
     def fail(self, error: Exception) -> None:
@@ -256,11 +256,8 @@ class Connection:
             return
         if answer is None:
             self._holds |= _PENDING
-        elif len(answer) == 1:
-            self._send(answer)
-        elif answer and not self.is_closed:
-            # Bytes alone come as one piece, so this has ranges of files.
-            self._queue(answer)
+        else:
+            self._send_answer(answer)
 
     def _serve(self) -> None:
         """Serve all requests that are complete, until one has to wait. One call sends all their answers."""
@@ -308,6 +305,14 @@ class Connection:
             self._serve()
 
     # Sending
+
+    def _send_answer(self, pieces: Sequence[Piece]) -> None:
+        """Send the answer to one request, if any is due."""
+        if len(pieces) <= 1:
+            self._send(pieces)
+        elif not self.is_closed:
+            # Bytes alone come as one piece, so this has ranges of files.
+            self._queue(pieces)
 
     def _send(self, answers: Sequence[Piece]) -> None:
         """Send answers: in one call if they are all bytes and the socket takes them, as it mostly does."""
