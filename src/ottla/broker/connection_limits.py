@@ -10,6 +10,9 @@ RESERVED_DESCRIPTORS: Final = 200
 HELD_BYTES_MAX: Final = 1 << 30
 """What connections may hold of unfinished frames when `queued.max.request.bytes` says nothing."""
 
+NEVER_MS: Final = 1 << 62
+"""Longer than any connection lives."""
+
 SEND_BUFFER_BYTES: Final = 208 * 1024
 """Long answers take up to twice the CPU with the 100 KB that are Kafka's default."""
 _UNCHOSEN_SEND_BUFFER_BYTES: Final = 102_400
@@ -39,11 +42,13 @@ def connection_limits(config: NodeConfig, descriptors: DescriptorShares) -> Conn
         host, _, count = part.strip().rpartition(":")
         overrides[host] = int(count)
     held_bytes_max = config.queued_max_request_bytes
+    idle_ms_max = config.connections_max_idle_ms
     return ConnectionLimits(
         connections_max=min(config.max_connections, descriptors.connections_max),
         connections_per_ip_max=config.max_connections_per_ip,
         connections_per_ip_overrides=overrides,
-        idle_ms_max=config.connections_max_idle_ms,
+        # As in Kafka, a negative time lets idle connections live.
+        idle_ms_max=NEVER_MS if idle_ms_max < 0 else idle_ms_max,
         frame_bytes_max=config.socket_request_max_bytes,
         backlog=config.socket_listen_backlog_size,
         held_bytes_max=HELD_BYTES_MAX if held_bytes_max <= 0 else held_bytes_max,

@@ -24,7 +24,7 @@ class BrokerNetworkConfigs(ConfigValues):
         "connections.max.idle.ms",
         600_000,
         update=READ_ONLY,
-        doc="How long a connection may be idle before it is closed.",
+        doc="How long a connection may be idle before it is closed; -1: it never is.",
     )
     early_start_listeners = listing(
         "early.start.listeners",
