@@ -11,6 +11,9 @@ that must be opened:
 - the timestamps are the broker's to set (LogAppendTime), or the client wrongly said so.
 
 Order of the checks: whole and exactly one batch, base offset, size, checksum, header, records.
+
+Deviation: Kafka drops a few stray bytes, or a batch that is cut off, behind the one batch and tells nobody.
+Somebody meant those bytes to be kept, so Ottla refuses the whole. No client sends them.
 """
 
 from typing import Final, NamedTuple

@@ -55,6 +55,12 @@ def test_two_batches_at_once_are_refused() -> None:
     assert refusal(two).error_code is ErrorCode.INVALID_RECORD
 
 
+@pytest.mark.parametrize("stray", [b"x", bytes(batch())[:-1]], ids=["a byte", "a batch that is cut off"])
+def test_a_batch_with_something_behind_it_is_refused(stray: bytes) -> None:
+    records = memoryview(bytearray(bytes(batch()) + stray))
+    assert refusal(records).error_code is ErrorCode.INVALID_RECORD
+
+
 def test_a_batch_that_is_cut_off_is_refused() -> None:
     assert refusal(batch()[:-1]).error_code is ErrorCode.INVALID_RECORD
 
