@@ -233,10 +233,10 @@ class Connection:
         except BlockingIOError:
             return
         except OSError as error:
-            self.close(error)
+            self._peer_is_gone(error)
             return
         if not received:
-            self.close()
+            self._peer_is_gone(None)
             return
         self.active_tick = self._owner.tick
         if type(received) is memoryview:
@@ -384,7 +384,7 @@ class Connection:
             self.close()
             return
         try:
-            if not self._socket.recv(1, MSG_PEEK | MSG_DONTWAIT):
+            if not self._socket.recv(1, MSG_PEEK | MSG_DONTWAIT) and not self._buffer.has_frame():
                 self.close()
                 return
         except BlockingIOError:
@@ -393,6 +393,11 @@ class Connection:
             self.close(error)
             return
         self._watch(self._events & ~READABLE)
+
+    def _peer_is_gone(self, error: Exception | None) -> None:
+        """Close, once everything is served that came whole: who says farewell may not wait for the answer."""
+        if not self._buffer.has_frame():
+            self.close(error)
 
     def _maybe_resume(self) -> None:
         if self.is_closed or self._holds:

@@ -295,3 +295,26 @@ def test_a_frame_in_parts_has_one_beginning(make_wire: MakeWire) -> None:
     wire.turn()
     assert wire.connection.frame_tick == 0
     assert wire.read(13) == b"1234567890abc"
+
+
+def test_what_came_before_a_farewell_is_served(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda request: None if request == b"commit" else [b"left"])
+    wire.peer.sendall(frame(b"commit") + frame(b"leave"))
+    wire.turn()
+    wire.peer.close()
+    wire.turn()
+    assert wire.served == [b"commit"]
+    assert wire.closed == []
+    wire.connection.answer_later([b"committed"])
+    wire.turn()
+    assert wire.served == [b"commit", b"leave"]
+    assert len(wire.closed) == 1
+
+
+def test_a_peer_that_goes_while_it_waits_is_let_go(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda _: None)
+    wire.peer.sendall(frame(b"fetch") + frame(b"cut off")[:6])
+    wire.turn()
+    wire.peer.close()
+    wire.turn()
+    assert len(wire.closed) == 1
