@@ -17,7 +17,7 @@ _CACHESTAT: Final = 451
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 _PAGE_BYTES: Final = os.sysconf("SC_PAGESIZE")
 
-_call = ctypes.CDLL(None, use_errno=True).syscall
+_call = ctypes.CDLL(None).syscall
 _call.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint)
 _call.restype = ctypes.c_long
 
