@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.data_plane import batch_of, create_topic, fetch, fetch_all, produce
 from tests.in_process import InProcessClient, in_process_node
 
@@ -206,3 +207,76 @@ def _directories(node: Node) -> list[object]:
     topic = node.broker.image.topics.find("t")
     assert topic is not None
     return [topic.partitions[number].directories[0] for number in range(2)]
+
+
+def open_files_below(root: Path) -> list[str]:
+    """Return the files below `root` that this process has open, gone ones with `(deleted)` behind them."""
+    found = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            found.append(str(descriptor.readlink()))
+        except FileNotFoundError:
+            continue
+    return [path for path in found if path.startswith(str(root))]
+
+
+def deleted_files_open_below(root: Path) -> list[str]:
+    """Return those of them that keep their space although they have no name, or are about to lose it."""
+    return [path for path in open_files_below(root) if path.endswith("(deleted)") or "-delete/" in path]
+
+
+def test_a_deleted_topic_gives_back_its_files_and_their_space(tmp_path: Path) -> None:
+    with in_process_node(tmp_path) as node:
+        client = InProcessClient(node)
+        for name in ("first", "second"):
+            create_topic(client, name, configs={"file.delete.delay.ms": "0"})
+            # Enough for blocks to be reserved behind the end.
+            for _ in range(3):
+                produce(client, name, batch_of(bytes(900_000)))
+            fetch(client, name, 0)
+        assert sum("00.log" in path for path in open_files_below(tmp_path / "data" / "first-0")) == 1
+
+        topics = tuple(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in ("first", "second"))
+        client.ask(DeleteTopicsRequest(topics=topics, timeout_ms=10_000))
+        run_until(node, lambda: node.broker.deletions.waiting == 0)
+
+        assert not deleted_files_open_below(tmp_path)
+
+
+def test_a_log_that_moved_gives_back_the_space_of_the_old_one(tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    settings = {"log.dirs": f"{tmp_path / 'data'},{second}", "log.segment.delete.delay.ms": "0"}
+    with in_process_node(tmp_path, settings) as node:
+        client = InProcessClient(node)
+        create_topic(client, "t")
+        produce(client, "t", batch_of(bytes(1000)))
+        partition = node.broker.partitions.find("t", 0)
+        assert partition is not None
+        old = node.broker.directories.directory_of(partition.log)
+        (target,) = (one for one in node.broker.directories.directories if one is not old)
+        node.broker.log_moves.begin(partition, target)
+        run_until(node, lambda: len(node.broker.log_moves) == 0 and node.broker.deletions.waiting == 0)
+        assert not deleted_files_open_below(tmp_path)
+
+
+def test_timers_that_fall_due_while_the_node_stops_do_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with in_process_node(tmp_path) as node:
+        client = InProcessClient(node)
+        create_topic(client, "t")
+        produce(client, "t", batch_of(b"1"))
+        topic = DeleteTopicState(name="t", topic_id=ZERO_UUID)
+        client.ask(DeleteTopicsRequest(topics=(topic,), timeout_ms=10_000))
+        assert node.broker.deletions.waiting == 1
+        end, time = node.broker.threads.close, node.loop.time
+
+        def close_and_let_all_timers_fall_due() -> None:
+            end()
+            monkeypatch.setattr(node.loop, "time", lambda: time() + 3600)
+
+        monkeypatch.setattr(node.broker.threads, "close", close_and_let_all_timers_fall_due)
+    assert caplog.messages == []
+    with in_process_node(tmp_path, {"log.segment.delete.delay.ms": "0"}) as node:
+        run_until(node, lambda: node.broker.deletions.waiting == 0)
+        assert not list((tmp_path / "data").glob("t-*"))

@@ -4,10 +4,14 @@ A fetch may still be sending from them, so they live on for `file.delete.delay.m
 Removing a large file can take long on some file systems, so a thread does it, many at a time: a topic of
 10,000 partitions goes in twenty turns of the loop. What is still there when the node stops is found and
 removed by the next start.
+
+A file whose name is gone keeps its space as long as it is open. So the handles are closed before the names
+are removed, and once more afterwards: a slow reader may have opened a file again in between, or a sync may
+have held it.
 """
 
 import logging
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
@@ -25,6 +29,16 @@ _CLOCK_SECONDS: Final = 0.001
 _Deletion: TypeAlias = Deletion | DirectoryDeletion
 
 
+class _Row:
+    """What waits for equally long, in the order of time."""
+
+    __slots__ = ("timer", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[float, _Deletion]] = deque()
+        self.timer: TimerHandle | None = None
+
+
 class Deletions:
     """What waits to be removed."""
 
@@ -33,38 +47,48 @@ class Deletions:
         self._disk = disk
         self._run_in_thread = run_in_thread
         # By delay, so that each row is in the order of time. A row that is not empty has a timer or a thread.
-        self._rows: dict[int, deque[tuple[float, _Deletion]]] = {}
+        self._rows: dict[int, _Row] = {}
+        self._is_stopped = False
         self.waiting = 0
 
     def add(self, deletion: _Deletion) -> None:
         """Remove something when its delay is over."""
         self.waiting += 1
-        row = self._rows.setdefault(deletion.delay_ms, deque())
-        row.append((self._loop.time() + deletion.delay_ms / 1000, deletion))
-        if len(row) == 1:
-            self._loop.call_later(deletion.delay_ms / 1000, self._start, row)
+        row = self._rows.setdefault(deletion.delay_ms, _Row())
+        row.waiting.append((self._loop.time() + deletion.delay_ms / 1000, deletion))
+        if len(row.waiting) == 1:
+            self._start_later(row)
 
     def add_all(self, deletions: Iterable[_Deletion]) -> None:
         """Remove several things, each when its delay is over."""
         for deletion in deletions:
             self.add(deletion)
 
-    def _start(self, row: deque[tuple[float, _Deletion]]) -> None:
+    def stop(self) -> None:
+        """Begin no more: the threads that would do it are about to end. The next start goes on."""
+        self._is_stopped = True
+        for row in self._rows.values():
+            if row.timer is not None:
+                row.timer.cancel()
+
+    def _start_later(self, row: _Row) -> None:
+        if not self._is_stopped:
+            delay_s = max(row.waiting[0][0] - self._loop.time(), 0)
+            row.timer = self._loop.call_later(delay_s, self._start, row)
+
+    def _start(self, row: _Row) -> None:
         """Remove what is due of a row, and come again for the rest."""
         now = self._loop.time() + _CLOCK_SECONDS
-        due = [deletion for at, deletion in list(row)[:TOGETHER_MAX] if at <= now]
-        for deletion in due:
-            if isinstance(deletion, Deletion):
-                # Handles belong to the loop's thread.
-                for handle in deletion.handles:
-                    handle.close()
+        due = [deletion for at, deletion in list(row.waiting)[:TOGETHER_MAX] if at <= now]
+        _close_handles(due)
 
         def done(error: Exception | None) -> None:
+            _close_handles(due)
             for _ in due:
-                row.popleft()
+                row.waiting.popleft()
             self.waiting -= len(due)
-            if row:
-                self._loop.call_later(max(row[0][0] - self._loop.time(), 0), self._start, row)
+            if row.waiting:
+                self._start_later(row)
             if error is not None:
                 raise error
 
@@ -76,3 +100,10 @@ class Deletions:
                 deletion.run(self._disk)
             except DiskError as error:
                 _logger.warning("%s; the next start will try again", error)
+
+
+def _close_handles(due: Sequence[_Deletion]) -> None:
+    """Close what is about to go, or gone. Handles belong to the loop's thread."""
+    for deletion in due:
+        for handle in deletion.handles:
+            handle.close()

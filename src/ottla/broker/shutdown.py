@@ -32,9 +32,13 @@ async def stop_node(node: Node) -> None:
     broker = node.broker
     node.housekeeping.stop()
     broker.log_moves.stop()
+    broker.deletions.stop()
     broker.listeners.stop_accepting()
     broker.parked_fetches.give_up_all()
     await _leave_cluster(node)
+    # Mostly they have nothing left by now. But the controller may not have answered.
+    broker.groups.stop()
+    broker.transactions.stop()
     await _send_answers(node)
     broker.listeners.close()
     await node.housekeeping.cleaner.drain()

@@ -84,6 +84,13 @@ class Descriptors:
         """Note that `file` was closed. The mutex is held."""
         del self._files[file]
 
+    def close_all(self) -> None:
+        """Close every descriptor that nobody is using."""
+        with self.mutex:
+            for file in [file for file in self._files if file.is_evictable(is_pressing=True)]:
+                self.remove(file)
+                file.drop_descriptor()
+
     def _close_one(self) -> bool:
         """Close a descriptor, rather one without unsynced writes. Says whether there was any to close."""
         count = len(self._files)
@@ -388,6 +395,13 @@ class RealDisk:
         if create:
             file.create()
         return file
+
+    def close(self) -> None:
+        """Close all descriptors, for a process that lives on after its node has stopped."""
+        self.descriptors.close_all()
+        for descriptor in self._sync_descriptors.values():
+            os.close(descriptor)
+        self._sync_descriptors.clear()
 
     def list(self, path: str) -> list[Entry]:
         try:

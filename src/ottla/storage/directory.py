@@ -35,17 +35,19 @@ from ottla.storage.names import (
 from ottla.storage.new_log import NewLog, make_logs
 from ottla.storage.truncation import find_cut
 from ottla.storage.volume import Volume
-from ottla.world.disk import Disk, DiskError, Lock, Reason
+from ottla.world.disk import Disk, DiskError, File, Lock, Reason
 
 NO_CLEAN_STOP: Final = -2
 """In place of a broker epoch: the last stop was not clean."""
 
 
 class DirectoryDeletion(NamedTuple):
-    """A partition's directory to be removed after a while."""
+    """A partition's directory to be removed after a while. The handles are closed then."""
 
     path: str
     delay_ms: int
+    # Of the segments' files: a file that is open keeps its space after its name is gone.
+    handles: tuple[File, ...] = ()
 
     def run(self, disk: Disk) -> None:
         """Remove it with all that is in it."""
@@ -185,7 +187,10 @@ class LogDirectory:
         self.let_go(log)
         name = directory_name_with_state(log.topic_partition, state, unique_id)
         log.move_to(f"{self.path}/{name}", syncs=syncs)
-        return DirectoryDeletion(log.path, log.config.file_delete_delay_ms)
+        for segment in log.segments:
+            self.volume.index_cache.forget(segment)
+        handles = tuple([segment.file for segment in log.segments])
+        return DirectoryDeletion(log.path, log.config.file_delete_delay_ms, handles)
 
     def let_go(self, log: Log) -> None:
         """Forget a log that `set_aside` will rename. Until then its name is not free."""

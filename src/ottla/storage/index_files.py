@@ -44,3 +44,12 @@ def replace_index(disk: Disk, path: str, entries: Buffer) -> None:
     if entries:
         file.write(0, (entries,))
     file.close()
+
+
+def sync_index(disk: Disk, path: str) -> None:
+    """Make an index file survive a power cut, where no flush will look at it."""
+    file = disk.open(path)
+    try:
+        file.sync()
+    finally:
+        file.close()

@@ -12,7 +12,14 @@ from typing import Final
 
 from ottla.model.ids import NO_TIMESTAMP, FilePosition, Offset
 from ottla.storage.index_cache import Indexes
-from ottla.storage.index_files import cut_index, extend_index, read_index, read_index_part, replace_index
+from ottla.storage.index_files import (
+    cut_index,
+    extend_index,
+    read_index,
+    read_index_part,
+    replace_index,
+    sync_index,
+)
 from ottla.storage.names import FileKind
 from ottla.storage.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.storage.offset_index import OffsetIndex, OffsetPosition
@@ -194,7 +201,7 @@ class IndexedFile:
         replace_index(disk, self.path_of(FileKind.TIME_INDEX), indexes.times.entries)
         for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX):
             # The segment may lie below the recovery point, and then no flush looks at it again.
-            disk.open(self.path_of(kind)).sync()
+            sync_index(disk, self.path_of(kind))
         self.offset_bytes = len(indexes.offsets.entries)
         self.time_bytes = len(indexes.times.entries)
         self.unsaved_offsets = self.unsaved_times = None

@@ -21,7 +21,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.deletion import not_found_is_fine
 from ottla.storage.errors import OffsetOverflow
 from ottla.storage.file_errors import CorruptFile
-from ottla.storage.index_files import replace_index
+from ottla.storage.index_files import replace_index, sync_index
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.leftovers import SegmentFiles, settle_leftovers
 from ottla.storage.log import Log
@@ -306,11 +306,11 @@ class _Loader:
         elif segment.has_aborted:
             disk.remove(transaction_path)
         if lasts:
-            disk.open(time_path).sync()
+            sync_index(disk, time_path)
             disk.sync_directory(self.request.path)
         replace_index(disk, offset_path, recovered.offset_entries)
         if lasts:
-            disk.open(offset_path).sync()
+            sync_index(disk, offset_path)
             disk.sync_directory(self.request.path)
         segment.take_recovered(recovered)
 

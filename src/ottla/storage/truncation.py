@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ottla.model.ids import Offset
 from ottla.storage.deletion import Deletion, take_out
+from ottla.storage.index_files import sync_index
 from ottla.storage.names import FileKind, find_segment_file, segment_file_name
 from ottla.storage.producer_replay import ProducerReplay
 from ottla.storage.producer_state import ProducerState
@@ -65,7 +66,7 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
         active.file.sync()
         # If the next batch starts a new segment, no flush would look at this one again.
         for path in active.derived_paths():
-            log.volume.disk.open(path).sync()
+            sync_index(log.volume.disk, path)
         _set_end(log, offset)
         log.log_start_offset = min(log.log_start_offset, offset)
         log.producer_state = rebuild_producer_state(log, now_ms)

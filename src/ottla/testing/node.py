@@ -228,6 +228,7 @@ class ThreadNode(LocalNode):
 
     async def _serve(self, node: "Node", started: "Future[None]") -> None:
         from ottla.broker.shutdown import stop_node
+        from ottla.runtime.disk import RealDisk
 
         self._stop = asyncio.Event()
         given_up: list[Exception] = []
@@ -243,6 +244,10 @@ class ThreadNode(LocalNode):
         await self._stop.wait()
         self.faults.let_go()
         await stop_node(node)
+        for directory in node.broker.directories.directories:
+            disk = directory.volume.disk
+            if isinstance(disk, RealDisk):
+                disk.close()
         if given_up:
             raise given_up[0]
 

@@ -9,6 +9,18 @@ from ottla.testing.simulated_disk import SimulatedDisk
 from ottla.world.disk import Reason
 
 
+class Timer:
+    """One timer of a loop."""
+
+    def __init__(self, loop: "Loop", timer: tuple[float, Callable[..., None], tuple[Any, ...]]) -> None:
+        self._loop = loop
+        self._timer = timer
+
+    def cancel(self) -> None:
+        if self._timer in self._loop.timers:
+            self._loop.timers.remove(self._timer)
+
+
 class Loop:
     """A loop whose time stands still until a test moves it."""
 
@@ -20,8 +32,9 @@ class Loop:
     def time(self) -> float:
         return self.now
 
-    def call_later(self, delay: float, callback: Callable[..., None], *arguments: Any) -> None:
+    def call_later(self, delay: float, callback: Callable[..., None], *arguments: Any) -> "Timer":
         self.timers.append((self.now + delay, callback, arguments))
+        return Timer(self, self.timers[-1])
 
     def run_in_thread(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
         self.jobs.append((work, done))
@@ -92,3 +105,55 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_it() -> None:
     loop.advance(1)
     assert [entry.name for entry in disk.list("/data")] == ["1"]
     assert deletions.waiting == 0
+
+
+def test_nothing_is_begun_after_a_stop() -> None:
+    loop = Loop()
+    deletions, disk = deletions_of(2, loop)
+    deletions.stop()
+    disk.make_directory("/data/late")
+    deletions.add(DirectoryDeletion("/data/late", 500))
+    loop.advance(2)
+    assert (left(disk), loop.timers) == (3, [])
+
+
+def test_a_stop_while_a_thread_removes_begins_nothing_after_it() -> None:
+    loop = Loop()
+    deletions, disk = deletions_of(TOGETHER_MAX + 1, loop)
+    loop.now += 1
+    _, start, arguments = loop.timers.pop()
+    start(*arguments)
+    deletions.stop()
+    loop.advance(2)
+    [(work, done)] = loop.jobs
+    work()
+    done(None)
+    loop.advance(2)
+    assert (left(disk), loop.timers, deletions.waiting) == (1, [], 1)
+
+
+class ReopenedFile:
+    """A file that a slow reader opens again while it is being removed."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+def test_a_file_that_is_opened_again_while_it_goes_is_closed_in_the_end() -> None:
+    loop = Loop()
+    deletions, disk = deletions_of(0, loop)
+    disk.make_directory("/data/0")
+    file = ReopenedFile()
+    deletions.add(DirectoryDeletion("/data/0", 1000, (cast(Any, file),)))
+    loop.now += 1
+    _, start, arguments = loop.timers.pop()
+    start(*arguments)
+    assert not file.is_open, "a file that is open keeps its space"
+    file.is_open = True
+    [(work, done)] = loop.jobs
+    work()
+    done(None)
+    assert not file.is_open

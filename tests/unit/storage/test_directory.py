@@ -289,14 +289,15 @@ def test_a_deleted_log_is_renamed_and_its_directory_removed_later() -> None:
     result = log.read(Offset(0), 100)
     before = result.read()
     deletion = directory.set_aside(log, DirectoryState.DELETE, OTHER_ID)
-    assert deletion == DirectoryDeletion(f"{ROOT}/orders-0.{OTHER_ID.hex()}-delete", 60_000)
+    path = f"{ROOT}/orders-0.{OTHER_ID.hex()}-delete"
+    assert deletion == DirectoryDeletion(path, 60_000, tuple(segment.file for segment in log.segments))
     assert not directory.logs
     # Whoever was sending from it goes on.
     assert result.read() == before
     disk.kill()
     again = open_directory(Volume(disk, ROOT))
     plan = again.plan_load(lambda _: CONFIG, NOW_MS)
-    assert (plan.loads, plan.deletions) == ([], [deletion])
+    assert (plan.loads, plan.deletions) == ([], [deletion._replace(handles=())])
     deletion.run(disk)
     deletion.run(disk)
     assert not [name for name in names_in(disk) if name.startswith("orders")]

@@ -1,0 +1,41 @@
+"""Threads do what blocks, and nobody hears of them after they were closed."""
+
+import asyncio
+from threading import Event
+
+from ottla.runtime.threads import Threads
+
+
+def test_work_is_done_and_its_end_told_on_the_loop() -> None:
+    loop = asyncio.new_event_loop()
+    threads = Threads(loop)
+    told: list[Exception | None] = []
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    threads.run(lambda: None, lambda error: (told.append(error), threads.run(fail, end))[0])
+
+    def end(error: Exception | None) -> None:
+        told.append(error)
+        loop.stop()
+
+    loop.run_forever()
+    threads.close()
+    loop.close()
+    assert told[0] is None
+    assert isinstance(told[1], ValueError)
+
+
+def test_what_is_asked_for_after_the_end_is_dropped() -> None:
+    loop = asyncio.new_event_loop()
+    threads = Threads(loop)
+    begun = Event()
+    told: list[str] = []
+    threads.run(begun.set, lambda _: told.append("begun before"))
+    assert begun.wait(60)
+    threads.close()
+    threads.run(lambda: told.append("worked"), lambda _: told.append("begun after"))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    assert told == []
