@@ -4,6 +4,7 @@ import subprocess
 import sys
 import unittest
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar
 
@@ -108,6 +109,70 @@ def test_a_process_survives_being_killed_and_paused(kafka_process: ProcessNode) 
     assert kafka_process.values("t") == [b"before"]
 
 
+def test_a_killed_process_is_brought_back_by_a_restart(kafka_process: ProcessNode) -> None:
+    kafka_process.produce("t", "before")
+    kafka_process.kill()
+    kafka_process.restart()
+    assert kafka_process.values("t") == [b"before"]
+
+
+def test_a_topic_is_created_when_somebody_writes_to_it(kafka: ThreadNode) -> None:
+    assert kafka.produce("by-helper", "x") == 0
+    assert kafka.produce("by-helper-with-key", "x", key="k") == 0
+    assert send(kafka.bootstrap, "by-client", "x") is None
+    assert [len(kafka.conversation.partitions(topic)) for topic in ("by-helper", "by-client")] == [1, 1]
+
+
+@pytest.mark.kafka(settings={"auto.create.topics.enable": "false"})
+def test_no_topic_is_created_where_that_is_off(kafka: ThreadNode) -> None:
+    for key in (None, "k"):
+        with pytest.raises(NodeSaid, match="topic 't': UNKNOWN_TOPIC_OR_PARTITION"):
+            kafka.produce("t", "x", key=key)
+
+
+def test_a_partition_that_is_not_there_is_named(kafka: ThreadNode) -> None:
+    kafka.create_topic("t", partitions=2)
+    with pytest.raises(NodeSaid, match="'t' has no partition 2"):
+        kafka.produce("t", "x", partition=2)
+
+
+def test_keys_go_where_kafkas_own_clients_put_them(kafka: ThreadNode) -> None:
+    kafka.create_topic("ours", partitions=7)
+    kafka.create_topic("theirs", partitions=7)
+    keys = [f"customer {number}" for number in range(40)]
+    # librdkafka has another partitioner by default; this one is Java's.
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "partitioner": "murmur2_random"})
+    for key in keys:
+        kafka.produce("ours", "x", key=key)
+        producer.produce("theirs", "x", key=key)
+    producer.flush(30)
+    places = {(record.key, record.partition) for record in kafka.records("ours")}
+    assert places == {(record.key, record.partition) for record in kafka.records("theirs")}
+    assert len({partition for _, partition in places}) == 7
+    assert {record.partition for record in kafka.records("ours")} == set(range(7))
+
+
+def test_records_are_waited_for(kafka: ThreadNode) -> None:
+    def write_later() -> None:
+        for number in range(3):
+            assert send(kafka.bootstrap, "later", str(number)) is None
+
+    with ThreadPoolExecutor() as pool:
+        writing = pool.submit(write_later)
+        found = kafka.wait_for("later", 3)
+        writing.result()
+    assert [record.value for record in found] == [b"0", b"1", b"2"]
+    assert kafka.wait_for("later", 0) == found
+
+
+def test_waiting_ends_with_what_is_there(kafka: ThreadNode) -> None:
+    with pytest.raises(TimeoutError, match="'never' does not exist after 0 s, and should have 1 records"):
+        kafka.wait_for("never", 1, timeout_s=0)
+    kafka.produce("t", "only")
+    with pytest.raises(TimeoutError, match=r"'t' has 1 records after 0 s, not 2; the last is .*b'only'"):
+        kafka.wait_for("t", 2, timeout_s=0)
+
+
 # Faults
 
 
@@ -201,6 +266,10 @@ def test_a_request_newer_than_the_pretended_release_is_cut_off(kafka: ThreadNode
 def test_wrong_names_are_named(kafka: ThreadNode) -> None:
     with pytest.raises(ValueError, match="'prodduce' is no API"):
         kafka.faults.drop("prodduce")
+    with pytest.raises(ValueError, match=r"'not_enuff_replicas' is no error.*mean 'not_enough_replicas"):
+        kafka.faults.refuse("produce", "not_enuff_replicas")
+    with pytest.raises(ValueError, match="mean 'not_enough_replicas"):
+        kafka.faults.refuse("produce", "NotEnoughReplicasException")
     with pytest.raises(ValueError, match=r"'0\.9' is not among the releases"):
         kafka.faults.pretend("0.9")
 

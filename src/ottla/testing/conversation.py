@@ -24,12 +24,17 @@ from ottla.wire.messages.describe_topic_partitions import (
 )
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 _FETCH_BYTES = 16 << 20
 _BY_NAME_PRODUCE = 12
 _BY_NAME_FETCH = 12
 _EARLIEST, _LATEST = -2, -1
+_CREATION_TIMEOUT_S = 30.0
+_CREATION_PAUSE_S = 0.005
+# What is said of a topic that is being created.
+_COMING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 class NodeSaid(Exception):
@@ -112,6 +117,20 @@ class Conversation:
         if found.error_code is not ErrorCode.NONE:
             raise NodeSaid(found.error_code, f"topic {topic!r}")
         return sorted(partition.partition_index for partition in found.partitions)
+
+    def make_sure_of(self, topic: str) -> list[int]:
+        """Return the partitions of a topic, which comes to exist if the question creates it."""
+        request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),))
+        deadline = time.monotonic() + _CREATION_TIMEOUT_S
+        while True:
+            (found,) = self.ask(request).topics
+            errors = (found.error_code, *(partition.error_code for partition in found.partitions))
+            error = next((error for error in errors if error is not ErrorCode.NONE), None)
+            if error is None:
+                return sorted(partition.partition_index for partition in found.partitions)
+            if error not in _COMING or time.monotonic() >= deadline:
+                raise NodeSaid(error, f"topic {topic!r} was not created")
+            time.sleep(_CREATION_PAUSE_S)
 
     def read(self, topic: str, *, read_committed: bool) -> Iterable[StoredRecord]:
         """Return the records that are in a topic now, partition by partition."""

@@ -16,8 +16,10 @@ neither waits for the other.
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from enum import Enum, auto
 from threading import Lock
 from typing import Any, Final
@@ -88,8 +90,7 @@ class Faults:
 
     def refuse(self, api: str | ApiKey, error: ErrorCode | str, *, times: int | None = None) -> Fault:
         """Answer with an error, without serving the request."""
-        code = error if isinstance(error, ErrorCode) else ErrorCode[error.upper()]
-        return self._add(Fault(_api(api), Deed.REFUSE, times, error=code))
+        return self._add(Fault(_api(api), Deed.REFUSE, times, error=_error(error)))
 
     def delay(self, api: str | ApiKey, seconds: float, *, times: int | None = None) -> Fault:
         """Serve a request only after a while."""
@@ -266,6 +267,27 @@ def _api(api: str | ApiKey) -> ApiKey:
     try:
         return ApiKey[api.upper()]
     except KeyError:
+        hint = _similar(api, [key.name for key in ApiKey])
         raise ValueError(
-            f"{api!r} is no API: use Kafka's name in snake case, as in 'find_coordinator'"
+            f"{api!r} is no API: use Kafka's name in snake case, as in 'find_coordinator'{hint}"
         ) from None
+
+
+def _error(error: str | ErrorCode) -> ErrorCode:
+    if isinstance(error, ErrorCode):
+        return error
+    try:
+        return ErrorCode[error.upper()]
+    except KeyError:
+        hint = _similar(error, [code.name for code in ErrorCode])
+        raise ValueError(
+            f"{error!r} is no error of Kafka's protocol: use its name, as in 'not_enough_replicas'{hint}"
+        ) from None
+
+
+def _similar(name: str, names: Sequence[str]) -> str:
+    """Return the names that one may have meant, for the end of a sentence."""
+    # Java's names of exceptions are tried as well: NotEnoughReplicasException.
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Exception")).upper()
+    similar = [found.lower() for found in get_close_matches(snake, names)]
+    return f". Did you mean {' or '.join(map(repr, similar))}?" if similar else ""

@@ -4,7 +4,8 @@
         node.create_topic("orders", partitions=3)
         node.produce("orders", "coffee", key="alice")
         ...                       # run what is tested, with node.bootstrap as its server
-        assert [record.value for record in node.records("orders")] == [b"coffee"]
+        node.wait_for("orders", 2)
+        assert node.values("orders") == [b"coffee", b"tea"]
 
 A `ThreadNode` runs in a thread of the test's own process: it is up in some 30 ms, and can be made to fail
 (`node.faults`). A `ProcessNode` runs in a process of its own, as in production: it takes some 300 ms, and can
@@ -20,15 +21,17 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from ottla.testing.conversation import Conversation, StoredRecord
+from ottla.testing.conversation import Conversation, NodeSaid, StoredRecord
 from ottla.testing.faults import Faults, FaultySession
 from ottla.testing.ports import free_port
+from ottla.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from ottla.broker.startup import Node
@@ -46,6 +49,8 @@ HOST: Final = "127.0.0.1"
 _ATTEMPTS: Final = 5
 _START_TIMEOUT_S: Final = 60.0
 _STOP_TIMEOUT_S: Final = 60.0
+_PAUSE_MIN_S: Final = 0.002
+_PAUSE_MAX_S: Final = 0.1
 
 Text = str | bytes | None
 
@@ -94,8 +99,9 @@ class LocalNode(ABC):
         """Stop the node in order."""
 
     def restart(self) -> None:
-        """Stop the node and start it again, with its data and on its port."""
-        self.stop()
+        """Start the node again, with its data and on its port. If it runs, it is stopped first."""
+        if self.is_running:
+            self.stop()
         self.start()
 
     # Topics and records
@@ -109,13 +115,33 @@ class LocalNode(ABC):
         topic: str,
         *values: Text,
         key: Text = None,
-        partition: int = 0,
+        partition: int | None = None,
         headers: Iterable[tuple[str, bytes | None]] = (),
     ) -> int:
-        """Write records into one partition, acknowledged. Returns the offset of the first."""
+        """Write records into one partition, acknowledged. Returns the offset of the first.
+
+        A key goes to the partition where Kafka's own clients put it, and records without a key to
+        partition 0. A topic that does not exist is created, unless `auto.create.topics.enable` is false.
+        """
         pairs = tuple(headers)
-        records = [(_as_bytes(key), _as_bytes(value), pairs) for value in values]
+        raw_key = _as_bytes(key)
+        records = [(raw_key, _as_bytes(value), pairs) for value in values]
+        if partition is None:
+            partition = 0 if raw_key is None else _partition_of(raw_key, len(self._partitions_of(topic)))
+        try:
+            return self.conversation.append(topic, partition, records)
+        except NodeSaid as said:
+            if said.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+        if partition not in self._partitions_of(topic):
+            raise NodeSaid(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic!r} has no partition {partition}")
         return self.conversation.append(topic, partition, records)
+
+    def _partitions_of(self, topic: str) -> list[int]:
+        """Return the partitions of a topic, which is created if a client's question would create it."""
+        if self.settings.get("auto.create.topics.enable", "true") == "true":
+            return self.conversation.make_sure_of(topic)
+        return self.conversation.partitions(topic)
 
     def records(self, topic: str, *, read_committed: bool = True) -> list[StoredRecord]:
         """Return all records that are in a topic now, ordered by partition and offset."""
@@ -124,6 +150,33 @@ class LocalNode(ABC):
     def values(self, topic: str, *, read_committed: bool = True) -> list[bytes | None]:
         """Return the values of all records that are in a topic now."""
         return [record.value for record in self.records(topic, read_committed=read_committed)]
+
+    def wait_for(
+        self, topic: str, count: int, *, timeout_s: float = 30.0, read_committed: bool = True
+    ) -> list[StoredRecord]:
+        """Wait until a topic has `count` records or more, and return all it has then.
+
+        The topic need not exist yet. Raises `TimeoutError` with what is there when the time is over.
+        """
+        deadline = time.monotonic() + timeout_s
+        pause_s = _PAUSE_MIN_S
+        while True:
+            found = self._records_so_far(topic, read_committed)
+            if found is not None and len(found) >= count:
+                return found
+            if time.monotonic() >= deadline:
+                raise TimeoutError(_too_few(topic, count, timeout_s, found))
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+
+    def _records_so_far(self, topic: str, read_committed: bool) -> list[StoredRecord] | None:
+        """Return the records of a topic, or None if there is no such topic."""
+        try:
+            return self.records(topic, read_committed=read_committed)
+        except NodeSaid as said:
+            if said.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            return None
 
     def ask(self, request: Any, version: int | None = None) -> Any:
         """Send any request of `ottla.wire.messages`, and return the answer."""
@@ -303,7 +356,7 @@ class ProcessNode(LocalNode):
             raise NodeFailed(f"the node ended with code {code}: {self.log_path.read_text()[-2000:]}")
 
     def kill(self) -> None:
-        """End the process without a warning, by SIGKILL. `start` brings it back."""
+        """End the process without a warning, by SIGKILL. `start` or `restart` brings it back."""
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
@@ -339,3 +392,18 @@ class ProcessNode(LocalNode):
 
 def _as_bytes(text: Text) -> bytes | None:
     return text.encode() if isinstance(text, str) else text
+
+
+def _partition_of(key: bytes, partitions: int) -> int:
+    """Return the partition that Kafka's default partitioner chooses for a key."""
+    # Most tests need no client of ours, and its modules take longer to import than a node to start.
+    from ottla.client.producer.partitioner import murmur2
+
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def _too_few(topic: str, count: int, timeout_s: float, found: Sequence[StoredRecord] | None) -> str:
+    if found is None:
+        return f"topic {topic!r} does not exist after {timeout_s:g} s, and should have {count} records"
+    last = f"; the last is {found[-1]}" if found else ""
+    return f"topic {topic!r} has {len(found)} records after {timeout_s:g} s, not {count}{last}"

@@ -14,12 +14,15 @@ def test_work_is_done_and_its_end_told_on_the_loop() -> None:
     def fail() -> None:
         raise ValueError("no")
 
-    threads.run(lambda: None, lambda error: (told.append(error), threads.run(fail, end))[0])
+    def go_on(error: Exception | None) -> None:
+        told.append(error)
+        threads.run(fail, end)
 
     def end(error: Exception | None) -> None:
         told.append(error)
         loop.stop()
 
+    threads.run(lambda: None, go_on)
     loop.run_forever()
     threads.close()
     loop.close()
