@@ -25,8 +25,11 @@ $(VENV)/.ready: $(VENV)/.runs
 
 .PHONY: test
 test: $(VENV)/.ready ## run the tests, in random order
-	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/pipelines
-	$(BIN)/pytest tests/pipelines # alone: one Spark session is enough for two cores
+	@# Pipelines alone: one Spark session is enough for two cores. A failure of one part keeps no other from running.
+	@failed=0; \
+	for part in "-n 2 --dist worksteal --ignore tests/pipelines" "tests/pipelines"; do \
+		echo "$(BIN)/pytest $$part"; $(BIN)/pytest $$part || failed=$$?; \
+	done; exit $$failed
 
 .PHONY: search
 search: $(VENV)/.ready ## look for examples that no test has seen yet: ROUNDS=10
@@ -126,8 +129,8 @@ clean: ## remove what the verbs made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist target
 
 .PHONY: up
-up: $(VENV)/.runs ## run a node on 127.0.0.1:9092, its data in ./ottla-data
-	@$(BIN)/ottla up --hints
+up: $(VENV)/.runs ## run a node on 127.0.0.1, its data in ./ottla-data: PORT=9092
+	@$(BIN)/ottla up --hints --port $${PORT:-9092}
 
 .PHONY: wheel
 wheel: $(VENV)/.runs ## build the package as dist/ottla-*.whl

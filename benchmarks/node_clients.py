@@ -49,9 +49,9 @@ def _produce(topic: str, value_bytes: int, records: int, acks: str) -> Measure:
 def _consume(topic: str, records: int) -> Measure:
     def measure(broker: Broker) -> float:
         settings = {"bootstrap.servers": broker.bootstrap, "group.id": "bench", "fetch.wait.max.ms": 50}
-        # Whenever its queue is full, librdkafka fetches nothing for a second: the faster a broker fills it,
-        # the longer its consumer would wait.
-        consumer = Consumer({**settings, "fetch.queue.backoff.ms": 1})
+        # Whenever 100,000 records are queued, librdkafka fetches nothing for a second by default: the faster
+        # a broker fills the queue, the longer its consumer would wait.
+        consumer = Consumer({**settings, "fetch.queue.backoff.ms": 5})
         consumer.assign([TopicPartition(topic, 0, 0)])
         start, seen = time.perf_counter(), 0
         while seen < records:

@@ -8,7 +8,7 @@ told from the record.
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
 from ottla.metadata.configs.effective import EffectiveConfigs
@@ -17,7 +17,7 @@ from ottla.metadata.loader import MetadataLoader
 from ottla.model.ids import Offset
 from ottla.quorum.batches import MetadataBatch
 from ottla.quorum.controller.decision import ControllerView
-from ottla.quorum.controller.heartbeat import decide_heartbeat
+from ottla.quorum.controller.heartbeat import FENCE, decide_heartbeat
 from ottla.quorum.controller.registration import decide_register_broker
 from ottla.quorum.controller.settings import ControllerSettings
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -50,7 +50,7 @@ def view_of(image: MetadataImage, next_offset: Offset, static: Mapping[str, str]
 def compare_decisions(image: MetadataImage, batches: Iterable[MetadataBatch]) -> Iterator[Comparison]:
     """Give each decision about a broker in a log that starts at `image`."""
     loader = MetadataLoader(image)
-    for batch in batches:
+    for batch in chain.from_iterable(map(_apart, batches)):
         if batch.is_control:
             loader.skip(batch.position)
             continue
@@ -64,6 +64,32 @@ def compare_decisions(image: MetadataImage, batches: Iterable[MetadataBatch]) ->
                 if decided is not None:
                     yield _compare(_what_changes(record), batch, decided)
         loader.feed(batch.records, batch.position)
+
+
+def _apart(batch: MetadataBatch) -> Iterator[MetadataBatch]:
+    """Give the decisions of a batch, each as a batch of its own.
+
+    Mostly that is one. A controller on a busy machine writes together what it has decided meanwhile. Where a
+    broker registers or is fenced, that record is the last of its decision.
+    """
+    rest = batch.records
+    while not batch.is_control:
+        ends = (number for number, record in enumerate(rest[:-1], 1) if ends_decision(record))
+        count = next(ends, None)
+        if count is None:
+            break
+        offset = Offset(batch.position.offset - len(rest) + count)
+        yield MetadataBatch(
+            Offset(offset - count + 1), batch.position._replace(offset=offset), False, rest[:count]
+        )
+        rest = rest[count:]
+    yield batch._replace(base_offset=Offset(batch.position.offset - len(rest) + 1), records=rest)
+
+
+def ends_decision(record: Any) -> bool:
+    """Say whether nothing that follows a record belongs to the same decision."""
+    is_fence = isinstance(record, BrokerRegistrationChangeRecord) and record.fenced == FENCE
+    return is_fence or isinstance(record, RegisterBrokerRecord)
 
 
 def _begin_of_decision(batch: MetadataBatch) -> Offset:

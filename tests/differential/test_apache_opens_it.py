@@ -17,6 +17,7 @@ from tests.differential.busy_cluster import Resender, make_busy
 from tests.golden.directories import manifest, unpack
 from tests.golden.metadata_logs import SINGLE_NODES
 from tests.java.apache_kafka import ApacheKafka
+from tests.java.complaints import AFTER_A_KILL, complaints
 from tests.java.jars import QUICK_START
 from tests.ottla_node import OttlaNode
 from tests.plain_client import PlainClient
@@ -29,12 +30,6 @@ FROZEN = {
     "transactional.id.expiration.ms": "2147483647",
 }
 """Nothing is to go away by itself while it is compared."""
-
-ANY_COMPLAINT = re.compile(r"[Ss]tray|[Tt]runcat|[Cc]orrupt|ERROR|FATAL|Recovering \d+ logs")
-AFTER_A_KILL = re.compile(r"[Ss]tray|[Cc]orrupt|ERROR(?!.*Could not find offset index)|FATAL")
-"""Apache Kafka makes index files at once, Ottla when there is something to put into them. After a kill they
-may be missing, and are made anew."""
-
 
 TELLS_MORE = (*QUICK_START, "-Xmx512m", "-Dorg.apache.logging.log4j.level=INFO")
 
@@ -52,18 +47,6 @@ def copied(directory: Path, name: str) -> Path:
 def census_of(node: OttlaNode | ApacheKafka) -> Census:
     with PlainClient(node.bootstrap) as client:
         return take_census(client)
-
-
-def complaints(node: OttlaNode | ApacheKafka, pattern: re.Pattern[str] = ANY_COMPLAINT) -> list[str]:
-    """Return the lines of a node's log that should not be there.
-
-    Logs that are being deleted may be spoken of. And on a slow machine Apache Kafka's controller may refuse
-    its own registration once because it has not finished starting, and its coordinators may not be done with
-    loading when the leader epoch changes; both try again.
-    """
-    harmless = ("-delete/", "apiKey=CONTROLLER_REGISTRATION", "Stopped loading records from __")
-    lines = node.read_log().splitlines()
-    return [line for line in lines if pattern.search(line) and not any(part in line for part in harmless)]
 
 
 def go_on(node: OttlaNode | ApacheKafka, resenders: list[Resender]) -> None:
@@ -94,7 +77,7 @@ def test_apache_kafka_goes_on_after_a_clean_stop_and_ottla_after_it(tmp_path: Pa
         assert differences(before, census_of(kafka)) == []
         go_on(kafka, resenders)
         before = census_of(kafka)
-    assert complaints(kafka) == []
+    assert complaints(kafka.read_log()) == []
     skipped = re.search(r"Skipping recovery of (\d+) logs", kafka.read_log())
     assert skipped is not None
     assert int(skipped[1]) == len(before.logs) + 1, "all of them, and the one that is being deleted"
@@ -102,7 +85,7 @@ def test_apache_kafka_goes_on_after_a_clean_stop_and_ottla_after_it(tmp_path: Pa
     with OttlaNode(tmp_path / "again", FROZEN, data_directory=copy) as ottla:
         assert differences(before, census_of(ottla)) == []
         go_on(ottla, resenders)
-    assert complaints(ottla) == []
+    assert complaints(ottla.read_log()) == []
 
 
 def test_apache_kafka_goes_on_after_a_kill_under_load(tmp_path: Path) -> None:
@@ -125,7 +108,7 @@ def test_apache_kafka_goes_on_after_a_kill_under_load(tmp_path: Path) -> None:
         # Where a log starts is written down from time to time, here as with Apache Kafka.
         assert differences(before, without(opened, before, "load", "shortened")) == []
         go_on(kafka, resenders)
-    assert complaints(kafka, AFTER_A_KILL) == []
+    assert complaints(kafka.read_log(), AFTER_A_KILL) == []
 
     with OttlaNode(tmp_path / "again", FROZEN, data_directory=tmp_path / "data") as ottla:
         load.check(ottla.bootstrap)
@@ -154,12 +137,12 @@ def test_ottla_goes_on_where_apache_kafka_stopped_and_hands_back(tmp_path: Path)
         assert differences(before, census_of(ottla)) == []
         go_on(ottla, resenders)
         before = census_of(ottla)
-    assert complaints(ottla) == []
+    assert complaints(ottla.read_log()) == []
 
     with apache_kafka(tmp_path / "back", tmp_path / "copy") as kafka:
         assert differences(before, census_of(kafka)) == []
         go_on(kafka, resenders)
-    assert complaints(kafka) == []
+    assert complaints(kafka.read_log()) == []
 
 
 @pytest.mark.parametrize("archive", SINGLE_NODES)
@@ -196,4 +179,4 @@ def test_a_golden_directory_goes_through_ottla_to_apache_kafka(archive: str, tmp
     assert (
         differences(without_producers(before)._replace(groups=after.groups), without_producers(after)) == []
     )
-    assert complaints(kafka) == []
+    assert complaints(kafka.read_log()) == []

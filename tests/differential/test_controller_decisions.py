@@ -6,10 +6,17 @@ from tests.controller_replay import compare_decisions
 from tests.golden.metadata_logs import read_log
 from tests.java.apache_kafka import ApacheKafka
 from tests.plain_client import PlainClient
+from tests.readiness import ask_once_ready, wait_until_led
 
 from ottla.metadata.image import EMPTY_IMAGE
-from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
+
+def wait_until_it_leads(kafka: ApacheKafka) -> None:
+    """A server accepts connections before it has registered, and before it leads anything."""
+    with PlainClient(kafka.bootstrap) as client:
+        for topic in ("a", "b"):
+            wait_until_led(client, topic, 3)
 
 
 def test_a_broker_that_was_killed_is_treated_as_in_kafka(tmp_path: Path) -> None:
@@ -20,12 +27,16 @@ def test_a_broker_that_was_killed_is_treated_as_in_kafka(tmp_path: Path) -> None
                 CreatableTopic(name=name, num_partitions=3, replication_factor=1, assignments=(), configs=())
                 for name in ("a", "b")
             )
-            answer = client.ask(CreateTopicsRequest(topics=topics))
-            assert {topic.error_code for topic in answer.topics} == {ErrorCode.NONE}
-        kafka.kill()
-        kafka.start()
-        kafka.kill()
-        kafka.start()
+            ask_once_ready(
+                client,
+                CreateTopicsRequest(topics=topics, timeout_ms=60_000),
+                lambda answer: [topic.error_code for topic in answer.topics],
+            )
+        for _ in range(2):
+            wait_until_it_leads(kafka)
+            kafka.kill()
+            kafka.start()
+        wait_until_it_leads(kafka)
 
     found = list(compare_decisions(EMPTY_IMAGE, read_log(kafka.data_directory / "__cluster_metadata-0")))
 

@@ -3,12 +3,13 @@
 from collections import Counter
 
 import pytest
-from tests.controller_replay import Comparison, compare_decisions
+from tests.controller_replay import Comparison, compare_decisions, ends_decision
 from tests.golden.metadata_logs import SINGLE_NODES, metadata_directories, read_log
 
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import EMPTY_IMAGE, Position
 from ottla.model.ids import Offset
+from ottla.quorum.batches import MetadataBatch
 from ottla.quorum.snapshot_file import decode_snapshot
 
 DIRECTORIES = metadata_directories()
@@ -44,6 +45,25 @@ def test_brokers_of_a_cluster_come_and_go_as_in_kafka() -> None:
     batches = [log[offset] for offset in sorted(log) if offset >= start]
     found = list(compare_decisions(image, batches))
     assert len({one.what for one in found}) >= 3
+    _check(found)
+
+
+def test_decisions_that_share_a_batch_are_told_apart() -> None:
+    """As a controller on a busy machine writes them."""
+    batches = list(read_log(DIRECTORIES["03-killed9"]))
+    apart = list(compare_decisions(EMPTY_IMAGE, batches))
+    together: list[MetadataBatch] = []
+    for batch in batches:
+        last = together[-1] if together else batch
+        if not last.is_control and not batch.is_control and ends_decision(last.records[-1]):
+            together[-1] = batch._replace(
+                base_offset=last.base_offset, records=(*last.records, *batch.records)
+            )
+        else:
+            together.append(batch)
+    assert len(together) < len(batches)
+    found = list(compare_decisions(EMPTY_IMAGE, together))
+    assert [(one.what, one.record_count) for one in found] == [(one.what, one.record_count) for one in apart]
     _check(found)
 
 

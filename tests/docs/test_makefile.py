@@ -1,0 +1,51 @@
+"""The verbs of the Makefile do what their help says, tried with stand-ins for the programs that they run."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout whose environment is set up, with programs that only say how they were called."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("pyproject.toml", "constraints.txt", ".venv/.runs", ".venv/.ready"):
+        (tmp_path / name).touch()
+    stand_in(tmp_path, "pytest", 'case "$*" in *worksteal*) exit 1;; esac')
+    stand_in(tmp_path, "ottla")
+    return tmp_path
+
+
+def stand_in(checkout: Path, name: str, then: str = "") -> None:
+    program = checkout / ".venv" / "bin" / name
+    program.write_text(f'#!/bin/bash\necho "called {name} $*"\n{then}\n')
+    program.chmod(0o755)
+
+
+def make(checkout: Path, *arguments: str) -> "tuple[int, list[str]]":
+    done = subprocess.run(
+        ["make", *arguments], cwd=checkout, capture_output=True, text=True, timeout=60, check=False
+    )
+    called = [line.removeprefix("called ") for line in done.stdout.splitlines() if line.startswith("called ")]
+    return done.returncode, called
+
+
+def test_a_part_of_the_tests_that_fails_keeps_no_other_from_running(checkout: Path) -> None:
+    code, called = make(checkout, "test")
+    assert [line.split()[-1] for line in called] == ["tests/pipelines", "tests/pipelines"]
+    assert "--ignore" in called[0]
+    assert "--ignore" not in called[1]
+    assert code != 0
+    stand_in(checkout, "pytest")
+    assert make(checkout, "test")[0] == 0
+
+
+def test_a_node_listens_on_the_port_that_make_is_given(checkout: Path) -> None:
+    assert make(checkout, "up") == (0, ["ottla up --hints --port 9092"])
+    assert make(checkout, "up", "PORT=19092") == (0, ["ottla up --hints --port 19092"])
