@@ -11,6 +11,7 @@ error 35).
 """
 
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterator
 from struct import Struct
 from time import perf_counter_ns
@@ -27,6 +28,7 @@ from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decoder_of, encoder_of
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
+from ottla.wire.error_finder import compile_error_finder
 from ottla.wire.errors import MalformedBytes, Unencodable
 from ottla.wire.framing import UnsupportedRequest, decode_request_head
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -61,6 +63,8 @@ class Route:
         "api",
         "decode",
         "encode",
+        "errors",
+        "find_errors",
         "frame_bytes_max",
         "handler",
         "has_file_ranges",
@@ -83,6 +87,7 @@ class Route:
         self.is_flexible = version in api.flexible
         self.decode: Callable[[memoryview, int, int], tuple[Any, int]] = decoder_of(api.request, version)
         self.encode: Callable[[Any, Callable[[Any], None]], None] = encoder_of(api.response, version)
+        self.find_errors = compile_error_finder(api.response, version)
         self.response_tail = b"\0" * api.response_header_version(version)
         self.head_size = 4 + len(self.response_tail)
         self.has_file_ranges = api.key is ApiKey.FETCH
@@ -91,6 +96,7 @@ class Route:
         self.requests = 0
         self.received_bytes = 0
         self.sent_bytes = 0
+        self.errors: Counter[ErrorCode] = Counter()
         self.total_ns = 0
         # Bucket k counts answers that took below 2^k microseconds, and not below 2^(k-1).
         self.latency_buckets = [0] * 32
@@ -103,6 +109,7 @@ class Route:
                 pieces.append(response.body)
             else:
                 self.encode(response, pieces.append)
+                self.find_errors(response, self._count_error)
         except Unencodable:
             raise
         except _BAD_VALUES as error:
@@ -117,6 +124,9 @@ class Route:
             pieces = [_SIZE_AND_ID.pack(size, correlation_id) + self.response_tail + body]
         self.sent_bytes += size + 4
         return pieces
+
+    def _count_error(self, error: ErrorCode) -> None:
+        self.errors[error] += 1
 
     def count(self, started_ns: int) -> None:
         """Count an answered request."""

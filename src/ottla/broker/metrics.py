@@ -5,7 +5,8 @@ runs in a thread of its own and reads numbers while the event loop changes them:
 be a moment apart.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
@@ -16,12 +17,20 @@ from prometheus_client.core import (
     Metric,
 )
 
+from ottla.broker.group_metrics import group_metrics, transaction_metrics
+from ottla.broker.partition import Partition
+
 if TYPE_CHECKING:
     from ottla.broker.dispatch import Route
     from ottla.broker.node import Broker
 
 HOST: Final = "127.0.0.1"
 """Metrics name topics, and nobody has to log in to see them: so they stay on this machine."""
+
+PARTITION_SERIES_MAX: Final = 2000
+"""Up to how many partitions each has series of its own. With 10,000 a scrape would have megabytes."""
+
+_ONLY_OF_FEW: Final = f"Not given on a node of more than {PARTITION_SERIES_MAX} partitions."
 
 
 class BrokerMetrics:
@@ -34,7 +43,11 @@ class BrokerMetrics:
         """Give all metrics."""
         yield from self._requests()
         yield from self._connections()
-        yield from self._logs()
+        yield from self._topics()
+        yield from self._offsets()
+        yield from self._syncs()
+        yield from group_metrics(self._broker)
+        yield from transaction_metrics(self._broker)
         yield from self._waiting()
 
     def _requests(self) -> Iterator[Metric]:
@@ -51,6 +64,7 @@ class BrokerMetrics:
         yield requests
         yield received
         yield sent
+        yield _errors(routes)
         yield _latencies(routes)
 
     def _connections(self) -> Iterator[Metric]:
@@ -61,21 +75,62 @@ class BrokerMetrics:
             "ottla_connections_refused", "Connections refused because of a limit.", listeners.refused
         )
 
-    def _logs(self) -> Iterator[Metric]:
+    def _topics(self) -> Iterator[Metric]:
         partitions = list(self._broker.partitions)
-        sizes: dict[str, int] = {}
-        for partition in partitions:
-            sizes[partition.topic] = sizes.get(partition.topic, 0) + partition.log.size_bytes
         yield GaugeMetricFamily("ottla_partitions", "Partitions on this node.", len(partitions))
         yield GaugeMetricFamily(
             "ottla_partitions_led",
             "Partitions that this node leads.",
             sum(partition.is_leader for partition in partitions),
         )
-        log_bytes = GaugeMetricFamily("ottla_log_bytes", "Bytes in the logs of a topic.", labels=("topic",))
-        for topic, size_bytes in sizes.items():
-            log_bytes.add_metric((topic,), size_bytes)
-        yield log_bytes
+        topics: dict[str, list[Partition]] = {}
+        for partition in partitions:
+            topics.setdefault(partition.topic, []).append(partition)
+        labels = ("topic",)
+        log_bytes = GaugeMetricFamily("ottla_log_bytes", "Bytes in the logs of a topic.", labels=labels)
+        records_in = CounterMetricFamily(
+            "ottla_topic_records_in",
+            "Records written to a topic since it was created, with markers of transactions.",
+            labels=labels,
+        )
+        bytes_in = CounterMetricFamily(
+            "ottla_topic_bytes_in", "Bytes of batches written to a topic since the start.", labels=labels
+        )
+        bytes_out = CounterMetricFamily(
+            "ottla_topic_bytes_out",
+            "Bytes of batches that were read by fetches since the start.",
+            labels=labels,
+        )
+        for topic, its_partitions in topics.items():
+            log_bytes.add_metric((topic,), sum(one.log.size_bytes for one in its_partitions))
+            records_in.add_metric((topic,), sum(one.log.log_end_offset for one in its_partitions))
+            bytes_in.add_metric((topic,), sum(one.bytes_in for one in its_partitions))
+            bytes_out.add_metric((topic,), sum(one.bytes_out for one in its_partitions))
+        yield from (log_bytes, records_in, bytes_in, bytes_out)
+
+    def _offsets(self) -> Iterator[Metric]:
+        labels = ("topic", "partition")
+        start = GaugeMetricFamily(
+            "ottla_log_start_offset", f"First offset of a partition. {_ONLY_OF_FEW}", labels=labels
+        )
+        end = GaugeMetricFamily(
+            "ottla_log_end_offset",
+            f"Offset after the last record of a partition. {_ONLY_OF_FEW}",
+            labels=labels,
+        )
+        if len(self._broker.partitions) <= PARTITION_SERIES_MAX:
+            for partition in self._broker.partitions:
+                values = (partition.topic, str(partition.index))
+                start.add_metric(values, partition.log.log_start_offset)
+                end.add_metric(values, partition.log.log_end_offset)
+        yield start
+        yield end
+
+    def _syncs(self) -> Iterator[Metric]:
+        times = self._broker.flusher.sync_times
+        syncs = HistogramMetricFamily("ottla_sync_seconds", "Time that syncs of logs to the disk took.")
+        syncs.add_metric((), _cumulated(times.buckets), times.total_ns / 1e9)
+        yield syncs
 
     def _waiting(self) -> Iterator[Metric]:
         broker = self._broker
@@ -99,12 +154,31 @@ def _latencies(routes: "list[Route]") -> Metric:
         merged = [mine + other for mine, other in zip(route.latency_buckets, buckets, strict=True)]
         by_api[name] = (merged, total_ns + route.total_ns)
     for name, (buckets, total_ns) in by_api.items():
-        cumulated, count = [], 0
-        for power, in_bucket in enumerate(buckets):
-            count += in_bucket
-            cumulated.append((str(2**power / 1e6), count))
-        latencies.add_metric((name,), [*cumulated, ("+Inf", count)], total_ns / 1e9)
+        latencies.add_metric((name,), _cumulated(buckets), total_ns / 1e9)
     return latencies
+
+
+def _errors(routes: "list[Route]") -> Metric:
+    by_api: Counter[tuple[str, str]] = Counter()
+    for route in routes:
+        for error, count in list(route.errors.items()):
+            by_api[route.api.key.name.lower(), error.name] += count
+    errors = CounterMetricFamily(
+        "ottla_request_errors", "Errors in answers, each part of an answer counted.", labels=("api", "error")
+    )
+    for labels, count in by_api.items():
+        errors.add_metric(labels, count)
+    return errors
+
+
+def _cumulated(buckets: Sequence[int]) -> list[tuple[str, float]]:
+    """Return the counts of a histogram as Prometheus wants them: of all that is below a bound."""
+    cumulated: list[tuple[str, float]] = []
+    count = 0
+    for power, in_bucket in enumerate(buckets):
+        count += in_bucket
+        cumulated.append((str(2**power / 1e6), count))
+    return [*cumulated, ("+Inf", count)]
 
 
 def serve_metrics(broker: "Broker", port: int) -> int:

@@ -33,6 +33,8 @@ class Partition:
 
     __slots__ = (
         "acks_all_sync",
+        "bytes_in",
+        "bytes_out",
         "in_sync_replicas",
         "in_sync_replicas_min",
         "index",
@@ -54,6 +56,9 @@ class Partition:
         self.index = index
         self.log = log
         self.watcher = watcher
+        # Of batches that were appended, and of those that fetches were answered with.
+        self.bytes_in = 0
+        self.bytes_out = 0
         self.is_internal = topic in INTERNAL_TOPICS
         self.is_leader = False
         self.leader_id = -1
@@ -101,6 +106,7 @@ class Partition:
         return info
 
     def _appended(self, log: Log, size_bytes: int, info: AppendInfo) -> None:
+        self.bytes_in += size_bytes
         if self.in_sync_replicas <= 1:
             log.update_high_watermark(log.log_end_offset)
         if self.parked:

@@ -16,11 +16,12 @@ from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
-from time import monotonic
+from time import monotonic, perf_counter_ns
 from typing import Final
 
 from ottla.model.ids import Offset
 from ottla.runtime.disk import RealFile, disk_error
+from ottla.runtime.durations import Durations
 from ottla.runtime.kernel_syncs import KernelSyncs
 from ottla.runtime.poller import ServingLoop
 from ottla.storage import flush
@@ -53,12 +54,13 @@ class Flusher:
         # One log each, or many of one directory.
         self._tickets: SimpleQueue[_Starts | None] = SimpleQueue()
         # Filled by the threads, emptied by the loop. It is woken once for all that has come together.
-        self._results: deque[tuple[_Starts, DiskError | None]] = deque()
+        self._results: deque[tuple[_Starts, DiskError | None, int]] = deque()
         self._idle = Event()
         self._idle.set()
         self._is_gathering = False
         self._begun_at = 0.0
         self._threads_max = threads
+        self.sync_times = Durations()
         self._threads: list[Thread] = []
         self._kernel: KernelSyncs | None = None
         try:
@@ -141,7 +143,7 @@ class Flusher:
         if not isinstance(file, RealFile):
             return False
         try:
-            has_begun = self._kernel.begin(file.begin_sync(), start)
+            has_begun = self._kernel.begin(file.begin_sync(), (start, perf_counter_ns()))
         except DiskError:
             # A thread will find the same, and tell it.
             return False
@@ -149,9 +151,11 @@ class Flusher:
             file.end_sync()
         return has_begun
 
-    def _take_kernel_results(self, ended: list[tuple[_Start, int]]) -> None:
+    def _take_kernel_results(self, ended: list[tuple[tuple[_Start, int], int]]) -> None:
         succeeded = []
-        for (log, ticket), error_number in ended:
+        now_ns = perf_counter_ns()
+        for ((log, ticket), begun_ns), error_number in ended:
+            self.sync_times.add(now_ns - begun_ns)
             file = ticket.files[0]
             assert isinstance(file, RealFile), "the kernel gets no others"
             file.end_sync()
@@ -183,7 +187,8 @@ class Flusher:
 
     def _take_results(self) -> None:
         while self._results:
-            starts, error = self._results.popleft()
+            starts, error, took_ns = self._results.popleft()
+            self.sync_times.add(took_ns)
             if error is None:
                 self._apply(self._commit.finished(*[log for log, _ in starts]))
             else:
@@ -197,13 +202,14 @@ class Flusher:
 
     def _run_one(self, starts: _Starts) -> None:
         error: DiskError | None = None
+        begun_ns = perf_counter_ns()
         try:
             self._sync(starts)
         except DiskError as caught:
             error = caught
         except Exception as caught:  # a bug of ours: those who wait must hear of it, not hang
             error = DiskError(starts[0][0].path, "sync", Reason.OTHER, repr(caught))
-        self._results.append((starts, error))
+        self._results.append((starts, error, perf_counter_ns() - begun_ns))
         # One wake-up per result: the loop may have emptied the deque just before this one came.
         self._loop.call_soon_threadsafe(self._take_results)
 

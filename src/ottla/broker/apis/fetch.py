@@ -88,6 +88,8 @@ class _Fetch:
         if broker.quotas.limits_fetch and (throttle_ms := self._throttle(result)) > 0:
             session_id = 0 if plan.session is None else plan.session.id
             return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id, responses=())
+        if result.size_bytes:
+            self._count(result)
         session = plan.session
         if plan.begins_session:
             is_follower = self._limits.replica_id >= 0
@@ -105,6 +107,14 @@ class _Fetch:
             responses=self._by_topic(answers),
             node_endpoints=_endpoints(answers, context) if result.is_urgent else (),
         )
+
+    def _count(self, result: FetchResult) -> None:
+        by_key = self._context.broker.partitions.by_key
+        for key, data in result.answers:
+            if data.records:
+                partition = by_key.get(key)
+                if partition is not None:
+                    partition.bytes_out += len(data.records)
 
     def _by_topic(
         self, answers: list[tuple[PartitionKey, PartitionData]]

@@ -1,6 +1,7 @@
 """All shards of one coordinator on this node: which there are, and which one serves a key."""
 
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 from ottla.coordination.runtime.key_partition import partition_of_key
@@ -57,5 +58,5 @@ class Shards(Generic[S]):
         return self._shards.get(partition)
 
     def __iter__(self) -> Iterator[Shard[S]]:
-        for partition in sorted(self._shards):
-            yield self._shards[partition]
+        # A copy: metrics are collected by another thread.
+        yield from [shard for _, shard in sorted(self._shards.items(), key=itemgetter(0))]

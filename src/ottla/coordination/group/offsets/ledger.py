@@ -72,6 +72,10 @@ class OffsetLedger:
         """Return the groups that have committed offsets."""
         yield from self._committed
 
+    def all(self) -> list[tuple[str, list[tuple[TopicPartition, CommittedOffset]]]]:
+        """Return a copy of all committed offsets by group, which another thread may ask for."""
+        return [(group_id, list(offsets.items())) for group_id, offsets in list(self._committed.items())]
+
     def is_unstable(self, group_id: str, where: TopicPartition) -> bool:
         """Say whether an open transaction holds an offset for this partition."""
         return where in self._open.get(group_id, ())

@@ -1,0 +1,51 @@
+"""Finding the errors in a message, whatever its shape.
+
+Kafka has no common shape for errors: some answers have one code, most have one for each topic, partition or
+group. For each message and version a function is compiled that goes through the places where a code can be,
+and through nothing else: an answer without an error costs a test for each of its parts.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.layout import Field, layout_of
+from ottla.wire.source import Source
+
+ErrorFinder: TypeAlias = Callable[[Any, Callable[[ErrorCode], None]], None]
+"""Calls the second with each error of the first, a message. `ErrorCode.NONE` is no error."""
+
+
+def compile_error_finder(message: type[Any], version: int) -> ErrorFinder:
+    """Return the function for one version of a message."""
+    source = Source({})
+    _add_struct(source, message, version, "message")
+    finder: ErrorFinder = source.function(
+        "find_errors(message, found)", f"errors of {message.__name__} v{version}"
+    )
+    return finder
+
+
+def _add_struct(source: Source, struct: type[Any], version: int, name: str) -> None:
+    for index, field in enumerate(layout_of(struct)):
+        if not _has_errors(field, version):
+            continue
+        if field.struct is None:
+            with source.block(f"if {name}[{index}]:"):
+                source.line(f"found({name}[{index}])")
+            continue
+        value, part = source.name("value"), source.name("part")
+        source.line(f"{value} = {name}[{index}]")
+        # What is null, or encoded already, has no parts to look at.
+        parts = f"{value} if type({value}) is tuple else ()"
+        one = f"() if {value} is None else ({value},)"
+        with source.block(f"for {part} in {parts if field.is_array else one}:"):
+            _add_struct(source, field.struct, version, part)
+
+
+def _has_errors(field: Field, version: int) -> bool:
+    if version not in field.versions:
+        return False
+    if field.struct is None:
+        return field.kind == "error_code" and not field.is_array
+    return any(_has_errors(inner, version) for inner in layout_of(field.struct))
