@@ -27,7 +27,7 @@ def run(*command: str) -> str:
 def test_the_python_blocks_write_and_read(ottla_node: OttlaNode) -> None:
     write, read = blocks("python", ottla_node)
     assert run(sys.executable, "-c", write) == "0 records are not acknowledged\n"
-    assert run(sys.executable, "-c", read).splitlines() == [f"alice payment {number}" for number in range(3)]
+    assert run(sys.executable, "-c", read).splitlines() == [f"alice purchase {number}" for number in range(3)]
 
 
 def test_the_shell_block_writes_and_reads(ottla_node: OttlaNode) -> None:

@@ -1,11 +1,21 @@
 """The pages of the guide do what they say: their code is run against a node."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from tests.ottla_node import OttlaNode
 
-GUIDE = Path(__file__).parents[2] / "docs/guide"
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs/guide"
+PAGES = re.findall(r"guide/([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text())
+"""In the order of a reader."""
+
+WITH_NODES_OF_THEIR_OWN = ("testing.md", "monitoring.md", "from-apache-kafka.md")
+ON_SPARK = ("pipelines.md", "pipelines-guarantees.md")
 
 
 def python_of(page: str) -> str:
@@ -49,3 +59,43 @@ def test_consuming_page_runs_as_it_is(tmp_path: Path) -> None:
     assert names["total"] == sum(number % 7 for number in range(100))
     assert names["counted"] == names["copied"] == 100
     assert names["moved"] == ["got 1", "gave up 1"]
+
+
+def run_commands(page: str, node: OttlaNode) -> None:
+    """Run the commands of a page, all of them in one shell."""
+    blocks = re.findall(r"```sh\n(.*?)```", (GUIDE / page).read_text(), re.DOTALL)
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", "\n".join(blocks)],
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "OTTLA_BOOTSTRAP": node.bootstrap,
+            "OTTLA_CONFIG": "/nowhere/config.toml",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{page}: {done.stderr}"
+
+
+def test_all_pages_run_one_after_the_other_on_one_node(tmp_path: Path) -> None:
+    """As a reader does who follows the navigation: no page is in the way of a later one."""
+    settings = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "3"}
+    ran = []
+    with OttlaNode(tmp_path / "node", settings) as node:
+        for page in PAGES:
+            if page in (*WITH_NODES_OF_THEIR_OWN, *ON_SPARK):
+                continue
+            if page == "command-line.md":
+                run_commands(page, node)
+            else:
+                run_page(page, node)
+            ran.append(page)
+    assert len(ran) == 10
+    assert set(PAGES) == {page.name for page in GUIDE.glob("*.md")}, "the navigation has every page"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_relies_on_a_hash_that_differs_in_each_process(page: str) -> None:
+    assert not re.search(r"(?<![\w.])hash\(", python_of(page).replace("# Not hash()", ""))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from benchmarks.node_table import FIVE
 from tests.ottla_node import OttlaNode
 
 ROOT = Path(__file__).parents[2]
@@ -152,6 +153,15 @@ def test_other_blocks_name_verbs_that_exist() -> None:
     assert [block.heading for block in rest] == ["Install it", "Build it"]
     for verb in re.findall(r"^make ([a-z-]+)", "".join(block.text for block in rest), re.MULTILINE):
         assert verb in VERBS, f"make {verb} does not exist"
+
+
+def test_the_five_figures_are_those_of_the_long_table() -> None:
+    measured = (ROOT / "docs/measured.md").read_text()
+    rows = re.findall(r"^\| (\w+): (.*) \|$", README, re.MULTILINE)
+    assert [asked for asked, _ in rows] == list(FIVE)
+    for asked, row in rows:
+        assert row.startswith(f"{FIVE[asked]} | ")
+        assert f"\n| {row} |" in measured, f"docs/measured.md has other figures than {row}"
 
 
 def test_links_lead_somewhere() -> None:
