@@ -8,6 +8,7 @@ import click
 from ottla.cli.cluster import failed_items, with_admin
 from ottla.cli.failure import Failure
 from ottla.cli.lag import label_of, oldest_unread_ms, total, velocities
+from ottla.cli.numbers import OFFSET, PAUSE_S, SHIFT
 from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 from ottla.cli.times import parse_time_ms
@@ -62,7 +63,7 @@ def list_groups(
 @click.option(
     "--watch",
     "watch_s",
-    type=click.FloatRange(min=0.1),
+    type=PAUSE_S,
     metavar="SECONDS",
     help="Look twice, so many seconds apart, and show how fast the group reads and its topics grow.",
 )
@@ -118,11 +119,11 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
 )
 @click.option("--to-earliest", is_flag=True, help="To the first record there is.")
 @click.option("--to-latest", is_flag=True, help="To the end.")
-@click.option("--to-offset", type=click.IntRange(0), help="To this offset.")
+@click.option("--to-offset", type=OFFSET, help="To this offset.")
 @click.option(
     "--to-time", metavar="TIME", help="To the first record at or after a time: 2026-01-31T12:00, or 2h."
 )
-@click.option("--shift-by", type=int, help="By so many records, backwards if negative.")
+@click.option("--shift-by", type=SHIFT, help="By so many records, backwards if negative.")
 @click.option("--execute", is_flag=True, help="Do it. Without this only the plan is shown.")
 def reset(
     properties: dict[str, str],

@@ -17,6 +17,10 @@ Properties = Mapping[str, Any] | str | os.PathLike[str]
 """Properties by Kafka's names, or the path of a file that has them."""
 
 
+INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
+
+
 class InvalidProperty(ValueError):
     """A property that does not exist, or a value that it cannot have."""
 
@@ -30,7 +34,12 @@ def prop(
     choices: tuple[str, ...] = (),
     name: str = "",
 ) -> Any:
-    """Declare a property. Its Kafka name is the field's with dots for underscores, unless `name` is given."""
+    """Declare a property. Its Kafka name is the field's with dots for underscores, unless `name` is given.
+
+    A whole number is an int in Kafka unless it says more: some are sent to brokers in four bytes.
+    """
+    if high is None and isinstance(default, int) and not isinstance(default, bool):
+        high = INT_MAX
     return field(
         default=default, metadata={"doc": doc, "low": low, "high": high, "choices": choices, "name": name}
     )
@@ -50,10 +59,16 @@ class CommonSettings:
     )
     client_id: str = prop("The name this client gives itself in logs and quotas of the broker.", "ottla")
     request_timeout_ms: int = prop("How long a broker may take for an answer.", 30_000, low=1)
-    socket_connection_setup_timeout_ms: int = prop("How long connecting may take.", 10_000, low=1)
-    retry_backoff_ms: int = prop("The first wait before something is tried again.", 100, low=0)
-    retry_backoff_max_ms: int = prop("The longest wait before something is tried again.", 1_000, low=0)
-    metadata_max_age_ms: int = prop("After this time metadata is learned anew without need.", 300_000, low=0)
+    socket_connection_setup_timeout_ms: int = prop(
+        "How long connecting may take.", 10_000, low=1, high=LONG_MAX
+    )
+    retry_backoff_ms: int = prop("The first wait before something is tried again.", 100, low=0, high=LONG_MAX)
+    retry_backoff_max_ms: int = prop(
+        "The longest wait before something is tried again.", 1_000, low=0, high=LONG_MAX
+    )
+    metadata_max_age_ms: int = prop(
+        "After this time metadata is learned anew without need.", 300_000, low=0, high=LONG_MAX
+    )
     security_protocol: str = prop(
         "How to speak to brokers.", "PLAINTEXT", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
     )
