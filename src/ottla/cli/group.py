@@ -157,6 +157,9 @@ def reset(
             results = await admin.group_offsets.alter(name, plan)
             if results.failed:
                 raise failed_items(results.failed)
+            # What is shown is what the group has now, not what was meant.
+            now = await admin.group_offsets.list(name, tuple(plan))
+            plan = {where: now[where].offset for where in plan if where in now}
         return before, plan
 
     before, plan = with_admin(properties, work)
@@ -174,6 +177,19 @@ def reset(
     show_rows(rows, as_json, "")
     if not execute:
         click.echo("this is the plan; add --execute to do it", err=True)
+    elif not as_json:
+        click.echo(_say_moved(name, rows))
+
+
+def _say_moved(name: str, rows: list[dict[str, Any]]) -> str:
+    moved = sum(row["offset"] != row["new_offset"] for row in rows)
+    stayed = len(rows) - moved
+    partitions = "partition" if moved == 1 else "partitions"
+    if not moved:
+        return f"group {name} was there already: nothing changed"
+    return f"moved group {name} in {moved} {partitions}" + (
+        f"; {stayed} had that offset already" * bool(stayed)
+    )
 
 
 @group.command()
@@ -205,7 +221,8 @@ def _partition_rows(lags: Any, speeds: Any, unread: Any, *, has_speeds: bool) ->
             "member": None if item.member is None else item.member.member_id,
         }
         if item.where in unread:
-            row["lag_seconds"] = max(0.0, round((now_ms - unread[item.where]) / 1000, 1))
+            oldest_ms = unread[item.where]
+            row["lag_seconds"] = 0.0 if oldest_ms is None else max(0.0, round((now_ms - oldest_ms) / 1000, 1))
         if has_speeds:
             speed = speeds.get(item.where)
             row["reads_per_second"] = None if speed is None else round(speed.reads, 1)

@@ -25,6 +25,8 @@ class _FiniteRange(click.FloatRange):
 COUNT: Final = click.IntRange(1, INT64_MAX)
 OFFSET: Final = click.IntRange(0, INT64_MAX)
 SHIFT: Final = click.IntRange(-INT64_MAX, INT64_MAX)
+RECORDS: Final = click.IntRange(1, 10**12)
+"""More than anybody waits for."""
 PARTITION: Final = click.IntRange(0, INT32_MAX)
 PARTITIONS: Final = click.IntRange(1, INT32_MAX)
 SECONDS: Final = click.IntRange(0, INT64_MAX // 1000)

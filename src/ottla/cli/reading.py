@@ -162,12 +162,15 @@ class Reading:
     def _check_offset(
         self, number: int, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> None:
-        if number > max(ends.values()) and not self._wish.follows:
-            told = ", ".join(f"{where} ends at {end}" for where, end in ends.items())
-            raise Failure(f"there is no offset {number} yet: {told}; add --follow to wait for it")
-        if gone := {where: start for where, start in starts.items() if number < start}:
-            told = ", ".join(f"{where} begins at {start}" for where, start in gone.items())
-            self._say(f"older records are gone: {told}")
+        longest = max(ends, key=lambda where: ends[where])
+        end = ends[longest]
+        if number > end and not self._wish.follows:
+            raise Failure(
+                f"there is no offset {number} yet: {longest} ends at {end}; add --follow to wait for it"
+            )
+        for where, start in sorted(starts.items()):
+            if number < start:
+                self._say(f"older records are gone: {where} begins at {start}")
 
     async def _first_of_last(self, where: TopicPartition, start: int, end: int) -> int:
         """Find the offset from which on so many records follow.

@@ -22,9 +22,8 @@ def parse_time_ms(text: str, option: str) -> int:
             f"{text!r} is no time: write 2026-01-31T12:00, or 2h for two hours ago", param_hint=option
         )
     if not 0 <= time_ms <= TIME_MS_MAX:
-        raise click.BadParameter(
-            f"{text!r} is no time that a record can have: times begin in 1970", param_hint=option
-        )
+        bound = "begin in 1970" if time_ms < 0 else "have 64 bits of milliseconds"
+        raise click.BadParameter(f"{text!r} is no time of a record: those {bound}", param_hint=option)
     return time_ms
 
 
