@@ -17,7 +17,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 DEFAULT_DATA_DIRECTORY: Final = "ottla-data"
-METADATA_LOG: Final = "__cluster_metadata-0"
 
 
 def settings_options(command: F) -> F:
@@ -122,7 +121,8 @@ def _find_voters(config: "NodeConfig") -> tuple[int, ...] | None:
     """Return the voters of a static quorum."""
     from ottla.metadata.errors import MetadataError
     from ottla.quorum.quorum_state import FILE, find_static_voters
+    from ottla.storage.names import METADATA_PARTITION
 
     with suppress(OSError, MetadataError):
-        return find_static_voters(Path(config.metadata_directory, METADATA_LOG, FILE).read_bytes())
+        return find_static_voters(Path(config.metadata_directory, str(METADATA_PARTITION), FILE).read_bytes())
     return None
