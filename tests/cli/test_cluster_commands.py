@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.cli.typing import fail, run, succeed
 from tests.plain_client import PlainClient
 from tests.transaction_talk import TransactionTalk
@@ -248,6 +248,60 @@ def test_a_group_is_listed_described_reset_and_deleted(bootstrap: str, name: str
     assert moved == [{"topic": name, "partition": 0, "offset": 2, "new_offset": 1}]
     assert succeed("group", "describe", name, "--json", bootstrap=bootstrap).data["lag"] == 4
     assert succeed("group", "delete", name, "--yes", bootstrap=bootstrap).out == f"deleted {name}\n"
+
+
+def test_a_lag_has_its_age_in_every_partition(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, "--partitions=4", "--config=retention.ms=-1", bootstrap=bootstrap)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, "linger.ms": 0})
+    producer.init_transactions(60)
+    now_ms = int(time.time() * 1000)
+    for number in range(3):
+        producer.begin_transaction()
+        for partition in range(4):
+            # Larger than what is asked for at a time.
+            size = 100_000 if partition == 0 else 10
+            age_ms = 1000 * (1000 * (partition + 1) - number)
+            producer.produce(name, b"x" * size, partition=partition, timestamp=now_ms - age_ms)
+        producer.commit_transaction(60)
+    # Read of each partition: nothing, one, two with the marker between them, and all but the last marker.
+    client = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
+    read = {0: 0, 1: 1, 2: 4, 3: 5}
+    client.commit(
+        offsets=[TopicPartition(name, part, offset) for part, offset in read.items()], asynchronous=False
+    )
+    client.close()
+    words = ("group", "describe", name)
+    described = shown_until(lambda shown: shown["lag"] == 6 + 5 + 2 + 1, *words, bootstrap=bootstrap)
+    ages = {part["partition"]: part["lag_seconds"] for part in described["partitions"]}
+    assert ages.keys() == {0, 1, 2, 3}
+    for partition, age_s in {0: 1000, 1: 1999, 2: 2998}.items():
+        assert age_s <= ages[partition] <= age_s + 200, ages
+    assert ages[3] == 0.0, "there is nothing to read but the end of a transaction"
+
+
+def test_a_lag_whose_first_records_are_gone_has_the_age_of_what_is_left(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    write(bootstrap, name, *"ab")
+    read_as_group(bootstrap, name, name, 1)
+    succeed("topic", "truncate", name, "--yes", bootstrap=bootstrap)
+    write(bootstrap, name, "c")
+    (part,) = succeed("group", "describe", name, "--json", bootstrap=bootstrap).data["partitions"]
+    assert part["lag_seconds"] is not None
+
+
+def test_a_reset_says_what_it_did(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, "--partitions=2", bootstrap=bootstrap)
+    succeed("produce", name, "--partition=0", "-v", "a", "-v", "b", bootstrap=bootstrap)
+    read_as_group(bootstrap, name, name, 1)
+    words = ("group", "reset", name, "--topic", name, "--to-latest", "--execute")
+    first = succeed(*words, bootstrap=bootstrap).out.splitlines()
+    assert first[0].split() == ["TOPIC", "PARTITION", "OFFSET", "NEW", "OFFSET"]
+    assert [line.split()[1:] for line in first[1:3]] == [["0", "1", "2"], ["1", "-", "0"]]
+    assert first[3] == f"moved group {name} in 2 partitions"
+    again = succeed(*words, bootstrap=bootstrap).out.splitlines()
+    assert again[3] == f"group {name} was there already: nothing changed"
+    back = succeed("group", "reset", name, "--to-earliest", "--execute", bootstrap=bootstrap).out
+    assert back.splitlines()[3] == f"moved group {name} in 1 partition; 1 had that offset already"
 
 
 def test_the_members_of_a_group_are_shown_with_their_lag(bootstrap: str, name: str) -> None:

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from tests.cli.typing import fail, run, succeed
 from tests.java.jars import java_classpath
 
+from ottla import __version__
 from ottla.cli.main import COMMANDS
 from ottla.cli.times import parse_time_ms
 from ottla.testing.node import ThreadNode
@@ -271,9 +271,8 @@ def test_several_brokers_are_refused_clearly() -> None:
 
 
 def test_the_version_is_told() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert succeed("version", "--json").data["ottla"] == version
-    assert version in succeed("--version").out
+    assert succeed("version", "--json").data["ottla"] == __version__
+    assert __version__ in succeed("--version").out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -167,6 +167,61 @@ def test_callbacks_tell_what_comes_and_goes(bootstrap: str) -> None:
     _run(consume())
 
 
+@pytest.mark.parametrize("ending", ["close", "unsubscribe"])
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.get("partition_assignment_strategy", "KIP-848"))
+def test_a_callback_may_commit_what_is_given_up_at_the_end(
+    bootstrap: str, way: dict[str, str], ending: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = _topic(bootstrap, 2)
+    committed: list[frozenset[TopicPartition]] = []
+
+    async def consume() -> None:
+        await _fill(bootstrap, topic, [b"%d" % number for number in range(10)], partition=0)
+        async with _open(bootstrap, group_id=topic, enable_auto_commit=False, **way) as consumer:
+
+            async def on_revoked(partitions: frozenset[TopicPartition]) -> None:
+                await consumer.commit()
+                committed.append(partitions)
+
+            consumer.subscribe([topic], on_revoked=on_revoked)
+            seen: list[bytes] = []
+            await _until([consumer], seen, lambda: len(seen) == 10)
+            if ending == "unsubscribe":
+                await consumer.unsubscribe()
+                assert consumer.assignment() == frozenset()
+        async with _open(bootstrap, group_id=topic) as other:
+            found = await other.committed([TopicPartition(topic, 0)])
+            assert found[TopicPartition(topic, 0)] == OffsetAndMetadata(10, "", 0)
+
+    _run(consume())
+    assert committed == [frozenset({TopicPartition(topic, 0), TopicPartition(topic, 1)})]
+    assert [record.message for record in caplog.records if record.levelname != "DEBUG"] == []
+
+
+@pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
+def test_a_member_that_was_dropped_is_told_so_when_it_closes(bootstrap: str, group_protocol: str) -> None:
+    topic = _topic(bootstrap)
+    told: list[str] = []
+
+    async def consume() -> None:
+        async with _open(bootstrap, group_id=topic, group_protocol=group_protocol) as consumer:
+            consumer.subscribe(
+                [topic],
+                on_revoked=lambda _partitions: told.append("revoked"),
+                on_lost=lambda _partitions: told.append("lost"),
+            )
+            await _until([consumer], [], lambda: bool(consumer.assignment()))
+            assert consumer._membership is not None
+            # As if the user had been busy for so long: the clock of the last call is turned back.
+            consumer._membership._polled_at_s -= 1000
+            consumer._membership._beat_soon.set()
+            while not consumer._membership._lost:
+                await asyncio.sleep(0.01)
+
+    _run(consume())
+    assert told == ["lost"]
+
+
 @pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
 def test_a_member_that_does_not_poll_loses_its_partitions_and_comes_back(
     bootstrap: str, group_protocol: str

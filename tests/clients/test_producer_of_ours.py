@@ -91,6 +91,35 @@ def test_only_committed_transactions_are_seen(bootstrap: str, topic: str) -> Non
     assert [value for _, value in _read(bootstrap, topic, 2)] == [b"first", b"second"]
 
 
+def test_a_record_is_sent_and_waited_for(bootstrap: str, topic: str) -> None:
+    async def produce() -> None:
+        async with Producer(bootstrap) as producer:
+            stored = await producer.send_and_wait(
+                topic, b"v", key=b"k", partition=0, timestamp_ms=1000, headers=[("h", b"1")]
+            )
+            assert stored == (topic, 0, 0, 1000)
+            with pytest.raises(ValueError, match="has no partition 9"):
+                await producer.send_and_wait(topic, b"v", partition=9)
+
+    asyncio.run(produce())
+    assert _read(bootstrap, topic, 1) == [(b"k", b"v")]
+
+
+def test_an_abort_that_was_asked_for_is_no_news(
+    bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def produce() -> None:
+        async with Producer(bootstrap, transactional_id=topic, linger_ms=60_000) as producer:
+            producer.begin_transaction()
+            sent = await producer.send(topic, b"never sent")
+            await producer.abort_transaction()
+            with pytest.raises(BrokerError, match="the transaction was aborted"):
+                await sent
+
+    asyncio.run(produce())
+    assert [record.message for record in caplog.records if record.levelname != "DEBUG"] == []
+
+
 def test_a_second_producer_of_the_same_name_fences_the_first(bootstrap: str, topic: str) -> None:
     async def produce() -> None:
         async with Producer(bootstrap, transactional_id=topic) as old:

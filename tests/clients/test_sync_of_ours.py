@@ -129,6 +129,20 @@ def test_callbacks_may_use_the_consumer(bootstrap: str, topic: str) -> None:
         assert seen == [("assigned", frozenset({TopicPartition(topic, 0)}))]
 
 
+@pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
+def test_a_callback_may_commit_when_the_consumer_closes(
+    bootstrap: str, topic: str, group_protocol: str
+) -> None:
+    make_topic(bootstrap, topic)
+    with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
+        assert producer.send_and_wait(topic, b"only").offset == 0
+        settings = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
+        with Consumer(bootstrap, group_id=topic, group_protocol=group_protocol, **settings) as consumer:
+            consumer.subscribe([topic], on_revoked=lambda _partitions: consumer.commit())
+            assert next(consumer).value == b"only"
+        assert admin.group_offsets.list(topic)[TopicPartition(topic, 0)].offset == 1
+
+
 _INTERRUPTED = """
 import sys
 from ottla.client.sync import Consumer

@@ -10,11 +10,13 @@ from ottla.client.journey import Stage, Step
 from ottla.model.ids import TopicPartition
 
 
-def test_producing_page_runs_as_it_is(tmp_path: Path) -> None:
+def test_producing_page_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The page writes a file where it is.
+    monkeypatch.chdir(tmp_path)
     with OttlaNode(tmp_path / "node", {"num.partitions": "1"}) as node:
         names = run_page("producing.md", node)
     assert (names["offset"], names["done"], names["topic"], names["json_offset"]) == (0, 1000, "invoices", 0)
-    assert names["last"] == 1 + 1000 + 1 + 100 - 1
+    assert names["last"] == 2 + 1000 + 1 + 1 + 100 - 1
 
 
 def test_administration_page_runs_as_it_is(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
         yield node
 
 
-def run(command: list[str], node: OttlaNode) -> str:
+def run(command: list[str], node: OttlaNode, *, quietly: bool = False) -> str:
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -56,6 +56,7 @@ def run(command: list[str], node: OttlaNode) -> str:
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
+    assert not (quietly and done.stderr), done.stderr
     return done.stdout
 
 
@@ -75,7 +76,7 @@ def test_the_first_five_minutes_work_in_order(node: OttlaNode, tmp_path: Path) -
             )
         else:
             script = block.text.replace("127.0.0.1:9092", node.bootstrap)
-            said.append(run([sys.executable, "-W", "error", "-c", script], node))
+            said.append(run([sys.executable, "-W", "error", "-c", script], node, quietly=True))
     written, client, group, tested = said
     assert "world\thello\n" in written
     assert "b'world' b'hello again'" in client

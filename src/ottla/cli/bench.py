@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.cluster import run_client, with_admin
+from ottla.cli.numbers import PARTITIONS, RECORDS, VALUE_BYTES
 from ottla.cli.output import json_option, progress, show_one
 from ottla.cli.profiles import cluster_options
 
@@ -23,11 +24,9 @@ _LATENCIES: Final = 200
 @click.command()
 @cluster_options
 @json_option
-@click.option("--records", type=click.IntRange(1), default=50_000, show_default=True, help="How many.")
-@click.option(
-    "--size", "size_bytes", type=click.IntRange(1), default=100, show_default=True, help="Bytes each."
-)
-@click.option("--partitions", type=click.IntRange(1), default=1, show_default=True, help="Of the topic.")
+@click.option("--records", type=RECORDS, default=50_000, show_default=True, help="How many.")
+@click.option("--size", "size_bytes", type=VALUE_BYTES, default=100, show_default=True, help="Bytes each.")
+@click.option("--partitions", type=PARTITIONS, default=1, show_default=True, help="Of the topic.")
 @click.option(
     "--acks",
     type=click.Choice(("all", "1")),

@@ -1,59 +1,50 @@
-"""`ottla consume`: records of a topic on stdout.
+"""`ottla consume`: records of topics on stdout.
 
 It reads partitions itself and belongs to no group, so that looking changes nothing. `--group` joins one.
 """
 
 import sys
-from collections.abc import AsyncGenerator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ottla.cli.cluster import run_client
-from ottla.cli.output import json_option
+from ottla.cli.json_records import ENCODINGS, PLAIN
+from ottla.cli.numbers import COUNT, OFFSET, PARTITION
+from ottla.cli.places import Kind, Place, parse_range
 from ottla.cli.profiles import cluster_options
-from ottla.cli.templates import Printable, Printer, printer_for
+from ottla.cli.templates import Printable, Printer, Style, printer_for, unescape
 from ottla.cli.times import parse_time_ms
+from ottla.cli.topic_patterns import as_one_pattern, check_patterns, has_patterns
 
 if TYPE_CHECKING:
-    from ottla.client.cluster import Cluster
-    from ottla.model.ids import TopicPartition
+    from ottla.cli.reading import Wish
 
 IDLE_POLLS_MAX: Final = 60
 """How often in vain a member of a group asks, half a second each, before it takes that for the end."""
-BEGINNING: Final = "beginning"
-END: Final = "end"
-
-
-class Wish(NamedTuple):
-    """What is to be read."""
-
-    topic: str
-    partitions: tuple[int, ...]
-    start: str
-    until_ms: int | None
-    count_max: int | None
-    follows: bool
-    read_uncommitted: bool
-    is_member: bool
+POLL_MS: Final = 500
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topics", metavar="TOPICS...", nargs=-1)
 @cluster_options
-@json_option
-@click.option("-p", "--partition", "partitions", type=click.IntRange(0), multiple=True, help="Default: all.")
+@click.option("-J", "--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@click.option("-t", "--topic", "more_topics", multiple=True, help="A topic, as in TOPICS.")
+@click.option("-p", "--partition", "partitions", type=PARTITION, multiple=True, help="Default: all.")
 @click.option(
     "-o",
     "--offset",
-    "start",
-    default=BEGINNING,
-    show_default=True,
-    help="Where to begin: beginning, end, an offset, -N for the last N, or @TIME as in @2h.",
+    "places",
+    multiple=True,
+    help="Where to begin: beginning (default), end, an offset, -N for the last N of each partition, @TIME or "
+    "s@TIME, as in @2h; e@TIME is where to end.",
 )
-@click.option("--until", metavar="TIME", help="Leave out records from this time on.")
-@click.option("-c", "--count", "count_max", type=click.IntRange(1), help="Stop after so many records.")
+@click.option("--until", metavar="TIME", help="Leave out records from this time on, as e@TIME does.")
+@click.option("--until-offset", type=OFFSET, help="Leave out records from this offset on.")
+@click.option("-c", "--count", "count_max", type=COUNT, help="Stop after so many records.")
 @click.option("-F", "--follow", is_flag=True, help="Wait for more records, until Ctrl-C.")
+@click.option("-e", "--exit", "exits", is_flag=True, help="Exit at the end. It does so without --follow.")
 @click.option("-f", "--template", help="As in '%t %p %o %k %s\\n'; see `ottla consume --help-template`.")
 @click.option(
     "--format",
@@ -63,8 +54,27 @@ class Wish(NamedTuple):
     show_default=True,
     help="text: key, tab, value. value: the value alone. json: an object a line.",
 )
+@click.option(
+    "--key-format", type=click.Choice(ENCODINGS), default=PLAIN, show_default=True, help="How keys look."
+)
+@click.option(
+    "--value-format", type=click.Choice(ENCODINGS), default=PLAIN, show_default=True, help="How values look."
+)
+@click.option("-K", "--key-delimiter", help="Print every key with this behind it. Default: a tab, if any.")
+@click.option("-D", "--delimiter", default="\\n", show_default=True, help="What is printed after a record.")
+@click.option(
+    "-Z", "--null", "shows_null", is_flag=True, help="Print NULL for keys and values that are none."
+)
+@click.option("-u", "--unbuffered", is_flag=True, help="Write out each record at once.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but what went wrong.")
+@click.option("--skip-damaged", is_flag=True, help="Leave out damaged batches, and say so. Not with --group.")
 @click.option("--read-uncommitted", is_flag=True, help="Show records of open and aborted transactions, too.")
-@click.option("--group", help="Read as a member of this group, from where it was, and commit.")
+@click.option(
+    "--group",
+    "-G",
+    help="Read as a member of this group, from where it was, and commit. With --partition, read those "
+    "without joining. --offset is for partitions where the group never was.",
+)
 @click.option(
     "--help-template",
     is_flag=True,
@@ -76,45 +86,96 @@ class Wish(NamedTuple):
 def consume(
     properties: dict[str, str],
     as_json: bool,
-    topic: str,
+    topics: tuple[str, ...],
+    more_topics: tuple[str, ...],
     partitions: tuple[int, ...],
-    start: str,
+    places: tuple[str, ...],
     until: str | None,
+    until_offset: int | None,
     count_max: int | None,
     follow: bool,
+    exits: bool,
     template: str | None,
     form: str,
+    key_format: str,
+    value_format: str,
+    key_delimiter: str | None,
+    delimiter: str,
+    shows_null: bool,
+    unbuffered: bool,
+    quiet: bool,
+    skip_damaged: bool,
     read_uncommitted: bool,
     group: str | None,
 ) -> None:
-    """Print the records of TOPIC that are there now, or with --follow also those to come."""
-    _check_start(start)
-    until_ms = None if until is None else parse_time_ms(until, "--until")
-    wish = Wish(topic, partitions, start, until_ms, count_max, follow, read_uncommitted, group is not None)
-    printer = printer_for("json" if as_json else form, template)
+    """Print the records of TOPICS that are there now, or with --follow also those to come.
+
+    A topic that begins with ^ is a regular expression: '^orders\\.' reads all topics that begin so.
+    """
+    topics += more_topics
+    if not topics:
+        raise click.UsageError("name a topic to read")
+    check_patterns(topics)
+    start, until_ms = parse_range(places)
+    if until is not None:
+        until_ms = parse_time_ms(until, "--until")
+    if follow and exits:
+        raise click.UsageError("--follow waits for ever and --exit ends: choose one")
+    style = Style(
+        None if key_delimiter is None else unescape(key_delimiter),
+        unescape(delimiter),
+        b"NULL" if shows_null else None,
+        key_format,
+        value_format,
+    )
+    printer = printer_for("json" if as_json else form, template, style)
+    from ottla.cli.reading import Wish
+
+    wish = Wish(
+        topics,
+        partitions,
+        start or Place(Kind.BEGINNING),
+        until_ms,
+        until_offset,
+        follow,
+        read_uncommitted,
+        skip_damaged,
+    )
+    say = _silent if quiet else _say
     if group is not None:
-        run_client(lambda: _print_all(_read_as_member(properties, wish, group), wish, printer))
+        _check_group_wish(wish, group)
+        # A member counts by itself: what is printed last has to be committed.
+        records, flushes, count_max = _read_as_member(properties, wish, group, count_max, say), True, None
     else:
-        run_client(lambda: _print_all(_read(properties, wish), wish, printer))
+        records, flushes = _read(properties, wish, say), follow or unbuffered
+    count = run_client(lambda: _print_all(records, printer, count_max, flushes))
+    if not count and (start is None or start.kind is not Kind.END):
+        say(f"no records: {_nothing_there(wish, group)}")
 
 
-async def _print_all(records: AsyncGenerator[Printable, None], wish: Wish, printer: Printer) -> None:
+async def _print_all(
+    records: AsyncGenerator[Printable, None], printer: Printer, count_max: int | None, flushes: bool
+) -> int:
     out = sys.stdout.buffer
     count = 0
     try:
         async for record in records:
             out.write(printer(record))
-            if wish.follows:
+            if flushes:
                 out.flush()
             count += 1
-            if count == wish.count_max and not wish.is_member:
+            if count == count_max:
                 break
     finally:
         await records.aclose()
         out.flush()
+    return count
 
 
-async def _read(properties: Mapping[str, str], wish: Wish) -> AsyncGenerator[Printable, None]:
+async def _read(
+    properties: Mapping[str, str], wish: "Wish", say: Callable[[str], None]
+) -> AsyncGenerator[Printable, None]:
+    from ottla.cli.reading import Reading
     from ottla.client.admin.settings import AdminSettings
     from ottla.client.security import cluster_for
 
@@ -122,112 +183,56 @@ async def _read(properties: Mapping[str, str], wish: Wish) -> AsyncGenerator[Pri
     cluster = cluster_for(settings, retry_timeout_ms=15_000)
     await cluster.start()
     try:
-        async for record in _read_partitions(cluster, wish):
+        async for record in Reading(cluster, wish, say).records():
             yield record
     finally:
         await cluster.close()
 
 
-async def _read_partitions(cluster: "Cluster", wish: Wish) -> AsyncGenerator[Printable, None]:
-    from ottla.client.fetching import (
-        FetchLimits,
-        IsolationLevel,
-        fetch_once,
-        next_offset,
-        visible_batches,
-    )
-    from ottla.client.list_offsets import LATEST, list_offsets
-    from ottla.records.batch_records import iter_batch_records
-
-    isolation = IsolationLevel.READ_UNCOMMITTED if wish.read_uncommitted else IsolationLevel.READ_COMMITTED
-    partitions = await _partitions(cluster, wish)
-    ends = {
-        where: found.offset
-        for where, found in (
-            await list_offsets(cluster, dict.fromkeys(partitions, LATEST), isolation)
-        ).items()
-    }
-    positions = await _positions(cluster, wish, partitions, ends, isolation)
-    limits = FetchLimits()
-    while positions := _unfinished(positions, ends, wish):
-        answers = await fetch_once(cluster, positions, isolation=isolation, limits=limits)
-        for where, answer in answers.items():
-            _raise_for(answer)
-            first = positions[where]
-            for batch in visible_batches(answer, isolation):
-                for record in iter_batch_records(batch):
-                    is_wanted = record.offset >= first and (wish.follows or record.offset < ends[where])
-                    if is_wanted and (wish.until_ms is None or record.timestamp < wish.until_ms):
-                        yield Printable(where.topic, where.partition, *record)
-            positions[where] = next_offset(answer.records, first)
-
-
-def _unfinished(positions: Any, ends: Any, wish: Wish) -> Any:
-    return {where: offset for where, offset in positions.items() if wish.follows or offset < ends[where]}
-
-
-def _raise_for(answer: Any) -> None:
-    from ottla.client.errors import raise_for
-
-    raise_for(answer.error_code, f"cannot read {answer.where} from offset {answer.fetch_offset}")
-
-
-async def _partitions(cluster: "Cluster", wish: Wish) -> "list[TopicPartition]":
-    from ottla.cli.failure import Failure
-    from ottla.client.errors import BrokerError
-    from ottla.model.ids import TopicPartition
-    from ottla.wire.error_code import ErrorCode
-
-    view = (await cluster.refresh([wish.topic])).topics.get(wish.topic)
-    if view is None or not view.partitions:
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if view is None else view.error_code
-        raise BrokerError(code, f"cannot read topic {wish.topic!r}")
-    if missing := [number for number in wish.partitions if number not in view.partitions]:
-        raise Failure(f"{wish.topic} has no partition {missing[0]}, only 0 to {len(view.partitions) - 1}")
-    return [TopicPartition(wish.topic, number) for number in sorted(wish.partitions or view.partitions)]
-
-
-async def _positions(cluster: Any, wish: Wish, partitions: Any, ends: Any, isolation: Any) -> Any:
-    from ottla.client.list_offsets import EARLIEST, list_offsets
-
-    if wish.start.startswith("@"):
-        time_ms = parse_time_ms(wish.start[1:], "--offset")
-        found = await list_offsets(cluster, dict.fromkeys(partitions, time_ms), isolation)
-        return {where: found[where].offset if where in found else ends[where] for where in partitions}
-    earliest = await list_offsets(cluster, dict.fromkeys(partitions, EARLIEST), isolation)
-    firsts = {where: earliest[where].offset for where in partitions}
-    if wish.start == BEGINNING:
-        return firsts
-    if wish.start == END:
-        return dict(ends)
-    number = int(wish.start)
-    wanted = {where: number if number >= 0 else ends[where] + number for where in partitions}
-    return {where: max(wanted[where], firsts[where]) for where in partitions}
+def _check_group_wish(wish: "Wish", group: str) -> None:
+    """Refuse what a group could not do without committing records that nobody saw."""
+    if wish.start.kind not in (Kind.BEGINNING, Kind.END):
+        raise click.UsageError(
+            "a group goes on where it was: with --group, --offset is beginning or end, for partitions where "
+            f"it never was; `ottla group reset {group}` moves it"
+        )
+    if wish.until_ms is not None or wish.until_offset is not None:
+        raise click.UsageError("a group would commit the records that are left out: end it with --count")
+    if wish.skips_damaged:
+        raise click.UsageError("--skip-damaged works without --group only")
+    if wish.partitions and has_patterns(wish.topics):
+        raise click.UsageError("--partition of a --group needs names of topics, not patterns")
 
 
 async def _read_as_member(
-    properties: Mapping[str, str], wish: Wish, group: str
+    properties: Mapping[str, str],
+    wish: "Wish",
+    group: str,
+    count_max: int | None,
+    say: Callable[[str], None],
 ) -> AsyncGenerator[Printable, None]:
     from ottla.client.consumer import Consumer
 
     chosen = {
-        "auto.offset.reset": "latest" if wish.start == END else "earliest",
+        "auto.offset.reset": "latest" if wish.start.kind is Kind.END else "earliest",
         "isolation.level": "read_uncommitted" if wish.read_uncommitted else "read_committed",
+        # A typing error must not make a topic.
+        "allow.auto.create.topics": "false",
         **properties,
         "group.id": group,
         # What was printed is committed, and nothing else.
         "enable.auto.commit": "false",
     }
-    left, idle_polls = wish.count_max, 0
+    left, idle_polls = count_max, 0
     async with Consumer(properties=chosen) as consumer:
-        consumer.subscribe([wish.topic])
+        await _choose(consumer, wish)
         while left is None or left > 0:
-            records = await consumer.poll(timeout_ms=500, max_records=left)
+            records = await consumer.poll(timeout_ms=POLL_MS, max_records=left)
             for record in records:
                 fields = (record.offset, record.timestamp_ms, record.key, record.value, record.headers)
                 yield Printable(record.topic, record.partition, *fields)
             if records:
-                await consumer.commit()
+                await _commit(consumer, say)
                 left = None if left is None else left - len(records)
             idle_polls = 0 if records else idle_polls + 1
             mine = consumer.assignment()
@@ -236,12 +241,57 @@ async def _read_as_member(
                 return
 
 
-def _check_start(start: str) -> None:
-    if start in (BEGINNING, END) or start.startswith("@") or start.removeprefix("-").isdigit():
+async def _choose(consumer: Any, wish: "Wish") -> None:
+    """Join the group, or take the partitions that were named, beside it."""
+    from ottla.cli.failure import Failure
+    from ottla.model.ids import TopicPartition
+
+    if has_patterns(wish.topics):
+        consumer.subscribe(pattern=as_one_pattern(wish.topics))
         return
-    raise click.BadParameter(
-        f"{start!r} is no place to begin: beginning, end, an offset, -N or @TIME", param_hint="--offset"
-    )
+    for topic in wish.topics:
+        there = {where.partition for where in await consumer.partitions_for(topic)}
+        if not there:
+            raise Failure(f"there is no topic {topic!r}; `ottla topic list` shows which topics there are")
+        if missing := set(wish.partitions) - there:
+            raise Failure(f"{topic} has no partition {min(missing)}, only 0 to {max(there)}")
+    if wish.partitions:
+        consumer.assign(
+            [TopicPartition(topic, number) for topic in wish.topics for number in wish.partitions]
+        )
+    else:
+        consumer.subscribe(wish.topics)
+
+
+async def _commit(consumer: Any, say: Callable[[str], None]) -> None:
+    from ottla.client.consumer import CommitFailed, RebalanceInProgress
+
+    try:
+        await consumer.commit()
+    except RebalanceInProgress:
+        # What is still ours is committed after the next records, or when it is given up.
+        return
+    except CommitFailed as error:
+        if not consumer.subscription():
+            raise
+        say(f"{error}; records that were printed may come again")
+
+
+def _nothing_there(wish: "Wish", group: str | None) -> str:
+    names = ", ".join(wish.topics)
+    if group is not None:
+        return f"{group} has read all of {names}"
+    if wish.start.kind is Kind.BEGINNING and wish.until_ms is None and wish.until_offset is None:
+        return f"{names} is empty"
+    return f"{names} has none there"
+
+
+def _say(sentence: str) -> None:
+    click.echo(sentence, err=True)
+
+
+def _silent(_sentence: str) -> None:
+    """Say nothing."""
 
 
 def _explain(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:

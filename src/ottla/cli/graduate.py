@@ -6,6 +6,7 @@ client can ask for is compared.
 """
 
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,15 +54,17 @@ def graduate(
         if differences:
             raise Failure(f"Apache Kafka does not see the same: {'; '.join(differences[:10])}")
     output.write_text(server_properties(directory, contents, KAFKA_PORT, CONTROLLER_PORT))
-    command = f"bin/kafka-server-start.sh {output.absolute()}"
+    command = f"bin/kafka-server-start.sh {shlex.quote(str(output.absolute()))}"
+    way_back = f"ottla up --data {shlex.quote(str(directory.absolute()))}"
     compared = "; Apache Kafka sees the same on a copy" if verify else ""
     show_done(
         f"{directory} is ready for Apache Kafka{compared}.\nIn Apache Kafka's directory, type:\n  {command}\n"
-        f"The way back: stop it, then `ottla up --data {directory}`.",
+        f"The way back: stop it, then type:\n  {way_back}",
         as_json,
         directory=str(directory),
         properties=str(output.absolute()),
         command=command,
+        way_back=way_back,
         verified=verify,
     )
 

@@ -8,6 +8,7 @@ import click
 from ottla.cli.cluster import failed_items, with_admin
 from ottla.cli.failure import Failure
 from ottla.cli.lag import label_of, oldest_unread_ms, total, velocities
+from ottla.cli.numbers import OFFSET, PAUSE_S, SHIFT
 from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 from ottla.cli.times import parse_time_ms
@@ -62,7 +63,7 @@ def list_groups(
 @click.option(
     "--watch",
     "watch_s",
-    type=click.FloatRange(min=0.1),
+    type=PAUSE_S,
     metavar="SECONDS",
     help="Look twice, so many seconds apart, and show how fast the group reads and its topics grow.",
 )
@@ -118,11 +119,11 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
 )
 @click.option("--to-earliest", is_flag=True, help="To the first record there is.")
 @click.option("--to-latest", is_flag=True, help="To the end.")
-@click.option("--to-offset", type=click.IntRange(0), help="To this offset.")
+@click.option("--to-offset", type=OFFSET, help="To this offset.")
 @click.option(
     "--to-time", metavar="TIME", help="To the first record at or after a time: 2026-01-31T12:00, or 2h."
 )
-@click.option("--shift-by", type=int, help="By so many records, backwards if negative.")
+@click.option("--shift-by", type=SHIFT, help="By so many records, backwards if negative.")
 @click.option("--execute", is_flag=True, help="Do it. Without this only the plan is shown.")
 def reset(
     properties: dict[str, str],
@@ -156,6 +157,9 @@ def reset(
             results = await admin.group_offsets.alter(name, plan)
             if results.failed:
                 raise failed_items(results.failed)
+            # What is shown is what the group has now, not what was meant.
+            now = await admin.group_offsets.list(name, tuple(plan))
+            plan = {where: now[where].offset for where in plan if where in now}
         return before, plan
 
     before, plan = with_admin(properties, work)
@@ -173,6 +177,19 @@ def reset(
     show_rows(rows, as_json, "")
     if not execute:
         click.echo("this is the plan; add --execute to do it", err=True)
+    elif not as_json:
+        click.echo(_say_moved(name, rows))
+
+
+def _say_moved(name: str, rows: list[dict[str, Any]]) -> str:
+    moved = sum(row["offset"] != row["new_offset"] for row in rows)
+    stayed = len(rows) - moved
+    partitions = "partition" if moved == 1 else "partitions"
+    if not moved:
+        return f"group {name} was there already: nothing changed"
+    return f"moved group {name} in {moved} {partitions}" + (
+        f"; {stayed} had that offset already" * bool(stayed)
+    )
 
 
 @group.command()
@@ -204,7 +221,8 @@ def _partition_rows(lags: Any, speeds: Any, unread: Any, *, has_speeds: bool) ->
             "member": None if item.member is None else item.member.member_id,
         }
         if item.where in unread:
-            row["lag_seconds"] = max(0.0, round((now_ms - unread[item.where]) / 1000, 1))
+            oldest_ms = unread[item.where]
+            row["lag_seconds"] = 0.0 if oldest_ms is None else max(0.0, round((now_ms - oldest_ms) / 1000, 1))
         if has_speeds:
             speed = speeds.get(item.where)
             row["reads_per_second"] = None if speed is None else round(speed.reads, 1)

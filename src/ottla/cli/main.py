@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import click
 
+from ottla import __version__
+
 COMMANDS: Final = {
     # The name, the module and object that it is, and what the list of commands says of it. It is told here so
     # that the list can be shown without importing all of them.
@@ -67,7 +69,7 @@ class _Root(click.Group):
 
 
 @click.group(cls=_Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="ottla")
+@click.version_option(__version__)
 def main() -> None:
     """Ottla: Kafka's sister in Python.
 

@@ -1,6 +1,7 @@
 """`ottla produce`: records from stdin, or from the command line, into a topic."""
 
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -12,13 +13,25 @@ import click
 
 from ottla.cli.cluster import run_client
 from ottla.cli.failure import Failure
+from ottla.cli.json_records import ENCODINGS, PLAIN, decode_bytes, told, told_header
+from ottla.cli.numbers import INT32_MAX, INT64_MAX, PARTITION
 from ottla.cli.output import Tally, json_option, show_done
 from ottla.cli.profiles import cluster_options
+from ottla.cli.templates import unescape
 
 _STDIN: Final = 0
 AHEAD_MAX: Final = 10_000
 """How many records may be read before they are sent."""
-_ESCAPES: Final = {"\\t": "\t", "\\n": "\n", "\\0": "\0"}
+
+
+class Form(NamedTuple):
+    """How records are written down."""
+
+    key_delimiter: bytes | None
+    null_values: bool
+    key_format: str
+    value_format: str
+    keeps_partitions: bool
 
 
 class Given(NamedTuple):
@@ -29,6 +42,8 @@ class Given(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
     partition: int | None = None
     timestamp_ms: int | None = None
+    is_copied: bool = False
+    """Whether the partition is the one that the record was read from."""
 
 
 @click.command()
@@ -41,7 +56,7 @@ class Given(NamedTuple):
 @click.option(
     "-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header of every record."
 )
-@click.option("-p", "--partition", type=click.IntRange(0), help="The partition. Default: chosen by key.")
+@click.option("-p", "--partition", type=PARTITION, help="The partition. Default: chosen by key.")
 @click.option("-D", "--delimiter", default="\\n", show_default=True, help="What parts records on stdin.")
 @click.option(
     "--format",
@@ -51,9 +66,26 @@ class Given(NamedTuple):
     show_default=True,
     help="text: a record a line. json: an object a line, as `consume --json` prints. bytes: one record.",
 )
+@click.option(
+    "--key-format",
+    type=click.Choice(ENCODINGS),
+    default=PLAIN,
+    show_default=True,
+    help="How keys are written.",
+)
+@click.option(
+    "--value-format",
+    type=click.Choice(ENCODINGS),
+    default=PLAIN,
+    show_default=True,
+    help="How values are written.",
+)
+@click.option(
+    "--repartition", is_flag=True, help="With json: choose partitions by key, not those that it names."
+)
 @click.option("-Z", "--null", "null_values", is_flag=True, help="An empty value is none at all: a tombstone.")
 @click.option(
-    "--compression", type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")), help="Of batches."
+    "-z", "--compression", type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")), help="Of batches."
 )
 @click.option(
     "--file", "source", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Not stdin."
@@ -69,28 +101,36 @@ def produce(
     partition: int | None,
     delimiter: str,
     form: str,
+    key_format: str,
+    value_format: str,
+    repartition: bool,
     null_values: bool,
     compression: str | None,
     source: Path | None,
 ) -> None:
     """Write records into TOPIC: lines of stdin, or each --value. All are acknowledged when this returns."""
-    common = Given(None if key is None else key.encode(), None, tuple(map(_header, headers)), partition, None)
+    how = Form(_mark(key_delimiter, "-K"), null_values, key_format, value_format, not repartition)
+    mark = _mark(delimiter, "-D")
+    assert mark is not None, "it has a default"
+    common_key = None if key is None else _content(os.fsencode(key), key_format, "--key")
+    common = Given(common_key, None, tuple(map(_header, headers)), partition, None)
     if compression is not None:
         properties = {**properties, "compression.type": compression}
 
     def records() -> Iterator[Given]:
         if values:
-            yield from (common._replace(value=_value(value.encode(), null_values)) for value in values)
+            for value in values:
+                yield common._replace(value=_value(os.fsencode(value), how, "--value"))
             return
         with source.open("rb") if source is not None else _stdin() as stream:
             if form == "bytes":
-                yield common._replace(value=_value(stream.read(), null_values))
+                yield common._replace(value=_value(stream.read(), how, "the value"))
                 return
-            for number, line in enumerate(_pieces(stream, _unescape(delimiter)), 1):
-                if form == "json":
-                    yield _from_json(line, number, common)
-                else:
-                    yield _from_line(line, number, common, key_delimiter, null_values)
+            for number, line in enumerate(_pieces(stream, mark), 1):
+                if form != "json":
+                    yield _from_line(line, number, common, how)
+                elif line.strip():
+                    yield _from_json(line, number, common, how)
 
     count, last = run_client(lambda: _send(properties, topic, records()))
     where = "" if last is None else f", the last at {topic}-{last.partition} offset {last.offset}"
@@ -122,7 +162,8 @@ async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]
                         timestamp_ms=record.timestamp_ms,
                     )
                 except ValueError as error:
-                    raise Failure(str(error)) from error
+                    hint = "; --repartition chooses by key" if record.is_copied else ""
+                    raise Failure(f"{error}{hint}") from error
                 sent.append(on_its_way)
                 count += 1
                 tally.show(count)
@@ -192,48 +233,67 @@ def _pieces(stream: IO[bytes], delimiter: bytes) -> Iterator[bytes]:
         yield left.removesuffix(b"\n")
 
 
-def _from_line(
-    line: bytes, number: int, common: Given, key_delimiter: str | None, null_values: bool
-) -> Given:
-    if key_delimiter is None:
-        return common._replace(value=_value(line, null_values))
-    mark = _unescape(key_delimiter)
-    key, found, value = line.partition(mark)
+def _from_line(line: bytes, number: int, common: Given, how: Form) -> Given:
+    what = f"line {number}"
+    if how.key_delimiter is None:
+        return common._replace(value=_value(line, how, what))
+    key, found, value = line.partition(how.key_delimiter)
     if not found:
-        raise Failure(f"line {number} has no {key_delimiter!r} between key and value")
-    return common._replace(key=key, value=_value(value, null_values))
+        raise Failure(f"{what} has no {how.key_delimiter.decode(errors='replace')!r} between key and value")
+    return common._replace(key=_content(key, how.key_format, what), value=_value(value, how, what))
 
 
-def _from_json(line: bytes, number: int, common: Given) -> Given:
+def _from_json(line: bytes, number: int, common: Given, how: Form) -> Given:
     try:
         given = json.loads(line)
+        headers = given.get("headers")
+        copied = _whole(given, "partition", INT32_MAX) if how.keeps_partitions else None
+        timestamp_ms = _whole(given, "timestamp_ms", INT64_MAX)
         return Given(
-            key=_bytes(given["key"]) if "key" in given else common.key,
-            value=_bytes(given.get("value")),
-            headers=tuple((name, _bytes(value)) for name, value in given.get("headers", common.headers)),
-            partition=common.partition,
-            timestamp_ms=given.get("timestamp_ms"),
+            key=told(given["key"], given.get("key_encoding")) if "key" in given else common.key,
+            value=told(given.get("value"), given.get("value_encoding")),
+            headers=common.headers if headers is None else tuple(map(told_header, headers)),
+            partition=copied if common.partition is None else common.partition,
+            timestamp_ms=timestamp_ms,
+            is_copied=common.partition is None and copied is not None,
         )
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise Failure(f'line {number} is no record, as in {{"key": "k", "value": "v"}}: {error}') from error
 
 
-def _bytes(value: Any) -> bytes | None:
-    if value is None:
+def _whole(given: dict[str, Any], name: str, high: int) -> int | None:
+    """Return a number of a record. None: there is none, or the record that was read had none."""
+    number = given.get(name)
+    if number is None or number == -1:
         return None
-    return value.encode() if isinstance(value, str) else json.dumps(value).encode()
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= high:
+        raise ValueError(f"{name} has to be a number from 0 to {high}")
+    return number
 
 
-def _value(value: bytes, null_values: bool) -> bytes | None:
-    return None if null_values and not value else value
+def _value(value: bytes, how: Form, what: str) -> bytes | None:
+    return None if how.null_values and not value else _content(value, how.value_format, what)
+
+
+def _content(text: bytes, form: str, what: str) -> bytes:
+    if form == PLAIN:
+        return text
+    try:
+        return decode_bytes(text.strip(), form)
+    except ValueError as error:
+        raise Failure(f"{what} is not {form}: {error}") from error
 
 
 def _header(text: str) -> tuple[str, bytes | None]:
     name, equals, value = text.partition("=")
-    return name, value.encode() if equals else None
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter(f"{name!r} is no text, as names of headers are", param_hint="-H") from None
+    return name, os.fsencode(value) if equals else None
 
 
-def _unescape(text: str) -> bytes:
-    for escape, character in _ESCAPES.items():
-        text = text.replace(escape, character)
-    return text.encode()
+def _mark(text: str | None, option: str) -> bytes | None:
+    if text == "":
+        raise click.BadParameter("it has to have at least one character", param_hint=option)
+    return None if text is None else unescape(text)

@@ -42,6 +42,7 @@ def cluster_options(command: F) -> F:
 
     options = (
         click.option(
+            "-b",
             "--bootstrap",
             metavar="HOST:PORT",
             envvar="OTTLA_BOOTSTRAP",
@@ -56,6 +57,7 @@ def cluster_options(command: F) -> F:
             help=f"A profile of the config file. Default: {DEFAULT_PROFILE}, if there is one.",
         ),
         click.option(
+            "-X",
             "--property",
             "properties",
             metavar="KEY=VALUE",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.cluster import failed_items, with_admin
+from ottla.cli.numbers import PARTITIONS, REPLICAS
 from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options, parse_assignments
 
@@ -34,8 +35,8 @@ def list_topics(properties: dict[str, str], as_json: bool, internal: bool) -> No
 @click.argument("name")
 @cluster_options
 @json_option
-@click.option("--partitions", type=click.IntRange(1), help="How many. Default: the broker's num.partitions.")
-@click.option("--replication-factor", type=click.IntRange(1), help="On how many brokers. Default: theirs.")
+@click.option("--partitions", type=PARTITIONS, help="How many. Default: the broker's num.partitions.")
+@click.option("--replication-factor", type=REPLICAS, help="On how many brokers. Default: theirs.")
 @click.option("--config", "assignments", metavar="KEY=VALUE", multiple=True, help="A config of the topic.")
 @click.option("--if-not-exists", is_flag=True, help="Succeed when the topic is there already.")
 def create(
@@ -130,9 +131,7 @@ def describe(properties: dict[str, str], as_json: bool, name: str) -> None:
 @click.argument("name")
 @cluster_options
 @json_option
-@click.option(
-    "--partitions", type=click.IntRange(1), help="Let the topic have so many: more than it has now."
-)
+@click.option("--partitions", type=PARTITIONS, help="Let the topic have so many: more than it has now.")
 @click.option("--config", "assignments", metavar="KEY=VALUE", multiple=True, help="Set a config.")
 @click.option("--unset", metavar="KEY", multiple=True, help="Let a config be the broker's default again.")
 def alter(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.cluster import with_admin
+from ottla.cli.numbers import SECONDS
 from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 
@@ -22,9 +23,7 @@ def txn() -> None:
 @cluster_options
 @json_option
 @click.option("--state", "states", multiple=True, help="Only those in this state, as in Ongoing.")
-@click.option(
-    "--longer-than", "longer_than_s", type=click.IntRange(0), help="Only those open for so many seconds."
-)
+@click.option("--longer-than", "longer_than_s", type=SECONDS, help="Only those open for so many seconds.")
 def list_transactions(
     properties: dict[str, str], as_json: bool, states: tuple[str, ...], longer_than_s: int | None
 ) -> None:
@@ -78,7 +77,7 @@ def describe(properties: dict[str, str], as_json: bool, transactional_id: str) -
 @click.option(
     "--open-for",
     "open_for_s",
-    type=click.IntRange(0),
+    type=SECONDS,
     default=900,
     show_default=True,
     help="With --topic: how many seconds a transaction must be open to count as hanging.",

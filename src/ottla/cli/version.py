@@ -2,6 +2,7 @@
 
 import click
 
+from ottla import __version__
 from ottla.cli.output import json_option, show_one
 
 
@@ -10,10 +11,9 @@ from ottla.cli.output import json_option, show_one
 def version(as_json: bool) -> None:
     """Show which Ottla and which Python this is."""
     import platform
-    from importlib.metadata import version as version_of
 
     facts = {
-        "ottla": version_of("ottla"),
+        "ottla": __version__,
         "speaks": "Apache Kafka 4.3",
         "python": platform.python_version(),
         "platform": platform.platform(),

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Self
 
+from ottla import __version__
 from ottla.client.errors import (
     ClientError,
     ConnectionLost,
@@ -29,7 +30,7 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 from ottla.wire.versions import Versions
 
 SOFTWARE_NAME = "ottla"
-SOFTWARE_VERSION = "0.1.0"
+SOFTWARE_VERSION = __version__
 
 Authenticate = Callable[["BrokerConnection"], Awaitable[None]]
 

@@ -1,10 +1,11 @@
 """Kafka's client properties, typed. One declaration for each: name, default, bounds, and what it is for.
 
 A settings class is made from keyword arguments (`linger_ms=5`) or from Kafka's own names
-(`{"linger.ms": 5}`), text or typed alike, so that a `client.properties` file can be used as it is.
+(`{"linger.ms": 5}`), text or typed alike, or from the path of a `client.properties` file.
 """
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
@@ -12,6 +13,12 @@ from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 from ottla.client.connection import Address
 
 S = TypeVar("S", bound="CommonSettings")
+Properties = Mapping[str, Any] | str | os.PathLike[str]
+"""Properties by Kafka's names, or the path of a file that has them."""
+
+
+INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
 
 
 class InvalidProperty(ValueError):
@@ -27,7 +34,12 @@ def prop(
     choices: tuple[str, ...] = (),
     name: str = "",
 ) -> Any:
-    """Declare a property. Its Kafka name is the field's with dots for underscores, unless `name` is given."""
+    """Declare a property. Its Kafka name is the field's with dots for underscores, unless `name` is given.
+
+    A whole number is an int in Kafka unless it says more: some are sent to brokers in four bytes.
+    """
+    if high is None and isinstance(default, int) and not isinstance(default, bool):
+        high = INT_MAX
     return field(
         default=default, metadata={"doc": doc, "low": low, "high": high, "choices": choices, "name": name}
     )
@@ -47,10 +59,16 @@ class CommonSettings:
     )
     client_id: str = prop("The name this client gives itself in logs and quotas of the broker.", "ottla")
     request_timeout_ms: int = prop("How long a broker may take for an answer.", 30_000, low=1)
-    socket_connection_setup_timeout_ms: int = prop("How long connecting may take.", 10_000, low=1)
-    retry_backoff_ms: int = prop("The first wait before something is tried again.", 100, low=0)
-    retry_backoff_max_ms: int = prop("The longest wait before something is tried again.", 1_000, low=0)
-    metadata_max_age_ms: int = prop("After this time metadata is learned anew without need.", 300_000, low=0)
+    socket_connection_setup_timeout_ms: int = prop(
+        "How long connecting may take.", 10_000, low=1, high=LONG_MAX
+    )
+    retry_backoff_ms: int = prop("The first wait before something is tried again.", 100, low=0, high=LONG_MAX)
+    retry_backoff_max_ms: int = prop(
+        "The longest wait before something is tried again.", 1_000, low=0, high=LONG_MAX
+    )
+    metadata_max_age_ms: int = prop(
+        "After this time metadata is learned anew without need.", 300_000, low=0, high=LONG_MAX
+    )
     security_protocol: str = prop(
         "How to speak to brokers.", "PLAINTEXT", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
     )
@@ -75,9 +93,11 @@ class CommonSettings:
             _check(item, getattr(self, item.name))
 
     @classmethod
-    def of(cls, properties: Mapping[str, Any] | None = None, **settings: Any) -> Self:
-        """Read settings by Kafka's names, by ours, or both. Ours win."""
+    def of(cls, properties: Properties | None = None, **settings: Any) -> Self:
+        """Read settings by Kafka's names (or from a file of them), by ours, or both. Ours win."""
         fields = {property_name(item): item for item in dataclasses.fields(cls)}
+        if isinstance(properties, str | os.PathLike):
+            properties = _read_file(properties, fields)
         hints = get_type_hints(cls)
         values: dict[str, Any] = {}
         named = {_name_of(cls, key): value for key, value in {**(properties or {}), **settings}.items()}
@@ -94,6 +114,16 @@ class CommonSettings:
         if "bootstrap_servers" not in values:
             raise InvalidProperty("bootstrap.servers is missing: say where a broker listens, as `host:port`")
         return cls(**values)
+
+
+def _read_file(path: str | os.PathLike[str], known: Mapping[str, Any]) -> dict[str, str]:
+    # Few name a file: the others need not wait for this import.
+    from ottla.client.properties_file import UnusableProperties, read_properties_file
+
+    try:
+        return read_properties_file(path, known)
+    except UnusableProperties as error:
+        raise InvalidProperty(str(error)) from error
 
 
 def _name_of(cls: type[Any], key: str) -> str:

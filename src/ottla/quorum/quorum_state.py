@@ -64,3 +64,15 @@ def decode_quorum_state(content: bytes) -> QuorumState:
     if version not in (0, 1) or state.leader_epoch < 0:
         raise MetadataError(f"{FILE} has version {version} and epoch {state.leader_epoch}")
     return state
+
+
+def find_static_voters(content: bytes) -> tuple[int, ...] | None:
+    """Return who voted, as the file of a static quorum says. None: the metadata itself says it."""
+    decode_quorum_state(content)
+    fields = json.loads(content)
+    if fields["data_version"] != 0:
+        return None
+    try:
+        return tuple(int(voter["voterId"]) for voter in fields.get("currentVoters") or ())
+    except (ValueError, KeyError, TypeError) as error:
+        raise MetadataError(f"{FILE} cannot be read: {error!r}") from error

@@ -1,5 +1,7 @@
 """Client properties by Kafka's names and by ours."""
 
+from pathlib import Path
+
 import pytest
 
 from ottla.client.connection import Address
@@ -62,3 +64,55 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 def test_a_password_does_not_show_in_the_settings() -> None:
     settings = ProducerSettings.of(bootstrap_servers="a:1", sasl_password="secret")
     assert "secret" not in repr(settings)
+
+
+def _file(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "client.properties"
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.mark.parametrize("kind", [Path, str])
+def test_a_file_is_read_as_kafkas_clients_read_it(
+    tmp_path: Path, kind: type, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = _file(
+        tmp_path,
+        "# ours",
+        "bootstrap.servers = kafka-1:9093, kafka-2:9093",
+        "linger.ms=7 ",
+        "key.serializer=org.apache.kafka.common.serialization.StringSerializer",
+        "security.protocol=SASL_SSL",
+        "sasl.mechanism=SCRAM-SHA-512",
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\",
+        '  username="ann" password="se\\\\"cret;";',
+        "ssl.truststore.type=PEM",
+        "ssl.truststore.location=/etc/ca.pem",
+    )
+    settings = ProducerSettings.of(kind(path), linger_ms=9)
+    assert settings.bootstrap_servers == (Address("kafka-1", 9093), Address("kafka-2", 9093))
+    assert (settings.linger_ms, settings.security_protocol) == (9, "SASL_SSL")
+    assert (settings.sasl_username, settings.sasl_password) == ("ann", 'se"cret;')
+    assert settings.ssl_ca_location == "/etc/ca.pem"
+    assert [record.message for record in caplog.records] == [
+        f"{path}: this client does not use key.serializer"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("ssl.truststore.location=/etc/trust.jks", "in the format JKS.*name that file by ssl.ca.location"),
+        ("sasl.jaas.config=com.sun.Krb5LoginModule required;", "it knows PLAIN and SCRAM"),
+        ("linger.ms=soon", "linger.ms is 'soon'"),
+        ("client.id=\\u12", "cannot read .*client.properties: line 2: malformed"),
+    ],
+)
+def test_what_a_file_asks_for_in_vain_is_told(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(InvalidProperty, match=message):
+        ProducerSettings.of(_file(tmp_path, "bootstrap.servers=a:1", line))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidProperty, match=r"cannot read .*nowhere: No such file"):
+        ProducerSettings.of(tmp_path / "nowhere")

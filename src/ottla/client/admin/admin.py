@@ -8,12 +8,12 @@ async with Admin("127.0.0.1:9092") as admin:
 A noun is imported when it is first used. With all of them it took twice as long until a command had begun.
 """
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from ottla.client.admin.routes import Routes
 from ottla.client.admin.settings import AdminSettings
+from ottla.client.properties import Properties
 from ottla.client.security import cluster_for
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Admin:
         self,
         bootstrap_servers: str | None = None,
         *,
-        properties: Mapping[str, Any] | None = None,
+        properties: Properties | None = None,
         **settings: Any,
     ) -> None:
         if bootstrap_servers is not None:

@@ -32,6 +32,7 @@ from ottla.client.errors import ClientError
 from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.client.journey import Listener, Stage, tell
 from ottla.client.list_offsets import EARLIEST, LATEST, FoundOffset, list_offsets
+from ottla.client.properties import Properties
 from ottla.client.security import cluster_for
 from ottla.client.serializers import Deserializer, from_bytes
 from ottla.model.ids import TopicPartition
@@ -51,7 +52,7 @@ class Consumer:
         self,
         bootstrap_servers: str | None = None,
         *,
-        properties: Mapping[str, Any] | None = None,
+        properties: Properties | None = None,
         key_deserializer: Deserializer = from_bytes,
         value_deserializer: Deserializer = from_bytes,
         journey: Listener | None = None,
@@ -348,15 +349,16 @@ class Consumer:
     async def _leave(self) -> None:
         if self._committing is not None:
             await asyncio.gather(self._committing, return_exceptions=True)
-        await self._commit_before_revoking()
-        membership, self._membership = self._membership, None
+        membership = self._membership
         if membership is None:
+            await self._commit_before_revoking()
             return
         try:
-            await membership.stop()
-            if owned := self._handover.owned:
-                await self._handover.give_up(owned)
+            # As a member still, with heartbeats: what is committed here, also by a callback, must count.
+            await membership.give_up_all()
         finally:
+            self._membership = None
+            await membership.stop()
             await membership.leave()
 
     async def _breathe(self, now_s: float) -> None:

@@ -217,6 +217,12 @@ class Membership(ABC):
             if self._handover.owned:
                 await self._handover.lose(self._handover.owned)
 
+    async def give_up_all(self) -> None:
+        """Give up everything while the group still counts us: the first step of leaving it."""
+        await self._handle_loss()
+        if owned := self._handover.owned:
+            await self._handover.give_up(owned)
+
     async def _ask_coordinator(
         self, request: Any, lane: int = 0, timeout_s: float | None = None, at_most: int | None = None
     ) -> Any:

@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla.client.consumer.assignors import ASSIGNORS, Assignor
 from ottla.client.fetching import FetchLimits, IsolationLevel
-from ottla.client.properties import CommonSettings, InvalidProperty, prop
+from ottla.client.properties import LONG_MAX, CommonSettings, InvalidProperty, prop
 
 # The strategies by the names that Java's properties files have for them.
 _JAVA_NAMES: Final = {
@@ -63,6 +63,7 @@ class ConsumerSettings(CommonSettings):
         "How many bytes may wait here to be asked for; above it nothing is fetched. (Ottla's own.)",
         67_108_864,
         low=1,
+        high=LONG_MAX,
     )
     check_crcs: bool = prop("Whether the checksum of every batch is checked.", True)
     client_rack: str = prop("Where this client is. Told to the group; records come from leaders.", "")

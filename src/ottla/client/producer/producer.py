@@ -3,6 +3,7 @@
 async with Producer("127.0.0.1:9092") as producer:
     sent = await producer.send("payments", b"42", key=b"customer-7")
     metadata = await sent          # topic, partition, offset, timestamp
+    metadata = await producer.send_and_wait("payments", b"43")
 """
 
 import asyncio
@@ -16,12 +17,13 @@ from ottla.client.errors import BrokerError, ClientError
 from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.client.journey import Listener, Stage, tell
 from ottla.client.producer.accumulator import Accumulator, record_bytes
-from ottla.client.producer.batch import SentRecord
+from ottla.client.producer.batch import RecordMetadata, SentRecord
 from ottla.client.producer.identity import ProducerIdentity
 from ottla.client.producer.partitioner import DefaultPartitioner, Partitioner, TopicPartitions
 from ottla.client.producer.sender import Sender
 from ottla.client.producer.settings import ProducerSettings
 from ottla.client.producer.transactions import Transactions
+from ottla.client.properties import Properties
 from ottla.client.security import cluster_for
 from ottla.client.serializers import Serializer, raw_bytes
 from ottla.client.topology import TopicView
@@ -48,7 +50,7 @@ class Producer:
         self,
         bootstrap_servers: str | None = None,
         *,
-        properties: Mapping[str, Any] | None = None,
+        properties: Properties | None = None,
         key_serializer: Serializer = raw_bytes,
         value_serializer: Serializer = raw_bytes,
         partitioner: Partitioner | None = None,
@@ -172,6 +174,22 @@ class Producer:
         self._lets_others_run = place == 0
         return SentRecord(batch, place, timestamp_ms)
 
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+    ) -> RecordMetadata:
+        """Send a record, and return where it lies once it is acknowledged."""
+        sent = await self.send(
+            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
+        return await sent.result()
+
     async def flush(self) -> None:
         """Return when everything handed over is acknowledged or has failed."""
         await self._running().flush()
@@ -209,7 +227,8 @@ class Producer:
     async def abort_transaction(self) -> None:
         """Make nothing of the transaction count."""
         sender = self._running()
-        sender.fail_all(BrokerError(ErrorCode.TRANSACTION_ABORTABLE, "the transaction was aborted"))
+        aborted = BrokerError(ErrorCode.TRANSACTION_ABORTABLE, "the transaction was aborted")
+        sender.fail_all(aborted, is_wanted=True)
         await sender.flush()
         await self._transactions.end(commit=False)
 

@@ -108,10 +108,13 @@ class Sender:
         finally:
             self.accumulator.flushing -= 1
 
-    def fail_all(self, error: ClientError) -> None:
-        """Fail whatever has not been sent: the transaction is over, or the producer is."""
+    def fail_all(self, error: ClientError, *, is_wanted: bool = False) -> None:
+        """Fail whatever has not been sent: the transaction is over, or the producer is.
+
+        What the user wanted to fail, by an abort, is no news for the log.
+        """
         for batch in self.accumulator.drop_all():
-            self._fail(batch, error)
+            self._fail(batch, error, logging.DEBUG if is_wanted else logging.WARNING)
         self._note_if_idle()
 
     async def _drain_for_ever(self) -> None:
@@ -360,10 +363,10 @@ class Sender:
             self._tell(Stage.ACKNOWLEDGED, batch, base_offset=how.base_offset, count=len(batch.records))
         batch.landed(*how)
 
-    def _fail(self, batch: Batch, error: ClientError) -> None:
+    def _fail(self, batch: Batch, error: ClientError, level: int = logging.WARNING) -> None:
         self.accumulator.release(batch)
         self._tell(Stage.FAILED, batch, error=str(error))
-        _logger.warning("%d records for %s were not sent: %s", len(batch.records), batch.where, error)
+        _logger.log(level, "%d records for %s were not sent: %s", len(batch.records), batch.where, error)
         batch.fail(error)
 
     def _home(self, batch: Batch) -> None:

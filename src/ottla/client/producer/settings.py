@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ottla.client.properties import CommonSettings, InvalidProperty, prop
+from ottla.client.properties import LONG_MAX, CommonSettings, InvalidProperty, prop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,9 +13,11 @@ class ProducerSettings(CommonSettings):
         "Who must have a record before it counts as sent.", "all", choices=("all", "-1", "1", "0")
     )
     batch_size: int = prop("How many bytes of records go into one batch.", 16_384, low=1)
-    linger_ms: int = prop("How long a batch may wait for more records.", 5, low=0)
-    buffer_memory: int = prop("How many bytes may wait to be sent; then `send` waits.", 33_554_432, low=1)
-    max_block_ms: int = prop("How long `send` may wait for memory or metadata.", 60_000, low=0)
+    linger_ms: int = prop("How long a batch may wait for more records.", 5, low=0, high=LONG_MAX)
+    buffer_memory: int = prop(
+        "How many bytes may wait to be sent; then `send` waits.", 33_554_432, low=1, high=LONG_MAX
+    )
+    max_block_ms: int = prop("How long `send` may wait for memory or metadata.", 60_000, low=0, high=LONG_MAX)
     max_request_size: int = prop("How many bytes one request may have.", 1_048_576, low=1)
     max_in_flight_requests_per_connection: int = prop("How many requests may wait for an answer.", 5, low=1)
     delivery_timeout_ms: int = prop("When to give up on a record, retries and all.", 120_000, low=1)

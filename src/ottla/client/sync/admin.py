@@ -4,7 +4,6 @@ with Admin("127.0.0.1:9092") as admin:
     admin.topics.create("payments", partitions=6)
 """
 
-from collections.abc import Mapping
 from typing import Any, Generic, Self, TypeVar
 
 from ottla.client.admin import admin as asynchronous
@@ -21,6 +20,7 @@ from ottla.client.admin.records import StoredRecords
 from ottla.client.admin.replicas import Replicas
 from ottla.client.admin.topics import Topics
 from ottla.client.admin.transactions import Transactions
+from ottla.client.properties import Properties
 from ottla.client.sync.loop_thread import LoopThread, blocking
 
 T = TypeVar("T")
@@ -158,7 +158,7 @@ class Admin:
         self,
         bootstrap_servers: str | None = None,
         *,
-        properties: Mapping[str, Any] | None = None,
+        properties: Properties | None = None,
         **settings: Any,
     ) -> None:
         self._twin = asynchronous.Admin(bootstrap_servers, properties=properties, **settings)

@@ -12,13 +12,14 @@ read: `commit` leaves them out, and whatever else is asked of the consumer makes
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any, Self
 
 from ottla.client.consumer import consumer as asynchronous
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.group import OffsetAndMetadata
 from ottla.client.journey import Listener
+from ottla.client.properties import Properties
 from ottla.client.serializers import Deserializer, from_bytes
 from ottla.client.sync.loop_thread import LoopThread, blocking, blocking_call
 from ottla.model.ids import TopicPartition
@@ -35,7 +36,7 @@ class Consumer:
         self,
         bootstrap_servers: str | None = None,
         *,
-        properties: Mapping[str, Any] | None = None,
+        properties: Properties | None = None,
         key_deserializer: Deserializer = from_bytes,
         value_deserializer: Deserializer = from_bytes,
         journey: Listener | None = None,

@@ -23,6 +23,7 @@ from ottla.client.journey import Listener
 from ottla.client.producer import producer as asynchronous
 from ottla.client.producer.batch import RecordMetadata, SentRecord
 from ottla.client.producer.partitioner import Partitioner
+from ottla.client.properties import Properties
 from ottla.client.serializers import Serializer, raw_bytes
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.model.ids import TopicPartition
@@ -84,7 +85,7 @@ class Producer:
         self,
         bootstrap_servers: str | None = None,
         *,
-        properties: Mapping[str, Any] | None = None,
+        properties: Properties | None = None,
         key_serializer: Serializer = raw_bytes,
         value_serializer: Serializer = raw_bytes,
         partitioner: Partitioner | None = None,
@@ -139,6 +140,23 @@ class Producer:
                 self._is_pumping = True
                 self._thread.loop.call_soon_threadsafe(self._start_pump)
         return delivery
+
+    def send_and_wait(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+        timeout_s: float | None = None,
+    ) -> RecordMetadata:
+        """Send a record, and return where it lies once it is acknowledged."""
+        delivery = self.send(
+            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
+        return delivery.result(timeout_s)
 
     def flush(self) -> None:
         """Return when everything handed over is acknowledged or has failed."""

@@ -1,0 +1,69 @@
+"""A `client.properties` file, as Apache Kafka's own clients and tools take it.
+
+What Java says in other words is translated: `sasl.jaas.config` to a user and a password, a trust store or
+key store in PEM to the file that it names. A store in one of Java's own formats is refused with the way out.
+What this client has no use for is left out with a warning, as Kafka's clients do: such files are shared.
+"""
+
+import logging
+import os
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from ottla.model.properties import MalformedProperties, iter_properties
+
+_logger = logging.getLogger(__name__)
+_LOGIN_MODULES: Final = ("PlainLoginModule", "ScramLoginModule")
+_STORES: Final = {"truststore": "ssl.ca.location", "keystore": "ssl.certificate.location"}
+
+
+class UnusableProperties(ValueError):
+    """A file that cannot be read, or that says something this client cannot do."""
+
+
+def read_properties_file(path: str | os.PathLike[str], known: Collection[str]) -> dict[str, str]:
+    """Return those properties of a file that are known, by our names."""
+    try:
+        content = Path(path).read_bytes()
+        given = {item.key: item.value.strip() for item in iter_properties(content)}
+    except OSError as error:
+        raise UnusableProperties(f"cannot read {os.fspath(path)}: {error.strerror}") from error
+    except MalformedProperties as error:
+        raise UnusableProperties(f"cannot read {os.fspath(path)}: {error}") from error
+    _translate_login(given)
+    for store, name in _STORES.items():
+        _translate_store(given, store, name)
+    if unused := sorted(given.keys() - known):
+        _logger.warning("%s: this client does not use %s", os.fspath(path), ", ".join(unused))
+    return {name: value for name, value in given.items() if name in known}
+
+
+def _translate_login(given: dict[str, str]) -> None:
+    login = given.pop("sasl.jaas.config", None)
+    if login is None:
+        return
+    module, _, options = login.partition(" ")
+    if not module.endswith(_LOGIN_MODULES):
+        raise UnusableProperties(
+            f"sasl.jaas.config has {module}, which this client cannot use: it knows PLAIN and SCRAM"
+        )
+    for option in ("username", "password"):
+        if (found := re.search(rf'\b{option}\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))', options)) is not None:
+            text = found[2] if found[1] is None else re.sub(r"\\(.)", r"\1", found[1])
+            given.setdefault(f"sasl.{option}", text)
+
+
+def _translate_store(given: dict[str, str], store: str, name: str) -> None:
+    location = given.pop(f"ssl.{store}.location", None)
+    kind = given.pop(f"ssl.{store}.type", "JKS").upper()
+    given.pop(f"ssl.{store}.password", None)
+    if not location or name in given:
+        return
+    if kind != "PEM":
+        raise UnusableProperties(
+            f"ssl.{store}.location is {location}, in the format {kind}, which this client cannot read: "
+            f"export it as PEM, and name that file by {name}"
+        )
+    given[name] = location
