@@ -248,7 +248,8 @@ def _unanswered(response: ProduceResponse) -> CloseConnection:
         for answer in topic.partition_responses
         if answer.error_code is not ErrorCode.NONE
     ]
-    return CloseConnection(f"a producer with acks=0 cannot be told of an error but so: {errors[0]}")
+    more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+    return CloseConnection(f"a producer with acks=0 gets no answer that could tell it of {errors[0]}{more}")
 
 
 def _with_endpoints(response: ProduceResponse, context: RequestContext) -> ProduceResponse:
