@@ -125,7 +125,7 @@ def test_errors_of_acks_0_are_few_lines_without_a_traceback(node: OttlaNode) -> 
             assert read_to_end(client) == b""
     written = node.log_path.read_text()[len(before) :]
     assert "Traceback" not in written
-    assert 1 <= len(written.splitlines()) <= 2 * LINES_MAX
+    assert 1 <= len(written.splitlines()) <= 5 * LINES_MAX
     assert len(written) < 20_000
 
 

@@ -28,6 +28,17 @@ class OttlaConfigs(ConfigValues):
         unlisted=True,
         doc="How many bytes a compressed batch may unpack to; a larger one is refused.",
     )
+    ottla_internal_topics_writable = boolean(
+        "ottla.internal.topics.writable",
+        False,
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc=(
+            "Let a client with the client id `__admin_client` write to `__consumer_offsets` and "
+            "`__transaction_state`, as Kafka does; false refuses it to every client, since anybody can use "
+            "that name."
+        ),
+    )
     ottla_metrics_port = integer(
         "ottla.metrics.port",
         -1,
