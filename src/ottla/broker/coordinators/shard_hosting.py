@@ -2,9 +2,9 @@
 
 A shard is loaded in slices on the event loop, so that a large one does not keep clients of others waiting.
 Meanwhile its clients are told that it loads. A record that cannot be loaded is left out, loudly: one that a
-stranger wrote, or a newer Kafka, must not take the groups or transactions of all others from their clients. A
-log that cannot be read at all makes the shard fail: its clients look for another coordinator, in vain. A shard
-that failed because its log refused a batch is loaded anew.
+stranger wrote, or a newer Kafka, must not take the groups or transactions of all others from their clients.
+A log that cannot be read at all makes the shard fail: its clients look for another coordinator, in vain. A
+shard that failed because its log refused a batch is loaded again.
 """
 
 import logging

@@ -7,8 +7,8 @@ of state that a crash could take back; that is why no second, committed copy of 
 
 States: LOADING -> ACTIVE -> RESIGNED, or LOADING -> FAILED when the log cannot be read. Only ACTIVE serves.
 
-A record that cannot be replayed while loading is left out, and the log is told. One bad record of thousands must
-not keep everyone from their groups and transactions for good.
+A record that cannot be replayed while loading is left out, and the log is told. One bad record of thousands
+must not keep everyone from their groups and transactions for good.
 """
 
 from collections import deque
