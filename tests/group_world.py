@@ -105,6 +105,7 @@ class MemoryLog:
         self.stored: list[_StoredBatch] = []
         self.durable = 0
         self.refusal: ErrorCode | None = None
+        self.left_out = 0
         self.shard: AnyShard
 
     def append(
@@ -128,6 +129,9 @@ class MemoryLog:
     @property
     def end(self) -> int:
         return self.stored[-1].last_offset + 1 if self.stored else 0
+
+    def leave_out(self, error: Exception) -> None:
+        raise AssertionError("all that is in memory can be replayed") from error
 
     def batches(self) -> Iterator[LoggedBatch]:
         return (batch.read() for batch in self.stored)

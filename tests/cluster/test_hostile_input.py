@@ -14,6 +14,7 @@ from tests.data_plane import batch_of, create_topic, fetch_all, produce, produce
 from tests.ottla_node import OttlaNode
 from tests.plain_client import PlainClient
 
+from ottla.runtime.log_lines import LINES_MAX
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.framing import encode_request
@@ -111,6 +112,21 @@ def test_acks_0_with_an_error_closes_the_connection(node: OttlaNode) -> None:
     with connect(node) as client:
         client.sendall(frame)
         assert read_to_end(client) == b""
+
+
+def test_errors_of_acks_0_are_few_lines_without_a_traceback(node: OttlaNode) -> None:
+    frame = encode_request(
+        produce_request("no\nwhere" * 1000, batch_of(b"v"), acks=0), api_of(ApiKey.PRODUCE), 9, 1, None
+    )
+    before = node.log_path.read_text()
+    for _ in range(200):
+        with connect(node) as client:
+            client.sendall(frame)
+            assert read_to_end(client) == b""
+    written = node.log_path.read_text()[len(before) :]
+    assert "Traceback" not in written
+    assert 1 <= len(written.splitlines()) <= 5 * LINES_MAX
+    assert len(written) < 20_000
 
 
 def test_complaints_do_not_fill_the_log(node: OttlaNode) -> None:

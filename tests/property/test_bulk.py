@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.record_strategies import INT64, damaged, records
 
-from ottla.records.bulk import decode_all
-from ottla.records.codec import Record, RecordTuple, encode_records, iter_record_tuples
+from ottla.records.bulk import CheckedRecords, check_numbered, decode_all
+from ottla.records.codec import Record, RecordTuple, encode_records, iter_record_tuples, scan_records
 from ottla.records.errors import InvalidRecord
 
 Decode = Callable[[bytes, int, int, int, int | None], Iterable[RecordTuple]]
@@ -43,3 +43,39 @@ def test_damaged_records_are_refused_alike(data: st.DataObject, made: list[Recor
 @given(st.binary(max_size=60), st.integers(0, 4))
 def test_any_bytes_are_judged_alike(area: bytes, count: int) -> None:
     assert outcome(decode_all, area, count, 0, None) == outcome(iter_record_tuples, area, count, 0, None)
+
+
+def scanned(area: bytes, count: int) -> CheckedRecords | None:
+    """Return what checking must find, by way of `scan_records`."""
+    try:
+        found = list(scan_records(area, count))
+    except InvalidRecord:
+        return None
+    if [record[0] for record in found] != list(range(count)):
+        return None
+    deltas = [record[1] for record in found] or [0]
+    return CheckedRecords(min(deltas), max(deltas), all(record[2] for record in found))
+
+
+@given(records(), INT64)
+def test_sound_records_in_order_are_checked_to_their_end(made: list[Record], timestamp: int) -> None:
+    in_order = [record._replace(offset=number) for number, record in enumerate(made)]
+    area = encode_records(in_order, 0, timestamp)
+    checked = check_numbered(area, len(area), len(made), len(made))
+    assert checked is not None
+    assert checked == scanned(area, len(made))
+    for known in range(len(area)):
+        assert check_numbered(area[:known], len(area), len(made) + 1, len(made)) is not None
+
+
+@given(st.data(), records(), st.integers(-1, 3))
+def test_damaged_records_are_found_alike(data: st.DataObject, made: list[Record], more: int) -> None:
+    in_order = [record._replace(offset=number) for number, record in enumerate(made)]
+    area = data.draw(damaged(encode_records(in_order, 0, made[0].timestamp)))
+    count = max(len(made) + more, 1)
+    assert check_numbered(area, len(area), count, count) == scanned(area, count)
+
+
+@given(st.binary(max_size=60), st.integers(1, 4))
+def test_any_bytes_are_checked_alike(area: bytes, count: int) -> None:
+    assert check_numbered(area, len(area), count, count) == scanned(area, count)

@@ -13,6 +13,7 @@ from tests.in_process import InProcessClient, in_process_node
 from ottla.broker.handlers import CloseConnection
 from ottla.broker.startup import Node
 from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.records.batch import BatchView
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import MalformedBytes
@@ -20,6 +21,15 @@ from ottla.wire.framing import decode_response, encode_request
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 PRODUCE = api_of(ApiKey.PRODUCE)
+
+
+def with_checksum(batch: bytearray) -> bytearray:
+    """Return a batch whose checksum is right, whatever its records are."""
+    view = BatchView(memoryview(batch))
+    view.patch_max_timestamp(view.max_timestamp)
+    return batch
+
+
 BATCHES: dict[str, bytes | bytearray] = {
     "good": batch_of(b"value"),
     "longer": batch_of(b"value" * 100, b"another", b"third"),
@@ -29,6 +39,7 @@ BATCHES: dict[str, bytes | bytearray] = {
     ),
     "idempotent": batch_of(b"value", producer_id=2, producer_epoch=0, base_sequence=0),
     "out of order": batch_of(b"value", producer_id=2, producer_epoch=0, base_sequence=7),
+    "poison": with_checksum(batch_of(b"value")[:-1] + b"\x08"),
     "two": batch_of(b"value") + batch_of(b"value"),
     "empty": b"",
 }

@@ -19,6 +19,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ottla.broker import apis
+from ottla.runtime.listener import ConnectionEnded
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import spec_of
 
@@ -46,7 +47,7 @@ class EncodedResponse(NamedTuple):
     body: bytes
 
 
-class CloseConnection(Exception):
+class CloseConnection(ConnectionEnded):
     """Raised by a handler: close the connection without an answer, which is how some errors are told."""
 
 

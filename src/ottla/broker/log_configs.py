@@ -8,6 +8,7 @@ from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.topic import TopicConfig
 from ottla.records.attributes import Codec, TimestampType
 from ottla.storage.config import LogConfig
+from ottla.storage.record_checks import RecordsValidation
 
 SETTINGS_MAX: Final = 1000
 """How many different settings are kept. Most topics have the same: none of their own."""
@@ -81,7 +82,7 @@ def log_config(topic: TopicConfig, node: NodeConfig) -> LogConfig:
         flush_ms=topic.flush_ms,
         producer_id_expiration_ms=node.producer_id_expiration_ms,
         verifies_transactions=node.transaction_partition_verification_enable,
-        validate_every_record=node.ottla_validate_every_record,
+        records_validation=RecordsValidation(topic.ottla_records_validation),
         decompressed_bytes_max=node.ottla_decompressed_bytes_max,
     )
 

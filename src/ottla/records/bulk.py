@@ -12,7 +12,7 @@ is left to `decode_record`. A batch of many tiny records grows some thirty-fold 
 
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.records.codec import (
     Headers,
@@ -21,10 +21,13 @@ from ottla.records.codec import (
     check_end,
     decode_headers,
     decode_record,
+    decode_varint,
+    decode_varlong,
     inline_count_of,
     iter_record_tuples,
     wrap_int64,
 )
+from ottla.records.errors import InvalidRecord
 
 
 def decode_all(  # noqa: C901 - one loop, as in `iter_record_tuples`
@@ -127,6 +130,128 @@ def decode_all(  # noqa: C901 - one loop, as in `iter_record_tuples`
         next_index = index + 1
     check_end(start, size, count)
     return records
+
+
+_VARINT_BYTES_MAX: Final = 5
+
+
+class CheckedRecords(NamedTuple):
+    """What is known of records that were checked."""
+
+    earliest_delta: int
+    latest_delta: int
+    have_keys: bool
+    """Whether all of them have a key."""
+
+
+def check_numbered(  # noqa: C901 - one loop, as in `decode_all`
+    data: bytes, size: int, count: int, checked_max: int
+) -> CheckedRecords | None:
+    """Check that records are whole and numbered from 0 on, as those of a producer are.
+
+    `data` is their area, or its beginning if not all of them are looked at, and `size` is that of the whole
+    area. The first `checked_max` of the `count` records are checked; if that is all, nothing may be left
+    behind them. Returns None if something is wrong: `scan_records` finds out what.
+    """
+    known = len(data)
+    start = 0
+    earliest = 1 << 63
+    latest = -earliest
+    have_keys = True
+    try:
+        for index in range(min(count, checked_max)):
+            if start + _VARINT_BYTES_MAX > known and known < size:
+                break
+            number = data[start]
+            if number < 128:
+                position = start + 1
+            else:
+                second = data[start + 1]
+                if second < 128:
+                    number = number & 127 | second << 7
+                    position = start + 2
+                else:
+                    length, position = decode_varint(data, start, known, index)
+                    number = length << 1
+            end = position + (number >> 1)
+            if number & 1 or end > size or number < 0:
+                return None
+            if end > known:
+                break
+
+            number = data[position + 1]  # The byte before it, the attributes, means nothing.
+            if number < 128:
+                position += 2
+                delta = (number >> 1) ^ -(number & 1)
+            else:
+                second = data[position + 2]
+                if second < 128:
+                    number = number & 127 | second << 7
+                    position += 3
+                    delta = (number >> 1) ^ -(number & 1)
+                else:
+                    delta, position = decode_varlong(data, position + 1, end, index)
+            if delta > latest:
+                latest = delta
+            if delta < earliest:
+                earliest = delta
+
+            number = data[position]
+            if number < 128:
+                position += 1
+            else:
+                second = data[position + 1]
+                if second < 128:
+                    number = number & 127 | second << 7
+                    position += 2
+                else:
+                    number, position = decode_varint(data, position, end, index)
+                    number <<= 1
+            if number != index << 1:
+                return None
+
+            number = data[position]
+            if number < 128:
+                position += 1
+            else:
+                second = data[position + 1]
+                if second < 128:
+                    number = number & 127 | second << 7
+                    position += 2
+                else:
+                    length, position = decode_varint(data, position, end, index)
+                    number = length << 1 if length >= 0 else 1
+            if number & 1:
+                have_keys = False
+            else:
+                position += number >> 1
+                if position >= end:
+                    return None
+
+            number = data[position]
+            if number < 128:
+                position += 1
+            else:
+                second = data[position + 1]
+                if second < 128:
+                    number = number & 127 | second << 7
+                    position += 2
+                else:
+                    length, position = decode_varint(data, position, end, index)
+                    number = length << 1 if length >= 0 else 1
+            if not number & 1:
+                position += number >> 1
+
+            if position + 1 != end or data[position] != 0:
+                if position >= end:
+                    return None
+                decode_headers(data, position, end, index)
+            start = end
+    except (IndexError, InvalidRecord):
+        return None
+    if count <= checked_max and start != size:
+        return None
+    return CheckedRecords(earliest, latest, have_keys)
 
 
 IS_COMPILED: Final = not isinstance(decode_all, FunctionType)

@@ -169,9 +169,8 @@ class Listeners:
         elif isinstance(reason, ConnectionEnded):
             self._lines.warn("closed a connection", f"{connection.peer_host}: {reason}")
         else:
-            logging.getLogger("ottla.listener").error(
-                "closed the connection of %s", connection.peer_host, exc_info=reason
-            )
+            kind = f"closed a connection because of {type(reason).__name__}"
+            self._lines.fail(kind, f"{connection.peer_host}: {reason}", reason)
 
     # Accepting
 
@@ -278,4 +277,4 @@ class Listeners:
 
 
 class ConnectionEnded(Exception):
-    """A limit ended the connection."""
+    """A limit ended the connection, or a refusal that cannot be told in any other way."""

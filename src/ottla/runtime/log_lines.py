@@ -4,11 +4,14 @@ import json
 import logging
 import sys
 from collections.abc import Callable
+from time import monotonic
 from typing import Final
 
 LINES_MAX: Final = 5
 """How many lines of one kind are written in an interval."""
 INTERVAL_MS: Final = 10_000
+LINE_CHARACTERS_MAX: Final = 1000
+"""How long such a line may be: a peer chooses names of topics and groups, of up to 32 KB each."""
 
 _FOR_PEOPLE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -51,17 +54,36 @@ class RepeatedLines:
 
     def warn(self, kind: str, message: str) -> None:
         """Write a line, or count it as one of many. `kind` comes from the program, never from a peer."""
+        self._write(kind, message, logging.WARNING, None)
+
+    def fail(self, kind: str, message: str, error: BaseException) -> None:
+        """Write a bug of ours with its traceback, or count it: whoever found it can send it again."""
+        self._write(kind, message, logging.ERROR, error)
+
+    def _write(self, kind: str, message: str, level: int, error: BaseException | None) -> None:
         now_ms = self._monotonic_ms()
         seen = self._kinds.setdefault(kind, _Kind(now_ms))
         if now_ms - seen.since_ms >= INTERVAL_MS:
             if seen.suppressed:
-                self._logger.warning("%s: %d more like this were not written", kind, seen.suppressed)
+                self._logger.log(level, "%s: %d more like this were not written", kind, seen.suppressed)
             seen.since_ms, seen.written, seen.suppressed = now_ms, 0, 0
         if seen.written < LINES_MAX:
             seen.written += 1
-            self._logger.warning("%s: %s", kind, message)
+            self._logger.log(level, "%s: %s", kind, one_line(message), exc_info=error)
         else:
             seen.suppressed += 1
+
+
+def repeated_lines(logger: str) -> RepeatedLines:
+    """Return such a logger that goes by the clock of the process."""
+    return RepeatedLines(logging.getLogger(logger), lambda: int(monotonic() * 1000))
+
+
+def one_line(text: str) -> str:
+    """Return text that a peer had a hand in as one line of bounded length."""
+    if len(text) > LINE_CHARACTERS_MAX:
+        text = f"{text[:LINE_CHARACTERS_MAX]}..."
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
 
 class _Kind:

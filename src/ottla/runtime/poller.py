@@ -12,12 +12,13 @@ wait for something to do, since then nothing more can come, or until a moment th
 """
 
 import asyncio
-import logging
 import selectors
 from collections.abc import Callable, Mapping
 from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, epoll
 from time import monotonic
 from typing import Any, Final
+
+from ottla.runtime.log_lines import repeated_lines
 
 READABLE: Final = EPOLLIN
 WRITABLE: Final = EPOLLOUT
@@ -26,7 +27,7 @@ GONE: Final = EPOLLHUP | EPOLLERR
 
 EVENTS_MAX: Final = 256
 
-_logger: Final = logging.getLogger("ottla.poller")
+_lines: Final = repeated_lines("ottla.poller")
 
 
 class Poller(selectors.BaseSelector):
@@ -77,9 +78,9 @@ class Poller(selectors.BaseSelector):
             if handler is not None:
                 try:
                     handler(mask)
-                except Exception:
+                except Exception as error:
                     # One client's trouble must not end the loop of all.
-                    _logger.exception("serving a client failed")
+                    _lines.fail("serving a client failed", repr(error), error)
             elif descriptor in self._keys:
                 ready.append((self._keys[descriptor], _events_of(mask)))
             # Else another one's handler has closed it meanwhile.
@@ -97,8 +98,8 @@ class Poller(selectors.BaseSelector):
                 continue
             try:
                 then()
-            except Exception:
-                _logger.exception("what was gathered could not be done")
+            except Exception as error:
+                _lines.fail("what was gathered could not be done", repr(error), error)
         # Without a wait, since asyncio chose the timeout before any of them may have scheduled something.
         return events
 
@@ -145,6 +146,16 @@ class ServingLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self.poller = Poller()
         super().__init__(self.poller)
+        self.set_exception_handler(_tell)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Tell of a callback that failed, as asyncio does but not without end: a peer may have caused it."""
+    error = context.get("exception")
+    if isinstance(error, BaseException):
+        _lines.fail(f"a callback failed because of {type(error).__name__}", context["message"], error)
+    else:
+        loop.default_exception_handler(context)
 
 
 def _mask_of(events: int) -> int:

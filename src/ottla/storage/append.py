@@ -19,6 +19,7 @@ from ottla.records.batch import ATTRIBUTES_OFFSET, HEADER, LOG_OVERHEAD, MAGIC, 
 from ottla.storage.append_checks import check_leader_epoch, check_verified, does_not_fit
 from ottla.storage.append_info import AppendInfo, AppendOrigin
 from ottla.storage.append_own import append_own
+from ottla.storage.record_checks import seem_sound
 from ottla.storage.roll import must_roll, roll
 from ottla.storage.validation import validate_client_batch
 from ottla.storage.verification import Verification
@@ -80,6 +81,10 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
             and (base_sequence >= 0 or producer_id < 0)
             and 0 <= first_timestamp <= max_timestamp <= now_ms + config.message_timestamp_after_max_ms
             and crc32c(records[ATTRIBUTES_OFFSET:]) == crc
+            and (
+                origin is not _CLIENT
+                or seem_sound(records, count, attributes & CODEC_MASK, config.looks_at_records)
+            )
         )
     except struct_error:
         takes_as_it_is = False

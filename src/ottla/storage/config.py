@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.records.attributes import Codec, TimestampType
+from ottla.storage.record_checks import RecordsValidation
 
 UNLIMITED: Final = -1
 LONG_MAX: Final = 0x7FFFFFFFFFFFFFFF
@@ -55,15 +56,15 @@ class LogConfig:
     # Another one, `transaction.partition.verification.enable`: see `verification`.
     verifies_transactions: bool = True
 
-    # Deviation: Kafka opens every record of every batch. Ottla opens them where a decision depends on it
-    # and else trusts the checksummed header, unless this is set. Opening a batch of 16 KB takes longer
-    # than writing it.
-    validate_every_record: bool = False
+    # Deviation: Kafka opens every record of every batch. See `record_checks`.
+    records_validation: RecordsValidation = RecordsValidation.AUTO
     # Deviation: Kafka has no bound for what a compressed batch may unpack to. A bomb could take all memory.
     decompressed_bytes_max: int = 64 << 20
 
     # Whether a producer's batch may be let in by its header alone. Every append asks.
     takes_batches_as_they_are: bool = field(init=False, repr=False, compare=False, default=False)
+    # Whether its records are looked at all the same, as far as that is cheap.
+    looks_at_records: bool = field(init=False, repr=False, compare=False, default=False)
     # Whether a coordinator's may: of its records it is known that they have keys.
     takes_own_batches_as_they_are: bool = field(init=False, repr=False, compare=False, default=False)
 
@@ -72,11 +73,16 @@ class LogConfig:
             self.message_timestamp_type is TimestampType.CREATE_TIME
             and self.compression_type is None
             and self.message_timestamp_before_max_ms == LONG_MAX
-            and not self.validate_every_record
         )
         object.__setattr__(self, "takes_own_batches_as_they_are", takes_own_batches_as_they_are)
-        takes_batches_as_they_are = takes_own_batches_as_they_are and not self.is_compacted
+        takes_batches_as_they_are = (
+            takes_own_batches_as_they_are
+            and not self.is_compacted
+            and self.records_validation is not RecordsValidation.RECORDS
+        )
         object.__setattr__(self, "takes_batches_as_they_are", takes_batches_as_they_are)
+        looks_at_records = self.records_validation is RecordsValidation.AUTO
+        object.__setattr__(self, "looks_at_records", looks_at_records)
 
     def compression_level_of(self, codec: Codec) -> int | None:
         """Return the level to compress with, or None where there is none to choose."""

@@ -8,7 +8,8 @@ that must be opened:
 - the topic has another codec, so the batch is compressed anew;
 - the topic bounds how old a record may be, or one may lie too far in the future;
 - the header says that records have no timestamps, or that the largest lies before the first;
-- the timestamps are the broker's to set (LogAppendTime), or the client wrongly said so.
+- the timestamps are the broker's to set (LogAppendTime), or the client wrongly said so;
+- its records are to be checked, all of them or as far as it is cheap, and they do not seem sound.
 
 Order of the checks: whole and exactly one batch, base offset, size, checksum, header, records.
 
@@ -21,6 +22,7 @@ from typing import Final, NamedTuple
 from ottla.model.ids import NO_TIMESTAMP
 from ottla.records.attributes import APPEND_TIME_BIT, CODEC_MASK, Codec, TimestampType
 from ottla.records.batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, BatchView
+from ottla.records.bulk import check_numbered
 from ottla.records.codec import scan_records
 from ottla.records.compression import DecompressionLimits, compress, decompress
 from ottla.records.errors import (
@@ -32,6 +34,7 @@ from ottla.records.errors import (
 )
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.errors import AppendError, RecordError
+from ottla.storage.record_checks import RecordsValidation, have_room, seem_sound
 from ottla.wire.error_code import ErrorCode
 
 _RECORD_ERRORS_MAX: Final = 100
@@ -49,7 +52,7 @@ def validate_client_batch(records: memoryview, config: LogConfig, now_ms: int) -
     """Return a producer's batch as it is to be appended, or raise `AppendError`."""
     batch = _check_frame(records, config)
     _check_header(batch)
-    return _conform(batch, config, now_ms)
+    return _conform(batch, config, now_ms, is_of_client=True)
 
 
 def validate_internal_batch(records: memoryview, config: LogConfig, now_ms: int) -> ValidBatch:
@@ -57,7 +60,7 @@ def validate_internal_batch(records: memoryview, config: LogConfig, now_ms: int)
     batch = BatchView(records)
     if batch.is_control:
         return ValidBatch(records, NO_TIMESTAMP)
-    return _conform(batch, config, now_ms)
+    return _conform(batch, config, now_ms, is_of_client=False)
 
 
 def _check_frame(records: memoryview, config: LogConfig) -> BatchView:
@@ -100,9 +103,12 @@ def _check_header(batch: BatchView) -> None:
         raise _invalid(f"producer {header.producer_id} must give a sequence, not {header.base_sequence}")
     if header.attributes & CODEC_MASK > Codec.ZSTD:
         raise _invalid(f"unknown compression codec {header.attributes & CODEC_MASK}")
+    area_bytes = len(batch.view) - HEADER_BYTES
+    if not have_room(header.count, area_bytes, header.attributes & CODEC_MASK):
+        raise _invalid(f"{header.count} records cannot be in {area_bytes} bytes")
 
 
-def _conform(batch: BatchView, config: LogConfig, now_ms: int) -> ValidBatch:
+def _conform(batch: BatchView, config: LogConfig, now_ms: int, is_of_client: bool) -> ValidBatch:
     """Check the records as far as the topic's settings ask for it, and make them what it wants."""
     header = batch.header
     sets_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -116,7 +122,8 @@ def _conform(batch: BatchView, config: LogConfig, now_ms: int) -> ValidBatch:
     must_open = (
         changes_codec
         or config.is_compacted
-        or config.validate_every_record
+        or (is_of_client and config.records_validation is RecordsValidation.RECORDS)
+        or (is_of_client and not seem_sound(batch.view, header.count, header.codec, config.looks_at_records))
         or (not sets_time and _timestamps_are_in_doubt(batch, config, now_ms))
     )
     if must_open:
@@ -160,6 +167,15 @@ def _check_records(batch: BatchView, opened: bytes, config: LogConfig, now_ms: i
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
     needs_key = config.is_compacted
+    checked = check_numbered(opened, len(opened), header.count, header.count)
+    if (
+        checked is not None
+        and (checked.have_keys or not needs_key)
+        and (sets_time or earliest <= base_timestamp + checked.earliest_delta)
+        and (sets_time or base_timestamp + checked.latest_delta <= latest)
+    ):
+        return max(base_timestamp + checked.latest_delta, NO_TIMESTAMP)
+    # Something is wrong, or there is a record without a timestamp: find out which.
     max_timestamp = NO_TIMESTAMP
     errors: list[RecordError] = []
     code = ErrorCode.INVALID_RECORD

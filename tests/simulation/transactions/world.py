@@ -111,6 +111,9 @@ class SimulatedShardLog:
         if shard is self.shard and shard.status is ShardStatus.ACTIVE:
             shard.commit_up_to(end - 1)
 
+    def leave_out(self, error: Exception) -> None:
+        raise AssertionError("all that is in memory can be replayed") from error
+
     def batches(self) -> Iterator[LoggedBatch]:
         for offset, batch in enumerate(self.batches_written):
             records = [TRANSACTION_RECORDS.decode(key, value) for key, value in batch]

@@ -4,7 +4,13 @@ import logging
 
 import pytest
 
-from ottla.runtime.log_lines import INTERVAL_MS, LINES_MAX, JsonFormatter, RepeatedLines
+from ottla.runtime.log_lines import (
+    INTERVAL_MS,
+    LINE_CHARACTERS_MAX,
+    LINES_MAX,
+    JsonFormatter,
+    RepeatedLines,
+)
 
 
 def test_repeated_lines_are_counted_instead_of_written(caplog: pytest.LogCaptureFixture) -> None:
@@ -36,3 +42,19 @@ def test_json_lines_hold_one_object_each() -> None:
     line = JsonFormatter().format(record)
     assert "\n" not in line
     assert '"message": "two\\nlines and more"' in line
+
+
+def test_a_bug_that_a_peer_can_repeat_is_told_a_few_times(caplog: pytest.LogCaptureFixture) -> None:
+    lines = RepeatedLines(logging.getLogger("test.lines"), lambda: 0)
+    for number in range(100):
+        lines.fail("a bug", f"peer {number}", KeyError("bug"))
+    assert len(caplog.records) == LINES_MAX
+    assert all(record.exc_info for record in caplog.records)
+
+
+def test_what_a_peer_wrote_stays_one_line_of_bounded_length(caplog: pytest.LogCaptureFixture) -> None:
+    lines = RepeatedLines(logging.getLogger("test.lines"), lambda: 0)
+    lines.warn("garbage", "a topic\nERROR forged\x1b[2J" + "x" * 100_000)
+    (message,) = caplog.messages
+    assert message.startswith("garbage: a topic\\nERROR forged\\x1b[2Jxxx")
+    assert len(message) < 2 * LINE_CHARACTERS_MAX

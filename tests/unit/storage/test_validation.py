@@ -8,9 +8,11 @@ from ottla.records.attributes import APPEND_TIME_BIT, CONTROL_BIT, Codec, Timest
 from ottla.records.batch import BatchView, iter_batches
 from ottla.records.batch_records import iter_batch_records
 from ottla.records.builder import build_batch
-from ottla.records.codec import Record
+from ottla.records.codec import Record, encode_records
+from ottla.records.compression import compress
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import AppendError
+from ottla.storage.record_checks import RecordsValidation
 from ottla.wire.error_code import ErrorCode
 
 COMPACTED = LogConfig(is_compacted=True)
@@ -249,13 +251,87 @@ def test_a_batch_under_the_topics_codec_is_not_opened() -> None:
     assert bytes(view.records_bytes) == expected
 
 
-def test_garbage_records_are_refused_only_where_every_record_is_validated() -> None:
-    records = batch(2)
-    records[61:] = b"\xff" * (len(records) - 61)
-    view = BatchView(records)
+def poisoned(records: memoryview, area: bytes | None = None, **header: int) -> memoryview:
+    """Return a batch with another record area or count, and a checksum that is right."""
+    made = bytearray(records[:61]) + (bytes(records[61:]) if area is None else area)
+    made[8:12] = (len(made) - 12).to_bytes(4)
+    if "count" in header:
+        made[57:61] = header["count"].to_bytes(4)
+        made[23:27] = (header["count"] - 1).to_bytes(4)
+    view = BatchView(memoryview(made))
     view.patch_max_timestamp(view.max_timestamp)
-    assert refusal(records, LogConfig(validate_every_record=True)).error_code is ErrorCode.INVALID_RECORD
-    append(new_log(LogConfig()), records)
+    return memoryview(made)
+
+
+ONE = Record(0, NOW_MS, b"k", b"value")
+POISON = {
+    "garbage": lambda records: poisoned(records, b"\xff" * 40),
+    "zeros": lambda records: poisoned(records, bytes(40)),
+    "a count too large": lambda records: poisoned(records, count=3),
+    "a count too small": lambda records: poisoned(records, count=1),
+    "a count that no bytes could hold": lambda records: poisoned(records, count=1_000_000),
+    "bytes behind the last record": lambda records: poisoned(records, bytes(records[61:]) + b"\0"),
+    "a record cut off": lambda records: poisoned(records, bytes(records[61:-1])),
+    "an offset delta twice": lambda records: poisoned(records, encode_records([ONE, ONE], 0, NOW_MS)),
+    "offset deltas with a gap": lambda records: poisoned(
+        records, encode_records([ONE, ONE._replace(offset=5)], 0, NOW_MS)
+    ),
+    "a header count that lies": lambda records: poisoned(records, bytes(records[61:-1]) + b"\x06"),
+    "a key length that lies": lambda records: poisoned(
+        records, bytes(records[61:65]) + b"\x7e" + bytes(records[66:])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", POISON)
+@pytest.mark.parametrize("validation", [RecordsValidation.AUTO, RecordsValidation.RECORDS])
+@pytest.mark.parametrize("codec", Codec)
+def test_poison_is_refused(name: str, validation: RecordsValidation, codec: Codec) -> None:
+    plain = POISON[name](batch(2))
+    made = plain if codec is Codec.NONE else recompressed(plain, codec)
+    log = new_log(LogConfig(records_validation=validation))
+    with pytest.raises(AppendError) as caught:
+        append(log, made)
+    assert caught.value.error_code in (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE)
+    assert log.log_end_offset == 0
+
+
+def recompressed(plain: memoryview, codec: Codec) -> memoryview:
+    made = bytearray(poisoned(plain, compress(codec, bytes(plain[61:]))))
+    made[22] = codec
+    view = BatchView(memoryview(made))
+    view.patch_max_timestamp(view.max_timestamp)
+    return memoryview(made)
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Codec if codec is not Codec.NONE])
+def test_damaged_compression_is_refused(codec: Codec) -> None:
+    made = poisoned(recompressed(batch(2), codec), b"\x13\x37" * 20)
+    with pytest.raises(AppendError):
+        append(new_log(LogConfig()), made)
+
+
+def test_by_the_header_alone_only_impossible_counts_are_refused() -> None:
+    config = LogConfig(records_validation=RecordsValidation.HEADER)
+    append(new_log(config), POISON["garbage"](batch(2)))
+    impossible = POISON["a count that no bytes could hold"](batch(2))
+    assert refusal(impossible, config).error_code is ErrorCode.INVALID_RECORD
+    packed = recompressed(poisoned(batch(2), count=2_000_000_000), Codec.LZ4)
+    assert refusal(packed, config).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_of_a_large_batch_the_beginning_is_checked() -> None:
+    sound = batch(2000)
+    late = bytearray(sound)
+    late[-1] ^= 1
+    wrong_at_the_end = poisoned(memoryview(late), bytes(late[61:]))
+    append(new_log(LogConfig()), wrong_at_the_end)
+    early = bytearray(sound)
+    early[64] ^= 2
+    wrong_at_the_start = poisoned(memoryview(early), bytes(early[61:]))
+    assert refusal(wrong_at_the_start, LogConfig()).error_code is ErrorCode.INVALID_RECORD
+    config = LogConfig(records_validation=RecordsValidation.RECORDS)
+    assert refusal(wrong_at_the_end, config).error_code is ErrorCode.INVALID_RECORD
 
 
 def test_the_broken_batch_of_a_client_does_not_change() -> None:

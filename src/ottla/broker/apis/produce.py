@@ -39,7 +39,7 @@ from ottla.wire.messages.produce import (
 
 ALL: Final = -1
 ADMIN_CLIENT_ID: Final = "__admin_client"
-"""The one client id that may write to the coordinators' topics, as in Kafka."""
+"""The one client id that may write to the coordinators' topics, where a config lets it."""
 
 _TOPIC_IDS_FROM: Final = 13
 _LEADER_HINTS_FROM: Final = 10
@@ -143,6 +143,8 @@ def _append(
         refusal = confirmations.refusals.get(partition, ErrorCode.NONE)
     if refusal is not ErrorCode.NONE:
         return _refused(data, refusal, partition, context)
+    if partition.is_internal:
+        _write_out(partition, context)
     try:
         info = partition.append(records, now_ms, verification=confirmations.verifications.get(partition))
     except AppendError as error:
@@ -169,13 +171,29 @@ def _find_refusal(
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if partition.is_internal and context.client_id != ADMIN_CLIENT_ID:
+    if partition.is_internal and not _may_write_internal(context):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if context.version < _ZSTD_FROM and attributes & CODEC_MASK == Codec.ZSTD:
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     if ask.acks == ALL and not partition.has_enough_replicas:
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return ErrorCode.NONE
+
+
+def _may_write_internal(context: RequestContext) -> bool:
+    """Say whether a client may write to the topics of the coordinators.
+
+    Deviation: in Kafka the client id is enough. Anybody can use one, and could change all groups' offsets.
+    """
+    return context.broker.config.ottla_internal_topics_writable and context.client_id == ADMIN_CLIENT_ID
+
+
+def _write_out(partition: Partition, context: RequestContext) -> None:
+    """Have a coordinator write what it holds back: it has told its shard the offsets of that already."""
+    broker = context.broker
+    for coordinator in (broker.groups, broker.transactions):
+        if coordinator.hosting.topic == partition.topic:
+            coordinator.hosting.write_out(partition.index)
 
 
 def _refuse_all(ask: ProduceRequest, error_code: ErrorCode) -> ProduceResponse:
@@ -248,7 +266,8 @@ def _unanswered(response: ProduceResponse) -> CloseConnection:
         for answer in topic.partition_responses
         if answer.error_code is not ErrorCode.NONE
     ]
-    return CloseConnection(f"a producer with acks=0 cannot be told of an error but so: {errors[0]}")
+    more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+    return CloseConnection(f"a producer with acks=0 gets no answer that could tell it of {errors[0]}{more}")
 
 
 def _with_endpoints(response: ProduceResponse, context: RequestContext) -> ProduceResponse:

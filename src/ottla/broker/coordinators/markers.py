@@ -5,7 +5,6 @@ of the group coordinator. Markers are repeated until every partition has one on 
 twice does no harm: the second ends nothing.
 """
 
-import logging
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,6 +16,7 @@ from ottla.coordination.runtime.shard import AnyShard
 from ottla.coordination.transaction.coordinator import Markers
 from ottla.model.ids import TopicPartition
 from ottla.records.control import EndTxnMarker, build_end_txn_batch
+from ottla.runtime.log_lines import repeated_lines
 from ottla.storage.append_info import AppendOrigin
 from ottla.storage.errors import AppendError, LogDirectoryOffline
 from ottla.wire.error_code import ErrorCode
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS: Final = 0.1
 
-_logger: Final = logging.getLogger("ottla.transactions")
+_lines: Final = repeated_lines("ottla.transactions")
 _FOR_GOOD: Final = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
 """Refusals that say: the producer or the coordinator is not the one any more that this marker is of."""
 
@@ -82,7 +82,7 @@ def append_marker(broker: "Broker", where: TopicPartition, marker: Marker) -> Wr
             transaction_version=marker.transaction_version,
         )
     except AppendError as error:
-        _logger.warning("%s refuses a marker: %s", partition, error)
+        _lines.warn("a partition refuses a marker", f"{partition}: {error}")
         return error.error_code
     except LogDirectoryOffline:
         return ErrorCode.KAFKA_STORAGE_ERROR
@@ -167,11 +167,9 @@ class MarkerWriter:
             if isinstance(result, WrittenMarker):
                 written.append(result)
             elif result in _FOR_GOOD:
-                _logger.error(
-                    "%s refuses the marker of transactional id %r for good: %s",
-                    where,
-                    markers.transactional_id,
-                    result.name,
+                _lines.warn(
+                    "a partition refuses the marker of a transaction for good",
+                    f"{where} that of transactional id {markers.transactional_id!r}: {result.name}",
                 )
                 is_refused = True
                 break

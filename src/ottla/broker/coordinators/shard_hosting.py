@@ -1,9 +1,10 @@
 """The shards of one coordinator on this node: elected, loaded and resigned as the metadata says.
 
 A shard is loaded in slices on the event loop, so that a large one does not keep clients of others waiting.
-Meanwhile its clients are told that it loads. What cannot be read makes the shard fail: its clients look for
-another coordinator, in vain, but nothing is decided on half of the state. A shard that failed because its log
-refused a batch is loaded anew.
+Meanwhile its clients are told that it loads. A record that cannot be loaded is left out, loudly: one that a
+stranger wrote, or a newer Kafka, must not take the groups or transactions of all others from their clients.
+A log that cannot be read at all makes the shard fail: its clients look for another coordinator, in vain. A
+shard that failed because its log refused a batch is loaded again.
 """
 
 import logging
@@ -11,7 +12,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
-from ottla.broker.coordinators.shard_log import OpenLog
+from ottla.broker.coordinators.shard_log import OpenLog, PartitionShardLog
 from ottla.broker.partitions import Partitions
 from ottla.coordination.runtime.shard import Shard, ShardStatus, State
 from ottla.coordination.runtime.shards import Shards
@@ -19,7 +20,6 @@ from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.records.errors import RecordsError
 from ottla.storage.errors import StorageError
-from ottla.wire.errors import WireError
 from ottla.wire.metadata_records.partitions import PartitionRecord
 from ottla.world.clock import Clock
 
@@ -46,7 +46,7 @@ class ShardHosting(Generic[S]):
         loop: AbstractEventLoop,
         clock: Clock,
     ) -> None:
-        self._topic = topic
+        self.topic = topic
         self._shards = shards
         self._partitions = partitions
         self._node_id = node_id
@@ -56,7 +56,7 @@ class ShardHosting(Generic[S]):
 
     def start(self, image: MetadataImage) -> None:
         """Take over every partition that this node leads."""
-        topic = image.topics.find(self._topic)
+        topic = image.topics.find(self.topic)
         if topic is not None:
             for number, record in topic.partitions.items():
                 self._follow(number, record)
@@ -65,7 +65,7 @@ class ShardHosting(Generic[S]):
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Act on changed partitions."""
         for change in delta.topics:
-            if change.topic == self._topic:
+            if change.topic == self.topic:
                 self._follow(change.partition, change.after)
         self._count_partitions(image)
 
@@ -74,8 +74,14 @@ class ShardHosting(Generic[S]):
         for shard in list(self._shards):
             self._shards.resign(shard.partition, _ANY_EPOCH)
 
+    def write_out(self, number: int) -> None:
+        """Have the shard of a partition write what it holds back: somebody else is about to append."""
+        shard = self._shards.get(number)
+        if shard is not None:
+            shard.write_out()
+
     def _count_partitions(self, image: MetadataImage) -> None:
-        topic = image.topics.find(self._topic)
+        topic = image.topics.find(self.topic)
         self._shards.partition_count = None if topic is None else len(topic.partitions)
 
     def _follow(self, number: int, record: PartitionRecord | None) -> None:
@@ -87,7 +93,7 @@ class ShardHosting(Generic[S]):
             self._shards.resign(number, record.leader_epoch)
 
     def _elect(self, number: int, epoch: int) -> None:
-        partition = self._partitions.find(self._topic, number)
+        partition = self._partitions.find(self.topic, number)
         if partition is None:
             # Its directory has failed.
             return
@@ -99,17 +105,17 @@ class ShardHosting(Generic[S]):
             if partition.log.log_start_offset == partition.log.log_end_offset:
                 shard.activate(self._clock.now_ms())
             else:
-                self._load(shard, shard.load())
+                self._load(shard, shard.load(), log)
 
     def _reload(self, failed: Shard[S]) -> None:
         """Replace a shard whose state was ahead of what its log took, if it is still this node's to serve."""
         number = failed.partition
-        partition = self._partitions.find(self._topic, number)
+        partition = self._partitions.find(self.topic, number)
         if partition is not None and partition.is_leader and self._shards.get(number) is failed:
             self._shards.resign(number, failed.epoch)
             self._elect(number, failed.epoch)
 
-    def _load(self, shard: Shard[S], steps: Iterator[int]) -> None:
+    def _load(self, shard: Shard[S], steps: Iterator[int], log: PartitionShardLog) -> None:
         started_ms = self._clock.monotonic_ms()
 
         def go_on() -> None:
@@ -121,14 +127,25 @@ class ShardHosting(Generic[S]):
                     if self._loop.time() >= deadline:
                         self._loop.call_soon(go_on)
                         return
-            except (RecordsError, StorageError, WireError) as error:
-                _logger.critical("%s-%d cannot be loaded: %s", self._topic, shard.partition, error)
+            except (RecordsError, StorageError) as error:
+                _logger.critical("%s-%d cannot be loaded: %s", self.topic, shard.partition, error)
                 shard.fail()
                 return
+            except BaseException:
+                # A bug of ours: the loop tells of it. Clients must not wait for a load that has ended.
+                shard.fail()
+                raise
+            if log.left_out:
+                _logger.critical(
+                    "%s-%d: %d records or batches cannot be loaded and were left out",
+                    self.topic,
+                    shard.partition,
+                    log.left_out,
+                )
             shard.activate(self._clock.now_ms())
             _logger.info(
                 "loaded %s-%d up to offset %d in %d ms",
-                self._topic,
+                self.topic,
                 shard.partition,
                 shard.written_offset,
                 self._clock.monotonic_ms() - started_ms,

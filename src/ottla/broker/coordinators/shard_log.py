@@ -24,13 +24,15 @@ from ottla.records.batch_records import iter_batch_record_tuples
 from ottla.records.builder import build_numbered_batch
 from ottla.records.codec import encode_fields
 from ottla.records.control import decode_end_txn_marker, find_control_record
-from ottla.records.errors import CorruptBatch
+from ottla.records.errors import CorruptBatch, RecordsError
 from ottla.runtime.flusher import Flusher
+from ottla.runtime.log_lines import RepeatedLines
 from ottla.storage.append_info import AppendOrigin
 from ottla.storage.errors import AppendError, LogDirectoryOffline
 from ottla.storage.read import ReadLimit
 from ottla.wire.coordinator_records.framing import CoordinatorRecord, CoordinatorRecords
 from ottla.wire.error_code import ErrorCode
+from ottla.wire.errors import WireError
 from ottla.world.clock import Clock
 
 _logger: Final = logging.getLogger("ottla.coordinators")
@@ -71,6 +73,10 @@ class PartitionShardLog:
         self._held: list[bytes] = []
         self._held_since_ms = 0
         self._held_bytes = _BATCH_OVERHEAD_BYTES
+        self._lines = RepeatedLines(_logger, clock.monotonic_ms)
+        # The offset that was read last while loading, and how many records could not be loaded.
+        self._read_offset = -1
+        self.left_out = 0
         # Set by whoever makes the shard, which needs its log first.
         self.shard: AnyShard
         self.when_refused: Callable[[], object]
@@ -174,7 +180,7 @@ class PartitionShardLog:
                 verification=None if producer is None else producer.proof,
             )
         except AppendError as error:
-            _logger.warning("%s refuses what its coordinator writes: %s", self.partition, error)
+            self._lines.warn("a partition refuses what its coordinator writes", f"{self.partition}: {error}")
             raise CannotAppend(error.error_code) from error
         except LogDirectoryOffline as error:
             raise CannotAppend(ErrorCode.KAFKA_STORAGE_ERROR) from error
@@ -217,7 +223,10 @@ class PartitionShardLog:
     # Reading
 
     def batches(self) -> Iterator[LoggedBatch]:
-        """Read everything up to the log end. Raises an error of its kind for what cannot be read."""
+        """Read everything up to the log end, and leave out what cannot be read.
+
+        Raises an error of its kind if it cannot be told where the next batch begins.
+        """
         log = self.partition.log
         offset = log.log_start_offset
         while offset < log.log_end_offset:
@@ -227,7 +236,13 @@ class PartitionShardLog:
                 header = batch.header
                 if header.last_offset >= offset:
                     read_to = Offset(header.last_offset + 1)
-                    yield self._open(batch, header)
+                    self._read_offset = header.base_offset
+                    try:
+                        opened = self._open(batch, header)
+                    except RecordsError as error:
+                        self.leave_out(error)
+                        opened = LoggedBatch(header.last_offset)
+                    yield opened
             if read_to == offset:
                 # Compaction took what was left.
                 return
@@ -251,17 +266,32 @@ class PartitionShardLog:
 
     def _decode(self, batch: BatchView, header: BatchHeader) -> Iterator[CoordinatorRecord]:
         decode = self._kinds.decode
-        for offset, _, key, value, _ in iter_batch_record_tuples(batch, header=header):
-            record = decode(b"" if key is None else key, value)
-            if isinstance(record, CoordinatorRecord):
-                yield record
-            else:
-                _logger.warning(
-                    "%s has a record of the unknown type %d at offset %d: skipped",
-                    self.partition,
-                    record.record_type,
-                    offset,
-                )
+        try:
+            for offset, _, key, value, _ in iter_batch_record_tuples(batch, header=header):
+                self._read_offset = offset
+                try:
+                    record = decode(b"" if key is None else key, value)
+                except WireError as error:
+                    self.leave_out(error)
+                    continue
+                if isinstance(record, CoordinatorRecord):
+                    yield record
+                else:
+                    self._lines.warn(
+                        "skipped a record of an unknown type",
+                        f"type {record.record_type} at offset {offset} of {self.partition}",
+                    )
+        except RecordsError as error:
+            # Where the next record begins is not known, so the rest of the batch is left out too.
+            self.leave_out(error)
+
+    def leave_out(self, error: Exception) -> None:
+        """Tell of the record that was read last: it cannot be replayed."""
+        self.left_out += 1
+        self._lines.warn(
+            "left out a record that cannot be loaded",
+            f"offset {self._read_offset} of {self.partition}: {type(error).__name__}: {error}",
+        )
 
 
 OpenLog = Callable[[Partition], PartitionShardLog]

@@ -5,7 +5,10 @@ batch; only then `replay` changes the state, exactly as it does while loading. A
 batch is committed. Readers are parked too, behind everything written before them, so that nobody ever learns
 of state that a crash could take back; that is why no second, committed copy of the state is needed.
 
-States: LOADING -> ACTIVE -> RESIGNED, or LOADING -> FAILED when a record cannot be read. Only ACTIVE serves.
+States: LOADING -> ACTIVE -> RESIGNED, or LOADING -> FAILED when the log cannot be read. Only ACTIVE serves.
+
+A record that cannot be replayed while loading is left out, and the log is told. One bad record of thousands
+must not keep everyone from their groups and transactions for good.
 """
 
 from collections import deque
@@ -80,7 +83,10 @@ class ShardLog(Protocol):
         """Hold nothing back any more: somebody else is about to append."""
 
     def batches(self) -> Iterator[LoggedBatch]:
-        """Read everything up to the log end."""
+        """Read everything up to the log end. Their records raise nothing: what cannot be read is left out."""
+
+    def leave_out(self, error: Exception) -> None:
+        """Tell of the record that was read last: it cannot be replayed."""
 
 
 class CannotAppend(Exception):
@@ -237,7 +243,22 @@ class Shard(Generic[S]):
             assert batch.producer is not None, "a marker ends somebody's transaction"
             self.state.replay_marker(batch.producer, batch.committed)
             return
-        self.state.replay(batch.records, batch.producer)
+        records = iter(batch.records)
+        try:
+            self.state.replay(records, batch.producer)
+        except Exception as error:
+            # Whatever a stranger's record breaks, the rest of the log still counts.
+            self._log.leave_out(error)
+            self._replay_one_by_one(records, batch.producer)
+
+    def _replay_one_by_one(
+        self, records: Iterator[CoordinatorRecord], producer: ProducerIdentity | None
+    ) -> None:
+        for record in records:
+            try:
+                self.state.replay((record,), producer)
+            except Exception as error:
+                self._log.leave_out(error)
 
 
 AnyShard = Shard[Any]

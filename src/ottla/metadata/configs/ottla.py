@@ -4,9 +4,13 @@ A topic may have one too. Apache Kafka 4.3.1 passes over a topic's override that
 takes over the cluster's metadata: it starts, does not list that one, and can change the others.
 """
 
-from ottla.metadata.configs.declare import ConfigValues, boolean, integer
+from typing import Final
+
+from ottla.metadata.configs.declare import ConfigValues, boolean, integer, string
 from ottla.metadata.configs.kinds import CLUSTER_WIDE, HIGH, LOW, READ_ONLY
-from ottla.metadata.configs.rules import Range
+from ottla.metadata.configs.rules import OneOf, Range
+
+RECORDS_VALIDATIONS: Final = ("header", "auto", "records")
 
 
 class OttlaConfigs(ConfigValues):
@@ -28,6 +32,17 @@ class OttlaConfigs(ConfigValues):
         unlisted=True,
         doc="How many bytes a compressed batch may unpack to; a larger one is refused.",
     )
+    ottla_internal_topics_writable = boolean(
+        "ottla.internal.topics.writable",
+        False,
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc=(
+            "Let a client with the client id `__admin_client` write to `__consumer_offsets` and "
+            "`__transaction_state`, as Kafka does; false refuses it to every client, since anybody can use "
+            "that name."
+        ),
+    )
     ottla_metrics_port = integer(
         "ottla.metrics.port",
         -1,
@@ -37,15 +52,13 @@ class OttlaConfigs(ConfigValues):
         unlisted=True,
         doc="Loopback port on which Prometheus finds metrics; 0 is any free one, -1 is none.",
     )
-    ottla_validate_every_record = boolean(
-        "ottla.validate.every.record",
-        False,
+    ottla_records_validation = string(
+        "ottla.records.validation",
+        "auto",
+        OneOf(RECORDS_VALIDATIONS),
         update=CLUSTER_WIDE,
         unlisted=True,
-        doc=(
-            "Open every record of every batch that is written, as Kafka does; false trusts a batch's "
-            "checksum and header where nothing else depends on its records."
-        ),
+        doc="The ottla.records.validation of topics that set none.",
     )
 
 
@@ -59,4 +72,15 @@ class OttlaTopicConfigs(ConfigValues):
         broker_key="ottla.acks.all.sync",
         unlisted=True,
         doc="Answer a write with acks=all only when it is on disk; false answers from memory, as Kafka does.",
+    )
+    ottla_records_validation = string(
+        "ottla.records.validation",
+        "auto",
+        OneOf(RECORDS_VALIDATIONS),
+        broker_key="ottla.records.validation",
+        unlisted=True,
+        doc=(
+            "Which records of a written batch are checked: all (`records`, as in Kafka), as many as a tenth "
+            "of a write pays for (`auto`), or none (`header`)."
+        ),
     )

@@ -1,5 +1,6 @@
 """A partition as its shard sees it: batches, syncs, and what is read back."""
 
+import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,9 +17,9 @@ from ottla.model.ids import LeaderEpoch, Offset, TopicPartition
 from ottla.model.uuid import ZERO_UUID
 from ottla.records.attributes import Codec
 from ottla.records.batch import BatchView, iter_batches
-from ottla.records.builder import build_batch
+from ottla.records.builder import build_batch, build_numbered_batch
+from ottla.records.codec import encode_fields
 from ottla.records.control import EndTxnMarker, build_end_txn_batch
-from ottla.records.errors import CorruptBatch
 from ottla.storage.append_info import AppendOrigin
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline
@@ -26,7 +27,6 @@ from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.errors import WireError
 from ottla.world.disk import DiskError, Reason
 
 NOW_MS = 1_750_000_000_000
@@ -72,7 +72,7 @@ class Keys:
     """A state that is the list of keys it was told."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.told: list[Any] = []
 
     def replay(self, records: Iterable[CoordinatorRecord], producer: ProducerIdentity | None) -> None:
         self.told += [(record.key.partition, record.value is not None, producer) for record in records]
@@ -85,6 +85,16 @@ class Keys:
 
     def deactivate(self) -> None:
         """Nothing to stop."""
+
+
+class Choosy(Keys):
+    """A state that cannot take one of them."""
+
+    def replay(self, records: Iterable[CoordinatorRecord], producer: ProducerIdentity | None) -> None:
+        for record in records:
+            if record.key.partition == 666:
+                raise KeyError("666")
+            self.told.append((record.key.partition, record.value is not None, producer))
 
 
 class World:
@@ -102,13 +112,13 @@ class World:
         self.at_end: list[Callable[[], None]] = []
         self.restart()
 
-    def restart(self) -> None:
+    def restart(self, state: type[Keys] = Keys) -> None:
         clock = ManualClock(NOW_MS)
         flusher: Any = self.flusher
         self.shard_log = PartitionShardLog(
             self.partition, GROUP_RECORDS, flusher, clock, self.at_end.append, self.codec
         )
-        self.shard = Shard(0, 1, Keys(), self.shard_log)
+        self.shard = Shard(0, 1, state(), self.shard_log)
         self.shard_log.shard = self.shard
         self.shard_log.when_refused = lambda: self.answers.append("refused")
         for _ in self.shard.load():
@@ -383,22 +393,72 @@ def test_records_of_the_future_are_skipped() -> None:
     assert world.shard.state.told == [(0, True, None)]
 
 
-def test_a_record_that_cannot_be_read_is_an_error() -> None:
+def test_a_record_that_cannot_be_read_is_left_out_loudly(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
-    broken = build_batch([(0, NOW_MS, GROUP_RECORDS.encode_key(commit(0).key), b"\0\4 not a value", ())])
+    key = GROUP_RECORDS.encode_key(commit(0).key)
+    good = encode_fields(key, GROUP_RECORDS.encode_value(commit(0).value, 3))
+    broken = build_numbered_batch([encode_fields(key, b"\0\4 not a value"), good], NOW_MS)
     world.partition.append(memoryview(broken), NOW_MS, AppendOrigin.COORDINATOR)
-    with pytest.raises(WireError):
-        world.restart()
+    world.write(commit(1))
+    world.sync()
+    world.restart()
+    assert world.shard.state.told == [(0, True, None), (1, True, None)]
+    assert world.shard_log.left_out == 1
+    assert "left out a record that cannot be loaded: offset 0 of <Partition" in caplog.text
 
 
-def test_a_batch_with_a_wrong_checksum_is_an_error() -> None:
+def test_what_the_state_cannot_replay_is_left_out() -> None:
     world = World()
-    world.write(commit(0))
-    view = memoryview(bytearray(world.batches()[0].view))
-    view[-1] ^= 1
-    batch = BatchView(view)
-    with pytest.raises(CorruptBatch):
-        world.shard_log._open(batch, batch.header)
+    world.write(commit(0), commit(666), commit(2), commit(666), commit(4))
+    world.write(commit(5))
+    world.sync()
+    world.shard.state.told.clear()
+    world.restart(Choosy)
+    assert [told[0] for told in world.shard.state.told] == [0, 2, 4, 5]
+    assert world.shard_log.left_out == 2
+
+
+def test_a_batch_with_a_wrong_checksum_is_left_out() -> None:
+    world = World()
+    for partition in range(3):
+        world.write(commit(partition))
+        world.end_turn()
+    file = world.log.active_segment.file
+    second = world.batches()[1]
+    position = len(world.batches()[0].view) + len(second.view) - 1
+    file.write(position, [bytes([second.view[-1] ^ 1])])
+    world.restart()
+    assert [told[0] for told in world.shard.state.told] == [0, 2]
+    assert world.shard_log.left_out == 1
+
+
+def test_garbage_of_every_shape_is_left_out() -> None:
+    """Cut and changed bytes of real records, in both topics' formats, never keep a shard from loading."""
+    chance = random.Random(7)
+    world = World()
+    key = GROUP_RECORDS.encode_key(commit(0).key)
+    value = GROUP_RECORDS.encode_value(commit(0).value, 3)
+    for _ in range(300):
+        batch = [
+            encode_fields(_damaged(key, chance), _damaged(value, chance))
+            for _ in range(chance.randrange(1, 5))
+        ]
+        world.partition.append(
+            memoryview(build_numbered_batch(batch, NOW_MS)), NOW_MS, AppendOrigin.COORDINATOR
+        )
+    world.write(commit(7))
+    world.sync()
+    world.restart()
+    assert world.shard.status is ShardStatus.ACTIVE
+    assert world.shard.state.told[-1] == (7, True, None)
+    assert world.shard_log.left_out > 50
+
+
+def _damaged(data: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(chance.randrange(4)):
+        changed[chance.randrange(len(changed))] = chance.randrange(256)
+    return bytes(changed[: chance.randrange(len(changed) + 1)] if chance.random() < 0.4 else changed)
 
 
 def test_cannot_append_tells_the_code() -> None:

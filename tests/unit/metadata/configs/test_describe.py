@@ -83,7 +83,11 @@ def test_a_topics_config_shows_what_stands_behind_it() -> None:
         ("log.segment.bytes", "3000000"),
         ("log.segment.bytes", "1073741824"),
     ]
-    assert described.keys() == TopicConfig.keys.keys() - {"internal.segment.bytes", "ottla.acks.all.sync"}
+    assert described.keys() == TopicConfig.keys.keys() - {
+        "internal.segment.bytes",
+        "ottla.acks.all.sync",
+        "ottla.records.validation",
+    }
 
 
 def test_an_unknown_override_of_a_topic_is_passed_over() -> None:
