@@ -107,6 +107,7 @@ class BrokerMetrics:
             bytes_in.add_metric((topic,), sum(one.bytes_in for one in its_partitions))
             bytes_out.add_metric((topic,), sum(one.bytes_out for one in its_partitions))
         yield from (log_bytes, records_in, bytes_in, bytes_out)
+        yield from self._damages()
 
     def _offsets(self) -> Iterator[Metric]:
         labels = ("topic", "partition")
@@ -131,6 +132,21 @@ class BrokerMetrics:
         syncs = HistogramMetricFamily("ottla_sync_seconds", "Time that syncs of logs to the disk took.")
         syncs.add_metric((), _cumulated(times.buckets), times.total_ns / 1e9)
         yield syncs
+
+    def _damages(self) -> Iterator[Metric]:
+        ranges = CounterMetricFamily(
+            "ottla_log_damaged_ranges",
+            "Damaged ranges that the start found in the logs of a directory.",
+            labels=("directory",),
+        )
+        kept = CounterMetricFamily(
+            "ottla_log_damaged_bytes", "Bytes of these ranges, which are kept aside.", labels=("directory",)
+        )
+        for directory in self._broker.directories.directories:
+            ranges.add_metric((directory.path,), directory.volume.damaged_ranges)
+            kept.add_metric((directory.path,), directory.volume.damaged_bytes)
+        yield ranges
+        yield kept
 
     def _waiting(self) -> Iterator[Metric]:
         broker = self._broker

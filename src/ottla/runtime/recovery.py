@@ -8,11 +8,14 @@ After a clean stop a log takes well under a millisecond to load, and starting wo
 loading a thousand of them, so then they are loaded here.
 """
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from ottla.runtime.disk import RealDisk
+from ottla.storage.damage import Damage
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.frozen_log import FrozenLog, freeze, thaw
 from ottla.storage.load import LoadRequest, load_log
@@ -20,6 +23,8 @@ from ottla.storage.log import Log
 from ottla.storage.recovery import Buffer
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
+
+_logger: Final = logging.getLogger("ottla.recovery")
 
 # Below this, starting processes takes longer than it saves.
 _WORTHWHILE_LOGS: Final = 5_000
@@ -33,8 +38,24 @@ def load_logs(volume: Volume, requests: Sequence[LoadRequest], workers: int | No
     workers = workers or os.cpu_count() or 1
     if workers == 1 or not _is_worthwhile(volume, requests):
         buffer = Buffer()
-        return [load_log(volume, request, buffer) for request in requests]
-    return _load_in_workers(volume, requests, workers)
+        logs = [load_log(volume, request, buffer) for request in requests]
+    else:
+        logs = _load_in_workers(volume, requests, workers)
+    volume.tell = partial(tell, volume)
+    for log in logs:
+        for damage in log.damages:
+            tell(volume, damage)
+    return logs
+
+
+def tell(volume: Volume, damage: Damage) -> None:
+    """Say what was found to be damaged, and count it."""
+    if not damage.was_synced and not damage.holds_batches:
+        _logger.info("%s", damage.words)
+        return
+    volume.damaged_ranges += 1
+    volume.damaged_bytes += damage.size_bytes
+    _logger.log(logging.ERROR if damage.was_synced else logging.WARNING, "%s", damage.words)
 
 
 def _load_in_workers(volume: Volume, requests: Sequence[LoadRequest], workers: int) -> list[Log]:

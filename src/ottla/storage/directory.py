@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from ottla.model.ids import NodeId, Offset, TopicPartition
 from ottla.model.uuid import Uuid
-from ottla.storage import clean_shutdown, flush, meta_properties, retention
+from ottla.storage import clean_shutdown, flush, meta_properties, retention, stopped_files
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import Deletion, not_found_is_fine
 from ottla.storage.directory_checkpoints import CheckpointKind, CheckpointWrite, DirectoryCheckpoints
@@ -33,7 +33,8 @@ from ottla.storage.names import (
     parse_directory_name,
 )
 from ottla.storage.new_log import NewLog, make_logs
-from ottla.storage.truncation import find_cut
+from ottla.storage.synced_offsets import SyncedOffsets
+from ottla.storage.truncation import find_cut, find_safe_point
 from ottla.storage.volume import Volume
 from ottla.world.disk import Disk, DiskError, File, Lock, Reason
 
@@ -105,6 +106,9 @@ class LogDirectory:
             self._high_watermarks = self.checkpoints.read(CheckpointKind.HIGH_WATERMARK)
             self.cleaner_offsets = self.checkpoints.read(CheckpointKind.CLEANER)
             names = self._partition_names()
+            self.volume.synced = synced = SyncedOffsets(self.volume.disk, self.path)
+            synced.start(is_clean=self.was_clean)
+            stopped = stopped_files.read(self.volume.disk, self.path, self.clean_stop_epoch)
         except DiskError as error:
             raise self.volume.fail(error) from error
         plan = LoadPlan([], [])
@@ -125,6 +129,8 @@ class LogDirectory:
                         self.was_clean,
                         now_ms,
                         self.cleaner_offsets.get(partition, Offset(0)),
+                        synced.find(path, partition),
+                        stopped.get(name),
                     )
                 )
         return plan
@@ -155,6 +161,7 @@ class LogDirectory:
                 f"{log.topic_partition} is there twice: {logs[log.topic_partition].path}, {log.path}",
             )
         logs[log.topic_partition] = log
+        self._disown(log)
         log.update_high_watermark(self._high_watermarks.get(log.topic_partition, Offset(0)))
 
     # Logs that come and go.
@@ -174,7 +181,19 @@ class LogDirectory:
         new = NewLog(f"{self.path}/{name}", partition, topic_id, config)
         [log] = make_logs(self.volume, [new], now_ms)
         (self.logs if future_id is None else self.future_logs)[partition] = log
+        self._disown(log)
         return log
+
+    def _disown(self, log: Log) -> None:
+        """See that a new log is not taken for an older one of its name, which was synced further."""
+        try:
+            if self.volume.synced is not None:
+                self.volume.synced.lower(log, log.log_end_offset)
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+        kind = CheckpointKind.RECOVERY_POINT
+        if self.checkpoints.last_written(kind, log.topic_partition) > log.log_end_offset:
+            self.checkpoint_now(kind)
 
     def set_aside(
         self, log: Log, state: DirectoryState, unique_id: Uuid, *, syncs: bool = True
@@ -211,7 +230,9 @@ class LogDirectory:
     def truncate(self, offsets: Iterable[tuple[Log, Offset]], now_ms: int) -> list[Deletion]:
         """Truncate logs, after their recovery points were lowered where a crash would look for them."""
         wanted = list(offsets)
-        self._lower_recovery_points([(log, find_cut(log, offset)) for log, offset in wanted])
+        self._lower_recovery_points(
+            [(log, find_safe_point(log, find_cut(log, offset))) for log, offset in wanted]
+        )
         deletions: list[Deletion] = []
         for log, offset in wanted:
             deletions += log.truncate_to(offset, now_ms)
@@ -304,6 +325,12 @@ class LogDirectory:
                 CheckpointKind.CLEANER,
             ):
                 self.checkpoint_now(kind)
+            stopped_files.write(
+                self.volume.disk, self.path, broker_epoch, [*self.logs.values(), *self.future_logs.values()]
+            )
+            if self.volume.synced is not None:
+                # Apache Kafka would not keep it up to date.
+                self.volume.synced.remove()
             self.volume.disk.write_file_atomically(
                 f"{self.path}/{clean_shutdown.FILE}", clean_shutdown.encode_clean_shutdown(broker_epoch)
             )

@@ -72,13 +72,19 @@ class DirectoryCheckpoints:
     def read(self, kind: CheckpointKind) -> dict[TopicPartition, Offset]:
         """Return a checkpoint. One that is missing or damaged is empty: then more has to be recovered."""
         try:
-            return decode_offset_checkpoint(self._disk.read_file(self.path_of(kind)))
+            offsets = decode_offset_checkpoint(self._disk.read_file(self.path_of(kind)))
+            self._written[kind] = offsets
+            return dict(offsets)
         except CorruptFile:
             return {}
         except DiskError as error:
             if error.reason is not Reason.NOT_FOUND:
                 raise
             return {}
+
+    def last_written(self, kind: CheckpointKind, partition: TopicPartition) -> Offset:
+        """Return what the file says of a partition."""
+        return self._written.get(kind, {}).get(partition, Offset(0))
 
     def start(self, kind: CheckpointKind, offsets: Mapping[TopicPartition, Offset]) -> CheckpointWrite | None:
         """Begin to write a checkpoint. None if it says what the last one said."""

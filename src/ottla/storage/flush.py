@@ -123,9 +123,15 @@ def _write_beside(path: str, content: bytes, disk: Disk) -> None:
 
 
 def finish_flush(log: "Log", ticket: FlushTicket) -> None:
-    """Move the recovery point: everything below the ticket's offset has been synced."""
+    """Move the recovery point: everything below the ticket's offset has been synced.
+
+    That is written down by `Volume.save_synced`, for all logs that were synced together.
+    """
     if ticket.truncations == log.truncations and ticket.offset > log.recovery_point:
         log.recovery_point = ticket.offset
+        synced = log.volume.synced
+        if synced is not None:
+            synced.note(log, ticket.offset)
 
 
 def fail_flush(log: "Log", ticket: FlushTicket, error: DiskError) -> bool:

@@ -10,6 +10,7 @@ from ottla.model.ids import Offset, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.storage.checkpoints import EpochEntry
 from ottla.storage.config import LogConfig
+from ottla.storage.damage import Damage
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import Log
 from ottla.storage.producer_state import ProducerState
@@ -35,6 +36,7 @@ class FrozenLog(NamedTuple):
     # None is the common case, and worth half of what would have to be carried.
     producer_state: ProducerState | None
     segments: tuple[SegmentFacts, ...]
+    damages: tuple[Damage, ...]
 
 
 def freeze(log: Log) -> FrozenLog:
@@ -53,6 +55,7 @@ def freeze(log: Log) -> FrozenLog:
         tuple(log.leader_epochs.entries),
         log.producer_state if log.producer_state.producers else None,
         tuple([segment.facts() for segment in log.segments]),
+        log.damages,
     )
 
 
@@ -67,6 +70,7 @@ def thaw(frozen: FrozenLog, volume: Volume, config: LogConfig) -> Log:
     log.has_unsynced_epochs = frozen.has_unsynced_epochs
     log.unsynced_paths = frozen.unsynced_paths
     log.leader_epochs = LeaderEpochs(frozen.epochs)
+    log.damages = frozen.damages
     if frozen.producer_state is not None:
         log.producer_state = frozen.producer_state
     log.segments = [_segment(volume, frozen.path, facts) for facts in frozen.segments]

@@ -84,6 +84,9 @@ class GroupCommit(Generic[T]):
             if self._settle(log, outcome) or log in self._again:
                 self._queue[log] = None
             self._again.discard(log)
+        for volume in {log.volume for log in logs}:
+            # Before anybody in `outcome` is told.
+            volume.save_synced()
         return outcome
 
     def failed(self, log: Log, error: DiskError) -> Outcome[T]:

@@ -23,6 +23,7 @@ from ottla.storage.append import append_as_leader
 from ottla.storage.append_follower import append_as_follower
 from ottla.storage.checkpoints import EpochEntry
 from ottla.storage.config import LogConfig
+from ottla.storage.damage import Damage
 from ottla.storage.deletion import Deletion
 from ottla.storage.flush import FlushTicket
 from ottla.storage.leader_epochs import LeaderEpochs
@@ -50,6 +51,7 @@ class Log:
     __slots__ = (
         "cleaning",
         "config",
+        "damages",
         "end_position",
         "has_unsynced_epochs",
         "has_unsynced_names",
@@ -63,6 +65,7 @@ class Log:
         "recovery_point",
         "segments",
         "snapshot_offset",
+        "synced_slot",
         "topic_id",
         "topic_partition",
         "truncations",
@@ -109,6 +112,10 @@ class Log:
         # When the first batch was appended that is not safe, as far as known.
         self.unflushed_since_ms = 0
         self.truncations = 0
+        # Where `synced_offsets` keeps the recovery point of this log, or -1.
+        self.synced_slot = -1
+        # What its load found to be damaged.
+        self.damages: tuple[Damage, ...] = ()
         self.cleaning: RunningCleaning | None = None
 
     def __repr__(self) -> str:
@@ -185,6 +192,7 @@ class Log:
         except DiskError as error:
             raise self.volume.fail(error) from error
         self.finish_flush(ticket)
+        self.volume.save_synced()
 
     # Offsets.
 

@@ -10,7 +10,7 @@ from ottla.storage.producer_snapshot import ProducerSnapshotEntry, decode_produc
 from ottla.storage.producer_state import ProducerState
 from ottla.storage.replay import replay_batch
 from ottla.storage.segment import Segment
-from ottla.world.disk import Disk
+from ottla.world.disk import Disk, DiskError, Reason
 
 
 class ProducerReplay:
@@ -71,6 +71,12 @@ class ProducerReplay:
         except CorruptFile:
             # Torn by a crash. An older one does too, with more batches to read.
             self._disk.remove(path)
+            self.snapshots.remove(at)
+            return False
+        except DiskError as error:
+            if error.reason is not Reason.NOT_FOUND:
+                raise
+            # It went with the segment that started there.
             self.snapshots.remove(at)
             return False
         self.state = ProducerState([entry for entry in entries if not self._is_expired(entry)])

@@ -7,9 +7,11 @@ before it, and may end within a batch: consumers expect both.
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.model.ids import Offset, ProducerId
+from ottla.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset, ProducerId
 from ottla.records.batch import HEADER_BYTES
+from ottla.storage.damage import Damage
 from ottla.storage.errors import OffsetOutOfRange
+from ottla.storage.examine import DamagedRange, examine
 from ottla.storage.scan import BatchPlace, find_place
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import find_aborted
@@ -97,7 +99,7 @@ def _read_below(
             break
         place = _find_noted(log, segment, offset)
         if place is None:
-            place = segment.find_batch(offset)
+            place = segment.find_batch(offset) or _find_behind_damage(log, segment, offset)
             if place is None:
                 # Compaction removed the rest of this segment.
                 continue
@@ -118,6 +120,42 @@ def _read_below(
             _note_next(log, Offset(place.last_offset + 1), segment, place.end)
         return _result(log, segment.file if length else None, place.position, length, aborted)
     return _result(log, None, 0, 0, aborted)
+
+
+def _find_behind_damage(log: "Log", segment: Segment, offset: Offset) -> BatchPlace | None:
+    """Find the first sound batch from `offset` on behind bytes that are no batch, and report those.
+
+    Only what has no readable header is passed over like this. What has one is sent, and its reader sees that
+    the checksum is wrong.
+    """
+    expected, position = segment.end_of_batches_from(offset)
+    if position >= segment.size:
+        return None
+    end_offset = None if segment is log.segments[-1] else log.end_of(segment)
+    for part in examine(segment.file, segment.size, expected, end_offset, position):
+        if isinstance(part, DamagedRange):
+            _report(log, segment, part)
+        elif part.last_offset >= offset:
+            header = part.header
+            return BatchPlace(
+                part.position,
+                part.size_bytes,
+                part.base_offset,
+                part.last_offset,
+                NO_TIMESTAMP if header is None else header.max_timestamp,
+                NO_LEADER_EPOCH if header is None else header.leader_epoch,
+            )
+    return None
+
+
+def _report(log: "Log", segment: Segment, part: DamagedRange) -> None:
+    first = Offset(part.first_offset)
+    after = log.end_of(segment) if part.next_offset is None else Offset(part.next_offset)
+    path = segment.file.path
+    damage = Damage(log.topic_partition, path, part.position, part.size_bytes, first, after, "", True)
+    if damage not in log.damages:
+        log.damages = (*log.damages, damage)
+        log.volume.tell(damage)
 
 
 def _note_tail(log: "Log") -> None:

@@ -289,6 +289,13 @@ class Segment(IndexedFile):
         self._replace_indexes(index_batches(self.base_offset, scan_batches(self.file, 0, self.size)))
         self._last_indexed_timestamp = self.last_time_entry().timestamp_ms
 
+    def end_of_batches_from(self, offset: Offset) -> BatchEnd:
+        """Return where the batches end that can be walked from one near to `offset`: mostly at the end of all."""
+        end = BatchEnd(self.base_offset, 0)
+        for place in self.scan_from(offset):
+            end = BatchEnd(Offset(place.last_offset + 1), place.end)
+        return end
+
     def find_batch_at(self, position: int) -> BatchPlace | None:
         """Find the batch that starts at `position`, if one does."""
         return next(scan_batches(self.file, position, self.size), None)

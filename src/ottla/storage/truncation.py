@@ -5,7 +5,7 @@ that is cut leaves its transaction open again.
 
 What was durable may be replaced by other bytes afterwards, so the recovery point must not be above the cut
 after a crash. It is lowered here, but the file that keeps it is the log directory's: `LogDirectory.truncate`
-writes that first, with what `find_cut` says.
+writes that first, with what `find_safe_point` says.
 
 A round of compaction that is under way ends first: what it has staged would survive a crash, and bring back
 what was cut off.
@@ -22,7 +22,7 @@ from ottla.storage.index_files import sync_index
 from ottla.storage.names import FileKind, find_segment_file, segment_file_name
 from ottla.storage.producer_replay import ProducerReplay
 from ottla.storage.producer_state import ProducerState
-from ottla.storage.roll import create_segment
+from ottla.storage.roll import create_segment, roll
 from ottla.world.disk import DiskError
 
 if TYPE_CHECKING:
@@ -46,6 +46,26 @@ def find_cut(log: "Log", offset: Offset) -> Offset:
     return offset if place is None else Offset(min(offset, max(place.base_offset, segment.base_offset)))
 
 
+def find_safe_point(log: "Log", cut: Offset) -> Offset:
+    """Return up to where the files will reach for certain when the log was truncated to `cut`.
+
+    That is `cut`, unless it lies behind a gap: a power cut may take the segment that says so. Then it is where
+    the last batch before the gap ends.
+    """
+    if cut >= log.log_end_offset or cut < log.segments[0].base_offset:
+        return cut
+    segment = next(log.segments_from(cut))
+    end = segment.base_offset
+    try:
+        for place in segment.scan_from(Offset(cut - 1)):
+            if place.base_offset >= cut:
+                break
+            end = Offset(place.last_offset + 1)
+    except DiskError as error:
+        raise log.volume.fail(error) from error
+    return end
+
+
 def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
     """Make `offset` the log end. A batch that holds it goes as a whole, and the log ends before it.
 
@@ -60,9 +80,10 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
     log.next_positions.clear()
     offset = find_cut(log, offset)
     try:
+        _lower_synced(log, find_safe_point(log, offset))
         deletions = _take_out_above(log, offset)
         active = log.active_segment
-        active.truncate_to(offset)
+        end = active.truncate_to(offset)
         active.file.sync()
         # If the next batch starts a new segment, no flush would look at this one again.
         for path in active.derived_paths():
@@ -70,10 +91,32 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
         _set_end(log, offset)
         log.log_start_offset = min(log.log_start_offset, offset)
         log.producer_state = rebuild_producer_state(log, now_ms)
+        if end < offset:
+            deletions += _start_segment_in_gap(log, offset, now_ms)
         log.volume.disk.sync_directory(log.path)
         log.update_high_watermark(log.high_watermark)
     except DiskError as error:
         raise log.volume.fail(error) from error
+    return deletions
+
+
+def _lower_synced(log: "Log", offset: Offset) -> None:
+    """Have it written down that what is about to be cut off may be missing after a crash."""
+    if log.volume.synced is not None:
+        log.volume.synced.lower(log, offset)
+
+
+def _start_segment_in_gap(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
+    """Have a log that ends in a gap say so: a start would take the end of its last batch for the log's.
+
+    And then what was synced would seem to be lost.
+    """
+    if log.active_segment.size:
+        roll(log, offset, now_ms)
+        return []
+    # The first one stays, since it says where the log starts.
+    deletions = take_out(log, [log.segments.pop()]) if len(log.segments) > 1 else []
+    log.segments.append(create_segment(log, offset, now_ms))
     return deletions
 
 
@@ -97,6 +140,7 @@ def truncate_fully_and_start_at(log: "Log", offset: Offset, now_ms: int) -> list
     log.end_cleaning()
     log.next_positions.clear()
     try:
+        _lower_synced(log, Offset(0))
         deletions = take_out(log, log.segments)
         remove_snapshots_above(log, Offset(-1))
         log.segments = [create_segment(log, offset, now_ms)]

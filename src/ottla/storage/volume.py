@@ -8,8 +8,10 @@ the kernel may have dropped what was to be written, so trying again would claim 
 from collections.abc import Callable
 from typing import Final
 
+from ottla.storage.damage import Damage
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.index_cache import IndexCache
+from ottla.storage.synced_offsets import SyncedOffsets
 from ottla.world.disk import Disk, DiskError
 
 INDEX_CACHE_BYTES: Final = 64 << 20
@@ -19,10 +21,25 @@ def _no_jitter(_bound_ms: int) -> int:
     return 0
 
 
+def _tell_nobody(_damage: Damage) -> None:
+    pass
+
+
 class Volume:
     """A log directory, as its logs see it."""
 
-    __slots__ = ("disk", "error", "index_cache", "path", "pick_jitter_ms", "renames")
+    __slots__ = (
+        "damaged_bytes",
+        "damaged_ranges",
+        "disk",
+        "error",
+        "index_cache",
+        "path",
+        "pick_jitter_ms",
+        "renames",
+        "synced",
+        "tell",
+    )
 
     def __init__(
         self,
@@ -39,6 +56,21 @@ class Volume:
         # How often files that may be in use elsewhere got another name.
         self.renames = 0
         self.index_cache = IndexCache(index_cache_bytes)
+        # What its logs were found to have lost since the start.
+        self.damaged_ranges = 0
+        self.damaged_bytes = 0
+        # Called when a reader meets damage.
+        self.tell: Callable[[Damage], None] = _tell_nobody
+        # Set when the logs of the directory are loaded.
+        self.synced: SyncedOffsets | None = None
+
+    def save_synced(self) -> None:
+        """Write down how far logs were synced, after syncs and before anybody is told of them."""
+        if self.synced is not None:
+            try:
+                self.synced.save()
+            except DiskError as error:
+                self.fail(error)
 
     def fail(self, error: DiskError) -> LogDirectoryOffline:
         """Mark the directory offline and return the error to raise."""

@@ -3,7 +3,7 @@
 A life is a few runs of a process. Each run does random operations to the logs and ends in one of four ways:
 a clean stop, a kill, a power cut between two operations, or one in the middle of an operation. The next run
 may lose power while it starts. After every start the logs are held against the truth, and started once more:
-a second start has to find what the first one found.
+a second start has to find what the first one found. In the end a file rots while nobody looks (`bit_rot`).
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from tests.simulation.storage.batches import SEQUENCES, Record, make_batch, make_marker
+from tests.simulation.storage.bit_rot import let_rot
 from tests.simulation.storage.clients import (
     PRODUCERS,
     make_next_batch,
@@ -39,7 +40,25 @@ def run_seed(seed: int) -> World:
     world = World(rng, _make_config(rng), partitions=rng.choice((1, 1, 2)))
     for _ in range(rng.choice((1, 2, 3))):
         _run_process(world, rng)
+    _let_rot(world, rng)
     return world
+
+
+def _let_rot(world: World, rng: Random) -> None:
+    """Run once more, stop in some way, damage a file at rest, and see what a start makes of it."""
+    end = rng.choice(("clean", "kill", "power cut"))
+    try:
+        for _ in range(rng.randint(5, 40)):
+            _operate(world, rng)
+        if end == "clean":
+            world.close()
+    except PowerCut:
+        end = "power cut"
+    except LogDirectoryOffline:
+        pass
+    if not world.directory.is_offline:
+        world.disk.heal()
+        let_rot(world, rng, end)
 
 
 def _make_config(rng: Random) -> LogConfig:

