@@ -120,7 +120,7 @@ class Housekeeping:
     # Rounds
 
     def _each_second(self) -> None:
-        self._broker.commits.sweep()
+        self._broker.delayed_produces.sweep()
         self._flush_by_time()
         self._look_at_directories()
 

@@ -179,17 +179,19 @@ class ProduceLane:
         return None if records[_ATTRIBUTES_BYTE] & TRANSACTIONAL_BIT else records
 
     def _answer(self, info: AppendInfo, correlation_id: int, size_bytes: int) -> Any:
-        route, partition = self._route, self._partition
+        route, log = self._route, self._partition.log
         route.requests += 1
         route.received_bytes += size_bytes
         if self._acks == 0:
             return []
         numbers = (info.first_offset, info.log_append_time_ms, info.log_start_offset)
-        if self._acks == _ALL and partition.acks_all_sync:
-            logs = (partition.log,)
+        if self._acks == _ALL and not log.is_committed(log.log_end_offset):
             body = self._pack_body(self._before, *numbers, self._after)
-            return self._broker.commits.wait(
-                logs, logs, self._timeout_ms, partial(self._respond, *numbers), EncodedResponse(body)
+            return self._broker.delayed_produces.wait(
+                (self._partition,),
+                self._timeout_ms,
+                partial(self._respond, *numbers),
+                EncodedResponse(body),
             )
         route.sent_bytes += self._answer_size + 4
         return [self._pack_answer(self._answer_size, correlation_id, self._before, *numbers, self._after)]
