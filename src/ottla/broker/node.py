@@ -29,6 +29,7 @@ from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.quotas import Quotas
+from ottla.broker.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
@@ -44,6 +45,7 @@ from ottla.runtime.flusher import Flusher
 from ottla.runtime.listener import Listeners
 from ottla.runtime.poller import ServingLoop
 from ottla.runtime.threads import Threads
+from ottla.security.authorizer import AllowsEverything, Authorizer
 from ottla.storage import committed
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory import LogDirectory
@@ -120,7 +122,8 @@ class Broker:
         self.transactions = Transactions(self, loop)
         self.log_moves = LogMoves(self, loop)
         self.directory_reports = DirectoryReports(self, loop)
-        self.routes = Routes()
+        self.authorizer: Authorizer = AllowsEverything()
+        self.routes = Routes(Listener.BROKER)
         self.kraft_version = 0
         self.broker_epoch = -1
         # Set while starting, by those who make them.
