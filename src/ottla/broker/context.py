@@ -6,9 +6,11 @@ when the answer is deferred.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.served_apis import Listener
+from ottla.security.principal import ANONYMOUS
 from ottla.wire.declare import replace
 
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 
 Ask = TypeVar("Ask")
 Reply = TypeVar("Reply")
-
-ANONYMOUS: Final = "User:ANONYMOUS"
 
 
 class Client(Protocol):
@@ -41,6 +41,7 @@ class RequestContext:
         "broker",
         "client_id",
         "correlation_id",
+        "listener",
         "listener_name",
         "local_host",
         "local_port",
@@ -58,6 +59,7 @@ class RequestContext:
         self.peer_host = client.peer_host
         self.mute = client.mute
         self.principal = ANONYMOUS
+        self.listener = Listener.BROKER
         # What ends the wait for a deferred answer when the client is gone.
         self.abandon: Callable[[], None] | None = None
         self.version = 0
@@ -68,7 +70,7 @@ class RequestContext:
     @property
     def user(self) -> str:
         """The name of the principal, as quotas know it."""
-        return self.principal.partition(":")[2]
+        return self.principal.name
 
     def decide_within_quota(
         self, decide: "Decide[Ask, Reply]", ask: Ask, strict_from: int

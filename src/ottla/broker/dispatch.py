@@ -23,6 +23,7 @@ from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import NO_REPLY, EncodedResponse, Handler, find_handler
 from ottla.broker.produce_lane import NOT_MINE, ProduceLanes
 from ottla.broker.quotas import QuotaKind
+from ottla.broker.served_apis import SERVED, Listener, ServedApi
 from ottla.runtime.file_range import FileRange
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decoder_of, encoder_of
@@ -50,7 +51,6 @@ times as much memory as its bytes, so 100 MiB would take 4 GiB. A fetch of 200,0
 """
 
 ANY_SIZE: Final = 1 << 31
-_CARRIES_RECORDS: Final = frozenset((ApiKey.PRODUCE,))
 
 Pieces = list[Any]
 """An answer: one piece of bytes, or several with ranges of files among them."""
@@ -80,7 +80,7 @@ class Route:
         "version",
     )
 
-    def __init__(self, api: Api, version: int, handler: Handler) -> None:
+    def __init__(self, api: Api, version: int, served: ServedApi, handler: Handler) -> None:
         self.api = api
         self.version = version
         self.handler = handler
@@ -90,9 +90,9 @@ class Route:
         self.find_errors = compile_error_finder(api.response, version)
         self.response_tail = b"\0" * api.response_header_version(version)
         self.head_size = 4 + len(self.response_tail)
-        self.has_file_ranges = api.key is ApiKey.FETCH
+        self.has_file_ranges = served.sends_files
         self.has_lanes = api.key in (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
-        self.frame_bytes_max = ANY_SIZE if api.key in _CARRIES_RECORDS else PLAIN_FRAME_BYTES_MAX
+        self.frame_bytes_max = ANY_SIZE if served.carries_records else PLAIN_FRAME_BYTES_MAX
         self.requests = 0
         self.received_bytes = 0
         self.sent_bytes = 0
@@ -136,9 +136,13 @@ class Route:
 
 
 class Routes:
-    """All routes that were asked for so far. `by_key` has them by API key and version in one number."""
+    """The routes of one kind of listener that were asked for so far.
 
-    def __init__(self) -> None:
+    `by_key` has them by API key and version in one number.
+    """
+
+    def __init__(self, listener: Listener = Listener.BROKER) -> None:
+        self.listener = listener
         self.by_key: dict[int, Route] = {}
 
     def __iter__(self) -> Iterator[Route]:
@@ -146,13 +150,13 @@ class Routes:
 
     def find(self, api_key: int, version: int) -> Route | None:
         """Return the route, made now if need be; None for what this node does not serve."""
-        try:
-            api = api_of(api_key)
-        except ValueError:
+        served = SERVED.get(api_key)  # type: ignore[call-overload]  # an ApiKey is a number
+        if served is None or version not in served.versions or self.listener not in served.listeners:
             return None
-        if version not in api.stable_versions or (handler := find_handler(api.key)) is None:
-            return None
-        route = self.by_key[api_key << 16 | version] = Route(api, version, handler)
+        api = api_of(api_key)
+        handler = find_handler(api.key)
+        assert handler is not None, "what is in the table has a handler"
+        route = self.by_key[api_key << 16 | version] = Route(api, version, served, handler)
         return route
 
 
@@ -323,10 +327,8 @@ def _answer_unknown_version(api_key: int, version: int, correlation_id: int) -> 
     """A client that asks for versions in a version we do not know learns which we do. All else is closed."""
     if api_key != ApiKey.API_VERSIONS:
         raise UnsupportedRequest(api_key, version, correlation_id)
-    api = api_of(api_key)
-    known = ApiVersion(
-        api_key=api_key, min_version=api.stable_versions.first, max_version=api.stable_versions.last
-    )
+    versions = SERVED[ApiKey.API_VERSIONS].versions
+    known = ApiVersion(api_key=api_key, min_version=versions.first, max_version=versions.last)
     answer = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(known,))
     pieces: Pieces = [b""]
     encoder_of(ApiVersionsResponse, 0)(answer, pieces.append)

@@ -7,18 +7,17 @@ A handler returns the answer, a `Deferred` of it, `NO_REPLY`, or an answer that 
 on the event loop and must not block. Record batches in `ask` lie in the connection's receive buffer: they are
 valid until the handler returns, so one that defers before it has used them copies them first.
 
-The presence of a file is what advertises an API, so what is served and what is advertised cannot differ.
+`served_apis.py` says in which versions and on which listeners an API is served, and which rights it asks for.
 Files are imported when the first request comes, or soon after the start if none does: a node that starts does
 not wait for eighty modules.
 """
 
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ottla.broker import apis
+from ottla.broker.served_apis import SERVED
 from ottla.runtime.listener import ConnectionEnded
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import spec_of
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 Handler = Callable[[Any, "RequestContext"], Any]
-
-HIDDEN: Final = frozenset((ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY))
-"""Served but not advertised: Kafka shows these only when a telemetry receiver is plugged in."""
 
 
 class NoReply:
@@ -66,21 +62,9 @@ def handles(request: type[Any]) -> Callable[[F], F]:
     return register
 
 
-@cache
-def served_apis() -> frozenset[ApiKey]:
-    """Return the APIs that have a handler, without importing any."""
-    return frozenset(ApiKey[module.name.upper()] for module in iter_modules(apis.__path__))
-
-
-@cache
-def advertised_apis() -> tuple[ApiKey, ...]:
-    """Return the APIs that ApiVersions lists, in ascending order."""
-    return tuple(sorted(served_apis() - HIDDEN))
-
-
 def find_handler(key: ApiKey) -> Handler | None:
     """Return the handler of an API, imported now if need be; None for one that is not served."""
-    if key not in served_apis():
+    if key not in SERVED:
         return None
     if key not in _handlers:
         import_module(f"{apis.__name__}.{key.name.lower()}")

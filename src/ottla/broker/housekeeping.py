@@ -21,9 +21,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.cleaner import Cleaner
-from ottla.broker.handlers import find_handler, served_apis
+from ottla.broker.handlers import find_handler
 from ottla.broker.membership import heartbeat
 from ottla.broker.partition import Partition
+from ottla.broker.served_apis import SERVED
 from ottla.quorum.controller.heartbeat import decide_heartbeat
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_checkpoints import CheckpointKind
@@ -120,7 +121,7 @@ class Housekeeping:
     # Rounds
 
     def _each_second(self) -> None:
-        self._broker.commits.sweep()
+        self._broker.delayed_produces.sweep()
         self._flush_by_time()
         self._look_at_directories()
 
@@ -199,7 +200,7 @@ class Housekeeping:
         """
 
         def steps() -> Iterator[None]:
-            for key in sorted(served_apis()):
+            for key in sorted(SERVED):
                 find_handler(key)
                 yield
 

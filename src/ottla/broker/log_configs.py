@@ -19,7 +19,6 @@ class TopicSettings(NamedTuple):
 
     log: LogConfig
     in_sync_replicas_min: int
-    acks_all_sync: bool
 
 
 class SettingsOfTopics:
@@ -46,7 +45,7 @@ class SettingsOfTopics:
                 self._found.clear()
             topic = self._configs.topic(overrides)
             found = self._found[key] = TopicSettings(
-                log_config(topic, self._configs.node), topic.min_insync_replicas, topic.ottla_acks_all_sync
+                log_config(topic, self._configs.node), topic.min_insync_replicas
             )
         return found
 
@@ -80,6 +79,7 @@ def log_config(topic: TopicConfig, node: NodeConfig) -> LogConfig:
         message_timestamp_after_max_ms=topic.message_timestamp_after_max_ms,
         flush_messages=topic.flush_messages,
         flush_ms=topic.flush_ms,
+        acks_all_sync=topic.ottla_acks_all_sync,
         producer_id_expiration_ms=node.producer_id_expiration_ms,
         verifies_transactions=node.transaction_partition_verification_enable,
         records_validation=RecordsValidation(topic.ottla_records_validation),

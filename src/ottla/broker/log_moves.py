@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.partition import Partition
 from ottla.model.ids import Offset
+from ottla.storage import committed
 from ottla.storage.directory import LogDirectory
 from ottla.storage.errors import LogDirectoryOffline, StorageError
 from ottla.storage.log import Log
@@ -182,8 +183,7 @@ class LogMoves:
         if deletion is not None:
             broker.deletions.add(deletion)
         # Not before all that can fail is done: otherwise nobody would tell those who wait.
-        for waiter in broker.flusher.forget(old):
-            broker.flusher.request(new, new.log_end_offset, waiter)
+        committed.wait_on_in(old, new)
         broker.changed(partition)
         _logger.info("moved %s to %s", old.topic_partition, move.target.path)
         broker.directory_changed(partition)

@@ -2,7 +2,7 @@
 
 Clients of one kind ask the same question again and again. A whole answer stays right as long as topics and
 brokers of the image are the very same objects. It also depends on the address the client connected to, since
-that is the address it is told.
+that is the address it is told, and on what the client may see.
 
 When one topic has changed, all answers are made anew, but only that topic is encoded anew: images share the
 topics that are the same in both.
@@ -65,7 +65,14 @@ class MetadataAnswers:
 
 
 def _key(ask: MetadataRequest, context: "RequestContext") -> Any:
-    return ask, context.version, context.listener_name, context.local_host, context.local_port
+    return (
+        ask,
+        context.version,
+        context.listener_name,
+        context.local_host,
+        context.local_port,
+        context.broker.authorizer.audience(context.principal, context.peer_host),
+    )
 
 
 class DescribedTopics:

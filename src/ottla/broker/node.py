@@ -9,12 +9,12 @@ import random
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
-from ottla.broker.commits import Commits
 from ottla.broker.connection_limits import DescriptorShares, connection_limits
 from ottla.broker.connection_rates import ConnectionRates
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import Groups
 from ottla.broker.coordinators.transactions import Transactions
+from ottla.broker.delayed_produce import DelayedProduces
 from ottla.broker.deletions import Deletions
 from ottla.broker.directory_reports import DirectoryReports
 from ottla.broker.dispatch import Routes, Session
@@ -29,6 +29,7 @@ from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.quotas import Quotas
+from ottla.broker.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
@@ -44,6 +45,8 @@ from ottla.runtime.flusher import Flusher
 from ottla.runtime.listener import Listeners
 from ottla.runtime.poller import ServingLoop
 from ottla.runtime.threads import Threads
+from ottla.security.authorizer import AllowsEverything, Authorizer
+from ottla.storage import committed
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_checkpoints import CheckpointWrite
@@ -110,7 +113,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, lambda: self.random.randrange(1, 2**31)
         )
-        self.commits = Commits(flusher, clock)
+        self.delayed_produces = DelayedProduces(clock)
         self.quotas = Quotas(self.config.quota_window_num, self.config.quota_window_size_seconds * 1000)
         self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
         self.metadata_answers = MetadataAnswers()
@@ -119,7 +122,8 @@ class Broker:
         self.transactions = Transactions(self, loop)
         self.log_moves = LogMoves(self, loop)
         self.directory_reports = DirectoryReports(self, loop)
-        self.routes = Routes()
+        self.authorizer: Authorizer = AllowsEverything()
+        self.routes = Routes(Listener.BROKER)
         self.kraft_version = 0
         self.broker_epoch = -1
         # Set while starting, by those who make them.
@@ -226,8 +230,7 @@ class Broker:
 
     def log_is_gone(self, log: Log) -> None:
         """Let go of a log that is to be deleted."""
-        for waiter in self.flusher.forget(log):
-            waiter(LogDirectoryOffline(log.path, "it was deleted"))
+        committed.wait_no_more(log, LogDirectoryOffline(log.path, "it was deleted"))
 
     def new_id(self) -> Uuid:
         """Return a random id."""

@@ -1,9 +1,15 @@
-"""A partition of which this node has a replica: its log, and who leads it."""
+"""A partition of which this node has a replica: its log, its role, and the replicas that are in sync.
 
+What `acks=all` waits for is not decided here: see `ottla.storage.committed`. The leader moves the high
+watermark that it goes by.
+"""
+
+from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.model.ids import LeaderEpoch
 from ottla.model.uuid import Uuid
+from ottla.storage import committed
 from ottla.storage.append_info import AppendInfo, AppendOrigin
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
@@ -16,6 +22,13 @@ if TYPE_CHECKING:
 
 INTERNAL_TOPICS: Final = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 """Topics of the coordinators. Clients may read them, but not write to them."""
+
+
+class Role(Enum):
+    """What this node does for a partition."""
+
+    LEADER = "takes writes and decides what is committed"
+    FOLLOWER = "has a copy, and leads nothing"
 
 
 class PartitionWatcher(Protocol):
@@ -32,18 +45,17 @@ class Partition:
     """One replica on this node. `key` is how requests name it: the topic's name or id, and the number."""
 
     __slots__ = (
-        "acks_all_sync",
         "bytes_in",
         "bytes_out",
-        "in_sync_replicas",
+        "in_sync",
         "in_sync_replicas_min",
         "index",
         "is_internal",
-        "is_leader",
         "leader_epoch",
         "leader_id",
         "log",
         "parked",
+        "role",
         "takes_writes",
         "topic",
         "topic_id",
@@ -60,20 +72,24 @@ class Partition:
         self.bytes_in = 0
         self.bytes_out = 0
         self.is_internal = topic in INTERNAL_TOPICS
-        self.is_leader = False
+        self.role = Role.FOLLOWER
         self.leader_id = -1
         self.leader_epoch = LeaderEpoch(-1)
-        self.in_sync_replicas = 0
+        # Ids of the nodes whose replicas are in sync, as the metadata has it.
+        self.in_sync: frozenset[int] = frozenset()
         self.in_sync_replicas_min = 1
         # Whether any producer may write: all that can be said beforehand speaks for it.
         self.takes_writes = False
-        # Whether a write with acks=all is answered only when it is on disk.
-        self.acks_all_sync = True
         # Fetches that wait for records of this partition, in the order they came.
         self.parked: dict[ParkedFetch, None] = {}
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index}>"
+
+    @property
+    def is_leader(self) -> bool:
+        """Say whether this node leads the partition."""
+        return self.role is Role.LEADER
 
     def append_batch(self, records: memoryview, now_ms: int) -> AppendInfo:
         """Append a batch of a producer without a transaction: what `append` does, with less to pass on."""
@@ -107,39 +123,49 @@ class Partition:
 
     def _appended(self, log: Log, size_bytes: int, info: AppendInfo) -> None:
         self.bytes_in += size_bytes
-        if self.in_sync_replicas <= 1:
+        if len(self.in_sync) == 1:
             log.update_high_watermark(log.log_end_offset)
         if self.parked:
             self.watcher.appended(self, size_bytes)
         if info.flush_is_due:
             self.watcher.flush_is_due(self)
 
-    def configure(self, config: LogConfig, in_sync_replicas_min: int, acks_all_sync: bool) -> None:
+    def configure(self, config: LogConfig, in_sync_replicas_min: int) -> None:
         """Take over the settings of the topic."""
         self.log.config = config
         self.in_sync_replicas_min = in_sync_replicas_min
-        self.acks_all_sync = acks_all_sync
-        self.takes_writes = self.is_leader and self.has_enough_replicas and not self.is_internal
+        self._renew_takes_writes()
 
     def leave(self) -> None:
-        """Take note that this node has no replica any more. Whoever still knows it must not write to it."""
-        self.is_leader = self.takes_writes = False
+        """Take note that this node has no replica any more. Nobody may write to it by this object."""
+        self._become(Role.FOLLOWER)
+        self.takes_writes = False
 
     def follow(self, record: PartitionRecord, node_id: int) -> None:
         """Take over what the metadata says about leader and in-sync replicas."""
-        self.is_leader = record.leader == node_id
         self.leader_id = record.leader
-        self.in_sync_replicas = len(record.isr)
-        self.takes_writes = self.is_leader and self.has_enough_replicas and not self.is_internal
-        if record.leader_epoch == self.leader_epoch:
-            return
+        self.in_sync = frozenset(record.isr)
+        self._become(Role.LEADER if record.leader == node_id else Role.FOLLOWER)
+        self._renew_takes_writes()
+        is_new_epoch = record.leader_epoch != self.leader_epoch
         self.leader_epoch = LeaderEpoch(record.leader_epoch)
-        if self.is_leader:
-            # The epoch starts here whether or not anything is written in it: a reader who asks where the
+        if self.role is not Role.LEADER:
+            return
+        if is_new_epoch:
+            # The epoch starts here whether or not anything is written in it: a reader that asks where the
             # epoch before ended must learn it at once.
             self.log.assign_leader_epoch(self.leader_epoch, self.log.log_end_offset)
-            if len(record.isr) == 1:
-                self.log.update_high_watermark(self.log.log_end_offset)
+        if len(self.in_sync) == 1:
+            self.log.update_high_watermark(self.log.log_end_offset)
+
+    def _become(self, role: Role) -> None:
+        was_leader = self.role is Role.LEADER
+        self.role = role
+        if was_leader and role is not Role.LEADER:
+            committed.lose_leadership(self.log)
+
+    def _renew_takes_writes(self) -> None:
+        self.takes_writes = self.is_leader and self.has_enough_replicas and not self.is_internal
 
     def check_leader(self, current_leader_epoch: int) -> ErrorCode:
         """Say whether this node may answer a client that knows of this leader epoch; -1 is no epoch."""
@@ -147,9 +173,9 @@ class Partition:
             if current_leader_epoch < self.leader_epoch:
                 return ErrorCode.FENCED_LEADER_EPOCH
             return ErrorCode.UNKNOWN_LEADER_EPOCH
-        return ErrorCode.NONE if self.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE if self.role is Role.LEADER else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     @property
     def has_enough_replicas(self) -> bool:
         """Say whether a write that all in-sync replicas must have may be accepted."""
-        return self.in_sync_replicas >= self.in_sync_replicas_min
+        return len(self.in_sync) >= self.in_sync_replicas_min

@@ -289,7 +289,7 @@ class Partitions:
     ) -> None:
         # A topic cannot ask for more in-sync replicas than it has.
         in_sync_replicas_min = min(settings.in_sync_replicas_min, len(record.replicas))
-        partition.configure(settings.log, in_sync_replicas_min, settings.acks_all_sync)
+        partition.configure(settings.log, in_sync_replicas_min)
         if settings.log.flush_ms < LONG_MAX:
             self.flushed_by_time.add(partition)
         else:

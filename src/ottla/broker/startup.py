@@ -105,8 +105,9 @@ def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -
     check_endpoints(endpoints, options.is_insecure)
     descriptors = share_descriptors(_raise_descriptor_limit())
     disk = RealDisk(descriptors.files_max)
-    directories = _open_directories(disk, configs)
-    broker = _make_broker(configs, directories, disk, loop, descriptors)
+    flusher = Flusher(loop)
+    directories = _open_directories(disk, configs, flusher)
+    broker = _make_broker(configs, directories, disk, loop, flusher, descriptors)
     try:
         bound = bind(broker.listeners, endpoints)
         standalone = _open_quorum(broker)
@@ -134,13 +135,16 @@ def _raise_descriptor_limit() -> int:
     return hard
 
 
-def _open_directories(disk: RealDisk, configs: EffectiveConfigs) -> LogDirectories:
+def _open_directories(disk: RealDisk, configs: EffectiveConfigs, flusher: Flusher) -> LogDirectories:
     chance = random.SystemRandom()
     paths = data_directories(configs.node)
     formatted = format_missing(disk, configs.node, paths)
     for path in formatted.directories:
         _logger.info("formatted %s for cluster %s", path, formatted.cluster_id)
-    volumes = [Volume(disk, path, lambda bound: chance.randrange(bound) if bound else 0) for path in paths]
+    volumes = [
+        Volume(disk, path, lambda bound: chance.randrange(bound) if bound else 0, syncs=flusher)
+        for path in paths
+    ]
     return open_directories(volumes, NodeId(configs.node.node_id))
 
 
@@ -149,13 +153,14 @@ def _make_broker(
     directories: LogDirectories,
     disk: RealDisk,
     loop: ServingLoop,
+    flusher: Flusher,
     descriptors: DescriptorShares,
 ) -> Broker:
     clock = SystemClock()
     cluster_id = directories.directories[0].meta.cluster_id or ""
     threads = Threads(loop)
     surroundings = Surroundings(
-        loop, clock, threads, Flusher(loop), directories, Deletions(loop, disk, threads.run), descriptors
+        loop, clock, threads, flusher, directories, Deletions(loop, disk, threads.run), descriptors
     )
     return Broker(configs.node.node_id, cluster_id, configs, PublishedMetadata(), surroundings)
 

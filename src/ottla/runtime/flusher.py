@@ -13,7 +13,6 @@ import logging
 import os
 from asyncio import Event
 from collections import deque
-from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic, perf_counter_ns
@@ -29,6 +28,7 @@ from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.flush import FlushTicket
 from ottla.storage.group_commit import NOTHING, GroupCommit, Outcome
 from ottla.storage.log import Log
+from ottla.storage.syncs import Waiter
 from ottla.world.disk import DiskError, Reason
 
 THREADS: Final = 4
@@ -40,12 +40,9 @@ _logger: Final = logging.getLogger("ottla.flusher")
 _Start = tuple[Log, FlushTicket]
 _Starts = list[_Start]
 
-# Called with None when what was waited for is safe, or with why it will never be.
-Waiter = Callable[[LogDirectoryOffline | None], None]
-
 
 class Flusher:
-    """Runs syncs for one event loop. All methods are called in the loop's thread."""
+    """Runs syncs for one event loop. Implements `Syncs`. All methods are called in the loop's thread."""
 
     def __init__(self, loop: ServingLoop, threads: int = THREADS, together_min: int = TOGETHER_MIN) -> None:
         self._loop = loop

@@ -50,6 +50,8 @@ class LogConfig:
 
     flush_messages: int = LONG_MAX
     flush_ms: int = LONG_MAX
+    # Whether a record is committed only when it is on disk: `ottla.acks.all.sync`. See `committed`.
+    acks_all_sync: bool = True
 
     # A broker setting of Kafka's that the log needs: when a silent producer is forgotten.
     producer_id_expiration_ms: int = _DAY_MS

@@ -3,7 +3,7 @@
 `CorruptFile` (in `file_errors`) never leaves this package, save for a directory that cannot be used at all.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.wire.error_code import ErrorCode
 
@@ -53,10 +53,21 @@ class OffsetOverflow(StorageError):
 class LogDirectoryOffline(StorageError):
     """A log directory failed and is not touched any more before a restart."""
 
+    error_code: Final = ErrorCode.KAFKA_STORAGE_ERROR
+
     def __init__(self, path: str, cause: str) -> None:
         super().__init__(f"log directory {path} is offline: {cause}")
         self.path = path
         self.cause = cause
+
+
+class LeadershipLost(StorageError):
+    """Another node leads the partition now, and may not have what was appended here last."""
+
+    error_code: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def __init__(self, partition: str) -> None:
+        super().__init__(f"{partition} is led by another node now")
 
 
 class UnusableDirectory(StorageError):

@@ -9,19 +9,22 @@
 Always: log start <= last stable <= high watermark <= log end, and recovery point <= log end.
 
 This class holds the state. What is done with it is in the modules named after what they do: `append`,
-`read`, `roll`, `flush`, `truncation`, `retention`; `load` makes a log of a directory. One thread uses a log.
+`committed`, `read`, `roll`, `flush`, `truncation`, `retention`; `load` makes a log of a directory. One thread
+uses a log.
 """
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator
 from typing import Protocol
 
 from ottla.model.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from ottla.model.uuid import Uuid
-from ottla.storage import flush, read, retention, timestamps, truncation
+from ottla.storage import committed, flush, read, retention, timestamps, truncation
 from ottla.storage.append import append_as_leader
 from ottla.storage.append_follower import append_as_follower
 from ottla.storage.checkpoints import EpochEntry
+from ottla.storage.committed import Tell
 from ottla.storage.config import LogConfig
 from ottla.storage.damage import Damage
 from ottla.storage.deletion import Deletion
@@ -49,6 +52,7 @@ class Log:
     """The log of a partition, opened. See `load` and `directory` for how to get one."""
 
     __slots__ = (
+        "awaiting_replicas",
         "cleaning",
         "config",
         "damages",
@@ -112,6 +116,9 @@ class Log:
         # When the first batch was appended that is not safe, as far as known.
         self.unflushed_since_ms = 0
         self.truncations = 0
+        # Those who wait for the high watermark to reach an offset, ascending. See `committed`.
+        # None as long as there was nobody: there may be a hundred thousand logs.
+        self.awaiting_replicas: deque[tuple[Offset, Tell]] | None = None
         # Where `synced_offsets` keeps the recovery point of this log, or -1.
         self.synced_slot = -1
         # What its load found to be damaged.
@@ -215,6 +222,11 @@ class Log:
         """Set the high watermark, kept between log start and log end."""
         self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
         self.producer_state.note_high_watermark(self.high_watermark)
+        if self.awaiting_replicas:
+            committed.high_watermark_moved(self)
+
+    is_committed = committed.is_committed
+    when_committed = committed.when_committed
 
     def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEntry:
         """Return where an epoch ended, or the largest known one before it."""

@@ -12,6 +12,7 @@ from ottla.storage.damage import Damage
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.index_cache import IndexCache
 from ottla.storage.synced_offsets import SyncedOffsets
+from ottla.storage.syncs import Syncs, SyncsAtOnce
 from ottla.world.disk import Disk, DiskError
 
 INDEX_CACHE_BYTES: Final = 64 << 20
@@ -38,6 +39,7 @@ class Volume:
         "pick_jitter_ms",
         "renames",
         "synced",
+        "syncs",
         "tell",
     )
 
@@ -47,6 +49,7 @@ class Volume:
         path: str,
         pick_jitter_ms: Callable[[int], int] = _no_jitter,
         index_cache_bytes: int = INDEX_CACHE_BYTES,
+        syncs: Syncs | None = None,
     ) -> None:
         """`pick_jitter_ms` is given a bound and returns a number from 0 to below it."""
         self.disk = disk
@@ -61,6 +64,7 @@ class Volume:
         self.damaged_bytes = 0
         # Called when a reader meets damage.
         self.tell: Callable[[Damage], None] = _tell_nobody
+        self.syncs: Syncs = syncs or SyncsAtOnce()
         # Set when the logs of the directory are loaded.
         self.synced: SyncedOffsets | None = None
 

@@ -7,9 +7,10 @@ import pytest
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.dispatch import PENDING, PLAIN_FRAME_BYTES_MAX, Route, Routes, Session
-from ottla.broker.handlers import NO_REPLY, find_handler, served_apis
+from ottla.broker.handlers import NO_REPLY, find_handler
 from ottla.broker.node import Broker, Features
 from ottla.broker.quotas import Quotas
+from ottla.broker.served_apis import SERVED
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import MalformedBytes
@@ -81,7 +82,7 @@ def api_versions(version: int) -> ApiVersionsResponse:
 @pytest.mark.parametrize("version", API_VERSIONS.versions.all)
 def test_api_versions_lists_exactly_what_is_served(version: int) -> None:
     listed = {entry.api_key for entry in api_versions(version).api_keys}
-    assert listed == served_apis() - {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+    assert listed == set(SERVED) - {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 
 
 def test_old_clients_are_not_shown_features_whose_lowest_level_is_0() -> None:
@@ -136,7 +137,7 @@ def test_bytes_that_are_no_request_raise_a_typed_error(frame: bytes) -> None:
 
 def routes_to(handler: Any) -> Routes:
     routes = Routes()
-    routes.by_key[ApiKey.API_VERSIONS << 16] = Route(API_VERSIONS, 0, handler)
+    routes.by_key[ApiKey.API_VERSIONS << 16] = Route(API_VERSIONS, 0, SERVED[ApiKey.API_VERSIONS], handler)
     return routes
 
 
@@ -168,7 +169,7 @@ def test_no_reply_is_an_empty_answer() -> None:
     assert Fixture(routes_to(lambda _ask, _context: NO_REPLY)).session.receive(memoryview(FRAME)) == []
 
 
-@pytest.mark.parametrize("key", sorted(served_apis()))
+@pytest.mark.parametrize("key", sorted(SERVED))
 def test_a_file_of_an_api_registers_the_handler_of_that_api(key: ApiKey) -> None:
     handler: Any = find_handler(key)
     assert handler.__module__ == f"ottla.broker.apis.{key.name.lower()}"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.messages import examples, message_values
 
-from ottla.broker.handlers import served_apis
+from ottla.broker.served_apis import SERVED
 from ottla.testing.refusals import refusal_of
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
@@ -43,7 +43,7 @@ def error_codes(part: Any, version: int) -> Iterator[ErrorCode]:
                 yield from error_codes(element, version)
 
 
-@pytest.mark.parametrize("key", sorted(served_apis()), ids=lambda key: key.name.lower())
+@pytest.mark.parametrize("key", sorted(SERVED), ids=lambda key: key.name.lower())
 @given(data=st.data())
 @examples(5)
 def test_any_request_can_be_refused(key: ApiKey, data: st.DataObject) -> None:

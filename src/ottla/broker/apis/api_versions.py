@@ -3,10 +3,12 @@
 import re
 
 from ottla.broker.context import RequestContext
-from ottla.broker.handlers import advertised_apis, handles
-from ottla.wire.apis import ApiKey, api_of
+from ottla.broker.handlers import handles
+from ottla.broker.served_apis import SERVED, Listener
+from ottla.wire.apis import ApiKey
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.versions import Versions
 
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FEATURES_WITH_LEVEL_0_FROM = 4
@@ -25,20 +27,23 @@ def api_versions(ask: ApiVersionsRequest, context: RequestContext) -> ApiVersion
         if context.version >= _FEATURES_WITH_LEVEL_0_FROM or feature.min_version > 0
     )
     return ApiVersionsResponse(
-        api_keys=advertised_versions(),
+        api_keys=advertised_versions(context.listener),
         supported_features=supported,
         finalized_features_epoch=features.finalized_epoch,
         finalized_features=features.finalized,
     )
 
 
-def advertised_versions() -> tuple[ApiVersion, ...]:
-    """Return the versions of every advertised API."""
-    return tuple(_advertised(key) for key in advertised_apis())
+def advertised_versions(listener: Listener = Listener.BROKER) -> tuple[ApiVersion, ...]:
+    """Return the versions of every API that is advertised on a listener, in ascending order."""
+    return tuple(
+        _advertised(key, served.versions)
+        for key, served in sorted(SERVED.items())
+        if served.is_advertised and listener in served.listeners
+    )
 
 
-def _advertised(key: ApiKey) -> ApiVersion:
-    versions = api_of(key).stable_versions
+def _advertised(key: ApiKey, versions: Versions) -> ApiVersion:
     # librdkafka takes a broker without Produce v0 for one without Produce. Kafka therefore shows 0 as well,
     # and refuses what lies below the real minimum.
     first = 0 if key is ApiKey.PRODUCE else versions.first

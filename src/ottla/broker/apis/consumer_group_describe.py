@@ -1,10 +1,10 @@
 """ConsumerGroupDescribe: the state and the members of consumer groups. Each stands for itself."""
 
-from ottla.broker.authorized_operations import ALL_ON_GROUP
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handlers import handles
 from ottla.coordination.group.consumer.describe import refused_consumer_description
+from ottla.security.rights import ALL_ON_GROUP
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.consumer_group_describe import (

@@ -18,7 +18,7 @@ def create_delegation_token(
     ask: CreateDelegationTokenRequest, context: RequestContext
 ) -> CreateDelegationTokenResponse:
     """Refuse, as Kafka does on a plain listener, and say whose token it would have been."""
-    requester_type, _, requester_name = context.principal.partition(":")
+    requester_type, requester_name = context.principal
     owner_type, owner_name = requester_type, requester_name
     if ask.owner_principal_name:
         owner_type, owner_name = ask.owner_principal_type or "", ask.owner_principal_name

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from ottla.broker.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import handles
+from ottla.security.rights import ALL_ON_CLUSTER, NOT_ASKED
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_cluster import (
     DescribeClusterBroker,

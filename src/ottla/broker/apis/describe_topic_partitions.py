@@ -7,7 +7,6 @@ next one begins.
 from functools import partial
 from typing import Final
 
-from ottla.broker.authorized_operations import ALL_ON_TOPIC
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import handles
 from ottla.broker.partition import INTERNAL_TOPICS
@@ -15,6 +14,7 @@ from ottla.broker.partition_descriptions import PartitionDescriptions, leader_an
 from ottla.metadata.topics import Topic
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.model.uuid import ZERO_UUID
+from ottla.security.rights import ALL_ON_TOPIC
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_topic_partitions import (
     Cursor,

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from ottla.broker.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from ottla.broker.auto_topics import create_missing_topics, why_unknown
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import EncodedResponse, handles
 from ottla.model.uuid import ZERO_UUID
+from ottla.security.rights import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from ottla.wire.codec import encode_struct
 from ottla.wire.declare import replace
 from ottla.wire.encoded_items import as_array

@@ -2,7 +2,7 @@
 
     acks 0    no answer at all; after an error the connection is closed, so that the producer learns of it
     acks 1    answered when the leader has it
-    acks -1   answered when all in-sync replicas have it, and on disk unless `ottla.acks.all.sync` is false
+    acks -1   answered when it is committed: see `ottla.storage.committed`
 
 Each partition is answered for itself: one that is refused spoils no other. Batches are patched and written
 where they were received, so nothing of the request may be needed after this handler has returned.
@@ -10,9 +10,9 @@ where they were received, so nothing of the request may be needed after this han
 
 from typing import Any, Final
 
-from ottla.broker.commits import Answer
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
+from ottla.broker.delayed_produce import Answer
 from ottla.broker.handlers import NO_REPLY, CloseConnection, NoReply, handles
 from ottla.broker.partition import Partition
 from ottla.broker.quotas import QuotaKind
@@ -120,11 +120,8 @@ def _produce(
         response = _with_endpoints(response, context)
     elif ask.acks == 0:
         return NO_REPLY
-    if ask.acks == ALL:
-        unsynced = [partition.log for partition in appended if partition.acks_all_sync]
-        if unsynced:
-            logs = [partition.log for partition in appended]
-            return broker.commits.wait(logs, unsynced, ask.timeout_ms, lambda: response)
+    if ask.acks == ALL and not all(one.log.is_committed(one.log.log_end_offset) for one in appended):
+        return broker.delayed_produces.wait(appended, ask.timeout_ms, lambda: response)
     return response
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
-from ottla.broker.coordinators.markers import Marker, WrittenMarker, append_marker, sync_markers
+from ottla.broker.coordinators.markers import Marker, WrittenMarker, append_marker, when_markers_committed
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.model.ids import TopicPartition
@@ -59,7 +59,7 @@ def write_txn_markers(
                 results[producer_id][where] = ErrorCode.KAFKA_STORAGE_ERROR
         answer.resolve(_answer(results))
 
-    sync_markers(context.broker, [one for _, _, one in written], synced)
+    when_markers_committed([one for _, _, one in written], synced)
     return answer
 
 

@@ -110,9 +110,7 @@ class Groups:
 
     def _open_log(self, partition: Partition) -> PartitionShardLog:
         codec = Codec(self._broker.config.offsets_topic_compression_codec)
-        return PartitionShardLog(
-            partition, GROUP_RECORDS, self._broker.flusher, self.clock, self._turn_end, codec
-        )
+        return PartitionShardLog(partition, GROUP_RECORDS, self.clock, self._turn_end, codec)
 
 
 def group_settings(config: NodeConfig) -> GroupSettings:

@@ -7,6 +7,7 @@ twice does no harm: the second ends nothing.
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
@@ -14,11 +15,11 @@ from ottla.broker.partition import Partition
 from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.coordination.runtime.shard import AnyShard
 from ottla.coordination.transaction.coordinator import Markers
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import Offset, TopicPartition
 from ottla.records.control import EndTxnMarker, build_end_txn_batch
 from ottla.runtime.log_lines import repeated_lines
 from ottla.storage.append_info import AppendOrigin
-from ottla.storage.errors import AppendError, LogDirectoryOffline
+from ottla.storage.errors import AppendError, LeadershipLost, LogDirectoryOffline
 from ottla.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Marker(NamedTuple):
 
 
 class WrittenMarker(NamedTuple):
-    """A marker that was appended, and has to be synced."""
+    """A marker that was appended, and has to be committed."""
 
     partition: Partition
     offset: int
@@ -95,10 +96,10 @@ def append_marker(broker: "Broker", where: TopicPartition, marker: Marker) -> Wr
     return WrittenMarker(partition, info.last_offset, shard)
 
 
-def sync_markers(
-    broker: "Broker", written: Iterable[WrittenMarker], done: Callable[[list[WrittenMarker]], None]
+def when_markers_committed(
+    written: Iterable[WrittenMarker], done: Callable[[list[WrittenMarker]], None]
 ) -> None:
-    """Call `done` when all markers are on disk, or never will be: with those that never will."""
+    """Call `done` when all markers are committed or have failed: with those that have failed."""
     left = list(written)
     missing = len(left)
     failed: list[WrittenMarker] = []
@@ -106,7 +107,7 @@ def sync_markers(
         done(failed)
         return
 
-    def synced(one: WrittenMarker, error: LogDirectoryOffline | None) -> None:
+    def settled(one: WrittenMarker, error: LogDirectoryOffline | LeadershipLost | None) -> None:
         nonlocal missing
         if error is not None:
             failed.append(one)
@@ -117,19 +118,7 @@ def sync_markers(
             done(failed)
 
     for one in left:
-        _request_sync(broker, one, synced)
-
-
-def _request_sync(
-    broker: "Broker",
-    one: WrittenMarker,
-    synced: Callable[[WrittenMarker, LogDirectoryOffline | None], None],
-) -> None:
-    log = one.partition.log
-    if one.partition.acks_all_sync:
-        broker.flusher.request(log, log.log_end_offset, lambda error: synced(one, error))
-    else:
-        synced(one, None)
+        one.partition.log.when_committed(Offset(one.offset + 1), partial(settled, one))
 
 
 class MarkerWriter:
@@ -176,7 +165,7 @@ class MarkerWriter:
             elif self._exists(where):
                 again.add(where)
 
-        def synced(failed: list[WrittenMarker]) -> None:
+        def settled(failed: list[WrittenMarker]) -> None:
             if is_refused:
                 return
             again.update(TopicPartition(one.partition.topic, one.partition.index) for one in failed)
@@ -187,7 +176,7 @@ class MarkerWriter:
                 done()
 
         # Also of those before a refusal: a group's shard holds answers back until its marker is on disk.
-        sync_markers(self._broker, written, synced)
+        when_markers_committed(written, settled)
 
     def _exists(self, where: TopicPartition) -> bool:
         """Say whether a partition is still there. One that was deleted needs no marker."""

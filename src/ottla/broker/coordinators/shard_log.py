@@ -6,8 +6,8 @@ nobody else writes to the partition; who writes a marker has what is held back w
 refuse a batch is asked before it is held back. If the write fails all the same, the state is ahead of what is
 written, so the shard stops serving. It is loaded anew, unless its directory is broken.
 
-A shard's answers wait until their records are on disk. However many wait, there is one sync under way and at
-most one to follow: what comes meanwhile shares the next.
+A shard's answers wait until their records are committed. However many wait, the log is asked to tell of one
+offset at a time: what comes meanwhile shares the next.
 """
 
 import logging
@@ -25,10 +25,10 @@ from ottla.records.builder import build_numbered_batch
 from ottla.records.codec import encode_fields
 from ottla.records.control import decode_end_txn_marker, find_control_record
 from ottla.records.errors import CorruptBatch, RecordsError
-from ottla.runtime.flusher import Flusher
 from ottla.runtime.log_lines import RepeatedLines
 from ottla.storage.append_info import AppendOrigin
-from ottla.storage.errors import AppendError, LogDirectoryOffline
+from ottla.storage.committed import committed_offset
+from ottla.storage.errors import AppendError, LeadershipLost, LogDirectoryOffline
 from ottla.storage.read import ReadLimit
 from ottla.wire.coordinator_records.framing import CoordinatorRecord, CoordinatorRecords
 from ottla.wire.error_code import ErrorCode
@@ -55,7 +55,6 @@ class PartitionShardLog:
         self,
         partition: Partition,
         kinds: CoordinatorRecords,
-        flusher: Flusher,
         clock: Clock,
         at_end_of_turn: Callable[[Callable[[], None]], object],
         codec: Codec = Codec.NONE,
@@ -63,11 +62,10 @@ class PartitionShardLog:
         """`at_end_of_turn` calls what it is given when all requests that have arrived are served."""
         self.partition = partition
         self._kinds = kinds
-        self._flusher = flusher
         self._clock = clock
         self._at_end_of_turn = at_end_of_turn
         self._codec = codec
-        self._is_syncing = False
+        self._is_waiting = False
         # The fields of what is decided and not yet appended, with the size it will have at most, and the
         # time of the first: it becomes that of all.
         self._held: list[bytes] = []
@@ -98,7 +96,7 @@ class PartitionShardLog:
         partition = self.partition
         if not partition.is_leader:
             raise CannotAppend(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if partition.in_sync_replicas < partition.in_sync_replicas_min:
+        if not partition.has_enough_replicas:
             raise CannotAppend(ErrorCode.NOT_ENOUGH_REPLICAS)
         held = self._held
         if encoded is None:
@@ -114,7 +112,7 @@ class PartitionShardLog:
         held += encoded
         self._held_bytes += size
         last_offset: int = partition.log.log_end_offset + len(held) - 1
-        if len(held) >= HELD_MIN and not self._is_syncing:
+        if len(held) >= HELD_MIN and not self._is_waiting:
             self._write_out_now()
         return last_offset
 
@@ -137,7 +135,7 @@ class PartitionShardLog:
             self.shard.fail()
             self.when_refused()
         else:
-            self._sync()
+            self._commit()
 
     def _write_out_now(self) -> None:
         """Append what is held back while somebody appends, who is to hear of it if that fails."""
@@ -162,7 +160,7 @@ class PartitionShardLog:
         last_offset = -1
         for batch in (records,) if is_atomic else self._cut(records):
             last_offset = self._append_batch(batch, now_ms, producer)
-        self._sync()
+        self._commit()
         return last_offset
 
     def _append_batch(self, records: Sequence[bytes], now_ms: int, producer: ProducerIdentity | None) -> int:
@@ -201,24 +199,26 @@ class PartitionShardLog:
         if batch:
             yield batch
 
-    def _sync(self) -> None:
+    def _commit(self) -> None:
+        """Have the shard answer when what it has appended is committed."""
         log = self.partition.log
-        if not self.partition.acks_all_sync:
-            self.shard.commit_up_to(log.high_watermark - 1)
-        elif not self._is_syncing:
-            self._is_syncing = True
-            self._flusher.request(log, log.log_end_offset, self._synced)
+        if not self._is_waiting:
+            self._is_waiting = True
+            log.when_committed(log.log_end_offset, self._committed)
 
-    def _synced(self, error: LogDirectoryOffline | None) -> None:
-        self._is_syncing = False
+    def _committed(self, error: LogDirectoryOffline | LeadershipLost | None) -> None:
+        self._is_waiting = False
         log = self.partition.log
+        if isinstance(error, LeadershipLost):
+            # The metadata that says so has the shard resign as well.
+            return
         if error is not None:
             _logger.critical("%s cannot be synced, its coordinator stops: %s", self.partition, error)
             self.shard.fail()
             return
-        self.shard.commit_up_to(min(log.high_watermark, log.recovery_point) - 1)
-        if log.recovery_point < log.log_end_offset:
-            self._sync()
+        self.shard.commit_up_to(committed_offset(log) - 1)
+        if not log.is_committed(log.log_end_offset):
+            self._commit()
 
     # Reading
 

@@ -17,7 +17,7 @@ from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import TRANSACTION_VERSION
 from ottla.metadata.image import MetadataImage
 from ottla.model.ids import Offset
-from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.errors import LeadershipLost, LogDirectoryOffline
 from ottla.wire.coordinator_records.framing import TRANSACTION_RECORDS
 from ottla.wire.error_code import ErrorCode
 
@@ -86,25 +86,23 @@ class Transactions:
                 and current.refusal is ErrorCode.NONE
             )
 
-        def go_on(error: LogDirectoryOffline | None) -> None:
+        def go_on(error: LogDirectoryOffline | LeadershipLost | None) -> None:
             if error is None:
                 self._marker_writer.write(markers, is_current, done)
 
         partition = self._broker.partitions.find(TOPIC, shard)
         if partition is None:
             return
-        # What was decided just now is on disk already. What was read back after a crash may not be: a process
-        # that crashes leaves what it wrote in the system's cache.
-        self._broker.flusher.request(partition.log, self._loaded_to[shard], go_on)
+        # What was decided just now is committed already. What was read back after a crash may not be: a
+        # process that crashes leaves what it wrote in the system's cache.
+        partition.log.when_committed(self._loaded_to[shard], go_on)
 
     def _fire(self) -> int | None:
         return self.coordinator.fire_timers()
 
     def _open_log(self, partition: Partition) -> PartitionShardLog:
         self._loaded_to[partition.index] = partition.log.log_end_offset
-        return PartitionShardLog(
-            partition, TRANSACTION_RECORDS, self._broker.flusher, self.clock, self._turn_end
-        )
+        return PartitionShardLog(partition, TRANSACTION_RECORDS, self.clock, self._turn_end)
 
 
 def transaction_settings(config: NodeConfig) -> TransactionSettings:

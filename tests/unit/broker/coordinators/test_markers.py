@@ -39,7 +39,7 @@ def write(monkeypatch: pytest.MonkeyPatch, *outcomes: WrittenMarker | ErrorCode)
 
 
 def written(shard: GroupShard) -> WrittenMarker:
-    partition: Any = SimpleNamespace(acks_all_sync=False, log=None)
+    partition: Any = SimpleNamespace(log=SimpleNamespace(when_committed=lambda _offset, tell: tell(None)))
     return WrittenMarker(partition, 7, shard)  # type: ignore[arg-type]
 
 

@@ -2,14 +2,16 @@
 
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.group_world import ManualClock, topic_id
 from tests.unit.storage.logs import new_log
+from tests.unit.storage.manual_syncs import ManualSyncs
 
 from ottla.broker.coordinators.shard_log import HELD_MIN, PartitionShardLog
-from ottla.broker.partition import Partition
+from ottla.broker.partition import Partition, Role
 from ottla.coordination.group.offsets.ledger import commit_record, offset_tombstone
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.coordination.runtime.shard import CannotAppend, Shard, ShardStatus
@@ -22,8 +24,6 @@ from ottla.records.codec import encode_fields
 from ottla.records.control import EndTxnMarker, build_end_txn_batch
 from ottla.storage.append_info import AppendOrigin
 from ottla.storage.config import LogConfig
-from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
@@ -41,31 +41,6 @@ class Watcher:
 
     def flush_is_due(self, partition: Partition) -> None:
         raise AssertionError
-
-
-class ManualFlusher:
-    """Syncs when it is told to."""
-
-    def __init__(self) -> None:
-        self.waiting: list[tuple[Log, Callable[[LogDirectoryOffline | None], None]]] = []
-        self.syncs = 0
-
-    def request(
-        self, log: Log, _offset: Offset, waiter: Callable[[LogDirectoryOffline | None], None]
-    ) -> None:
-        self.waiting.append((log, waiter))
-
-    def sync(self) -> None:
-        waiting, self.waiting = self.waiting, []
-        for log, waiter in waiting:
-            self.syncs += 1
-            log.flush()
-            waiter(None)
-
-    def fail(self) -> None:
-        waiting, self.waiting = self.waiting, []
-        for log, waiter in waiting:
-            waiter(LogDirectoryOffline(log.path, "it broke"))
 
 
 class Keys:
@@ -104,19 +79,18 @@ class World:
         self.codec = codec
         self.log = new_log(config or LogConfig(is_compacted=True, verifies_transactions=False))
         self.partition = Partition("__consumer_offsets", topic_id("offsets"), 0, self.log, Watcher())
-        self.partition.is_leader = True
+        self.partition.role = Role.LEADER
         self.partition.leader_epoch = LeaderEpoch(0)
-        self.partition.in_sync_replicas = 1
-        self.flusher = ManualFlusher()
+        self.partition.in_sync = frozenset((1,))
+        self.log.volume.syncs = self.syncs = ManualSyncs()
         self.answers: list[object] = []
         self.at_end: list[Callable[[], None]] = []
         self.restart()
 
     def restart(self, state: type[Keys] = Keys) -> None:
         clock = ManualClock(NOW_MS)
-        flusher: Any = self.flusher
         self.shard_log = PartitionShardLog(
-            self.partition, GROUP_RECORDS, flusher, clock, self.at_end.append, self.codec
+            self.partition, GROUP_RECORDS, clock, self.at_end.append, self.codec
         )
         self.shard = Shard(0, 1, state(), self.shard_log)
         self.shard_log.shard = self.shard
@@ -142,7 +116,7 @@ class World:
 
     def sync(self) -> None:
         self.end_turn()
-        self.flusher.sync()
+        self.syncs.sync()
 
     def batches(self) -> list[BatchView]:
         self.end_turn()
@@ -179,7 +153,7 @@ def test_in_a_long_turn_the_disk_works_alongside() -> None:
         world.write(commit(partition))
     assert world.log.log_end_offset == HELD_MIN, "while it syncs, the rest is held back"
     assert world.shard.written_offset == 2 * HELD_MIN - 1
-    world.flusher.sync()
+    world.syncs.sync()
     assert world.answers == ["done"] * HELD_MIN
     assert [batch.count for batch in world.batches()] == [HELD_MIN, HELD_MIN]
     world.sync()
@@ -271,9 +245,9 @@ def test_everybody_hears_of_a_write_that_fails_within_a_turn() -> None:
 def test_nothing_is_written_on_top_of_what_failed() -> None:
     world = World()
     world.write(commit(0))
-    world.partition.is_leader = False
+    world.partition.role = Role.FOLLOWER
     world.shard.write_out()
-    world.partition.is_leader = True
+    world.partition.role = Role.LEADER
     assert world.shard.status is ShardStatus.FAILED
     with pytest.raises(CannotAppend):
         world.shard_log.append((commit(1),), PRODUCER, True, None)
@@ -287,7 +261,7 @@ def test_what_a_shard_that_resigned_held_back_is_dropped() -> None:
     world.end_turn()
     assert world.answers == [ErrorCode.NOT_COORDINATOR]
     assert world.log.log_end_offset == 0
-    assert world.flusher.waiting == []
+    assert world.syncs.waiting == []
 
 
 def test_answers_wait_for_the_sync_and_share_it() -> None:
@@ -297,51 +271,51 @@ def test_answers_wait_for_the_sync_and_share_it() -> None:
     assert world.answers == []
     world.sync()
     assert world.answers == ["done"] * 3, "the sync covers all that was there when it began"
-    assert world.flusher.syncs == 1
+    assert world.syncs.syncs == 1
 
 
 def test_what_comes_during_a_sync_waits_for_the_next() -> None:
     world = World()
     world.write(commit(0))
     world.end_turn()
-    ((log, waiter),) = world.flusher.waiting
-    world.flusher.waiting = []
+    ((log, waiter),) = world.syncs.waiting
+    world.syncs.waiting = []
     ticket = log.start_flush()
     assert ticket is not None
     world.write(commit(1))
     world.end_turn()
-    assert world.flusher.waiting == [], "one sync at a time"
+    assert world.syncs.waiting == [], "one sync at a time"
     log.finish_flush(ticket)
     waiter(None)
     assert world.answers == ["done"]
-    world.flusher.sync()
+    world.syncs.sync()
     assert world.answers == ["done", "done"]
 
 
 def test_without_syncs_answers_do_not_wait() -> None:
     world = World()
-    world.partition.acks_all_sync = False
+    world.log.config = replace(world.log.config, acks_all_sync=False)
     world.write(commit(0))
     world.end_turn()
     assert world.answers == ["done"]
-    assert world.flusher.waiting == []
+    assert world.syncs.waiting == []
 
 
 def test_a_failed_sync_ends_the_shard() -> None:
     world = World()
     world.write(commit(0))
     world.end_turn()
-    world.flusher.fail()
+    world.syncs.fail()
     assert world.answers == [ErrorCode.NOT_COORDINATOR]
     assert world.shard.status is ShardStatus.FAILED
 
 
 def test_who_does_not_lead_does_not_write() -> None:
     world = World()
-    world.partition.is_leader = False
+    world.partition.role = Role.FOLLOWER
     world.write(commit(0))
     assert world.answers == [ErrorCode.NOT_COORDINATOR]
-    world.partition.is_leader = True
+    world.partition.role = Role.LEADER
     world.partition.in_sync_replicas_min = 2
     world.write(commit(0))
     assert world.answers[1] is ErrorCode.COORDINATOR_NOT_AVAILABLE

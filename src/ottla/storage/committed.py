@@ -1,0 +1,88 @@
+"""What *committed* means, and the one way to wait for it.
+
+A record is committed when every in-sync replica has it, which the high watermark says, and when it is on this
+node's disk, which the recovery point says. The second is asked for only where `ottla.acks.all.sync` is true:
+
+    committed offset = min(high watermark, recovery point)     or the high watermark alone
+
+Produce requests, the logs of the coordinators, transaction markers and the metadata log wait by
+`when_committed`. Which replicas must have a record is decided by the leader of a partition, or of the quorum,
+which moves the high watermark. How a log is synced is up to `Volume.syncs`. The sync begins at once, so that it
+runs while followers fetch.
+
+Deviation: Apache Kafka commits what is in the memory of all in-sync replicas.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from ottla.model.ids import Offset
+from ottla.storage.errors import LeadershipLost, LogDirectoryOffline
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+Tell: TypeAlias = Callable[[LogDirectoryOffline | LeadershipLost | None], None]
+"""Called with None when what was waited for is committed, or with why this node will not learn of it."""
+
+
+def committed_offset(log: "Log") -> Offset:
+    """Return the offset below which everything is committed."""
+    if log.config.acks_all_sync and log.recovery_point < log.high_watermark:
+        return log.recovery_point
+    return log.high_watermark
+
+
+def is_committed(log: "Log", offset: Offset) -> bool:
+    """Say whether everything below `offset` is committed."""
+    return offset <= log.high_watermark and (offset <= log.recovery_point or not log.config.acks_all_sync)
+
+
+def when_committed(log: "Log", offset: Offset, tell: Tell) -> None:
+    """Call `tell` once everything below `offset` is committed, maybe at once."""
+    if log.high_watermark < offset:
+        if log.awaiting_replicas is None:
+            log.awaiting_replicas = deque()
+        log.awaiting_replicas.append((offset, tell))
+        if log.config.acks_all_sync:
+            log.volume.syncs.request(log)
+    elif log.config.acks_all_sync:
+        log.volume.syncs.request(log, offset, tell)
+    else:
+        tell(None)
+
+
+def high_watermark_moved(log: "Log") -> None:
+    """Go on with those who waited for the high watermark to come as far as it is now."""
+    awaiting = log.awaiting_replicas
+    while awaiting and awaiting[0][0] <= log.high_watermark:
+        offset, tell = awaiting.popleft()
+        when_committed(log, offset, tell)
+
+
+def lose_leadership(log: "Log") -> None:
+    """Refuse those who wait for replicas: the next leader may not have what they wait for.
+
+    Those who wait for a sync alone go on waiting. All in-sync replicas have their records.
+    """
+    for tell in _take_awaiting(log):
+        tell(LeadershipLost(str(log.topic_partition)))
+
+
+def wait_no_more(log: "Log", error: LogDirectoryOffline) -> None:
+    """Refuse everybody who waits for a log that is going away."""
+    for tell in (*_take_awaiting(log), *log.volume.syncs.forget(log)):
+        tell(error)
+
+
+def wait_on_in(old: "Log", new: "Log") -> None:
+    """Let those who wait for a log wait for the one that takes its place, which has all of its records."""
+    new.awaiting_replicas, old.awaiting_replicas = old.awaiting_replicas, None
+    for tell in old.volume.syncs.forget(old):
+        new.volume.syncs.request(new, new.log_end_offset, tell)
+
+
+def _take_awaiting(log: "Log") -> list[Tell]:
+    awaiting, log.awaiting_replicas = log.awaiting_replicas, None
+    return [tell for _, tell in awaiting or ()]
