@@ -14,7 +14,6 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from struct import Struct
-from time import perf_counter_ns
 from typing import Any, Final
 
 from ottla.broker.commit_lane import CommitLanes
@@ -72,6 +71,7 @@ class Route:
         "head_size",
         "is_flexible",
         "latency_buckets",
+        "now_ns",
         "received_bytes",
         "requests",
         "response_tail",
@@ -80,10 +80,11 @@ class Route:
         "version",
     )
 
-    def __init__(self, api: Api, version: int, handler: Handler) -> None:
+    def __init__(self, api: Api, version: int, handler: Handler, now_ns: Callable[[], int]) -> None:
         self.api = api
         self.version = version
         self.handler = handler
+        self.now_ns = now_ns
         self.is_flexible = version in api.flexible
         self.decode: Callable[[memoryview, int, int], tuple[Any, int]] = decoder_of(api.request, version)
         self.encode: Callable[[Any, Callable[[Any], None]], None] = encoder_of(api.response, version)
@@ -130,7 +131,7 @@ class Route:
 
     def count(self, started_ns: int) -> None:
         """Count an answered request."""
-        took_ns = perf_counter_ns() - started_ns
+        took_ns = self.now_ns() - started_ns
         self.total_ns += took_ns
         self.latency_buckets[min((took_ns // 1000).bit_length(), 31)] += 1
 
@@ -138,7 +139,9 @@ class Route:
 class Routes:
     """All routes that were asked for so far. `by_key` has them by API key and version in one number."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        """`now_ns` is the clock that requests are timed by."""
+        self.now_ns = now_ns
         self.by_key: dict[int, Route] = {}
 
     def __iter__(self) -> Iterator[Route]:
@@ -152,7 +155,7 @@ class Routes:
             return None
         if version not in api.stable_versions or (handler := find_handler(api.key)) is None:
             return None
-        route = self.by_key[api_key << 16 | version] = Route(api, version, handler)
+        route = self.by_key[api_key << 16 | version] = Route(api, version, handler, self.now_ns)
         return route
 
 
@@ -166,6 +169,7 @@ class Session:
         "_commit_lanes",
         "_fail",
         "_lanes",
+        "_now_ns",
         "_routes",
         "context",
     )
@@ -181,6 +185,7 @@ class Session:
         self.context = context
         self._routes = routes
         self._by_key = routes.by_key
+        self._now_ns = routes.now_ns
         self._lanes: ProduceLanes | None = None
         self._commit_lanes: CommitLanes | None = None
         self._answer_later = answer_later
@@ -189,7 +194,7 @@ class Session:
 
     def receive(self, frame: memoryview) -> Pieces | None:
         """Serve one request. Return its answer, [] if none is due, or `PENDING`."""
-        started_ns = perf_counter_ns()
+        started_ns = self._now_ns()
         if self._lanes is not None:
             response = self._lanes.serve(frame)
             if type(response) is list:
@@ -225,7 +230,7 @@ class Session:
             self._learn(ask, frame, position, route)
         response = route.handler(ask, context)
         if context.broker.quotas.limits_requests:
-            response = self._count_time(perf_counter_ns() - started_ns, response)
+            response = self._count_time(self._now_ns() - started_ns, response)
         return self._finish(route, correlation_id, started_ns, response)
 
     def _read_rest_of_head(self, frame: memoryview, client_id_size: int, is_flexible: bool) -> int:

@@ -34,6 +34,9 @@ class Clock:
     def monotonic_ms(self) -> int:
         return self.ms
 
+    def monotonic_ns(self) -> int:
+        return 1_000_000 * self.ms
+
 
 class Log:
     """A log of which three of five records are safe."""
