@@ -25,8 +25,8 @@ class NodeOnLoop:
     def __init__(self, loop: ServingLoop) -> None:
         self._loop = loop
         self._started: Future[Node] = loop.create_future()
-        # Done when the node has stopped, or when it cannot go on.
-        self.stopped: Future[None] = loop.create_future()
+        # Done when the node has stopped after `begin_stop`, or when it cannot go on.
+        self.over: Future[None] = loop.create_future()
 
     def start(self, configs: EffectiveConfigs, options: NodeOptions) -> Node:
         """Run the loop until the node serves. Raises `NodeFailure` if it cannot."""
@@ -34,26 +34,28 @@ class NodeOnLoop:
         return self._loop.run_until_complete(self._started)
 
     def begin_stop(self) -> None:
-        """Begin to stop the node in order. `stopped` is done when it has."""
+        """Begin to stop the node in order. `over` is done when it has."""
         NodeStop(self._started.result(), self._stop_ended)
 
     def stop(self) -> None:
-        """Stop the node in order, and run the loop until it has."""
-        self.begin_stop()
-        self._loop.run_until_complete(self.stopped)
+        """Stop the node in order, even if it could not go on, and run the loop until it has."""
+        ended: Future[Exception | None] = self._loop.create_future()
+        NodeStop(self._started.result(), ended.set_result)
+        if (error := self._loop.run_until_complete(ended)) is not None:
+            raise error
 
     def _fail(self, error: Exception) -> None:
-        outcome = self.stopped if self._started.done() else self._started
+        outcome = self.over if self._started.done() else self._started
         if not outcome.done():
             outcome.set_exception(error)
 
     def _stop_ended(self, error: Exception | None) -> None:
-        if self.stopped.done():
+        if self.over.done():
             return
         if error is None:
-            self.stopped.set_result(None)
+            self.over.set_result(None)
         else:
-            self.stopped.set_exception(error)
+            self.over.set_exception(error)
 
 
 def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], None]) -> None:
@@ -82,7 +84,7 @@ def _serve(on_loop: NodeOnLoop, node: Node, loop: ServingLoop, ready: Callable[[
     first = node.bound[0]
     host = f"[{first.host}]" if ":" in first.host else first.host
     loop.call_soon(ready, f"{host}:{first.port}")
-    loop.run_until_complete(on_loop.stopped)
+    loop.run_until_complete(on_loop.over)
     _logger.info("stopped")
 
 

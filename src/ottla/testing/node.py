@@ -265,7 +265,7 @@ class ThreadNode(LocalNode):
             self._loop = loop
             self._begin_stop = partial(self._let_go_and_stop, on_loop)
             started.set_result(None)
-            loop.run_until_complete(on_loop.stopped)
+            self._run_until_over(on_loop, loop)
             for directory in node.broker.directories.directories:
                 disk = directory.volume.disk
                 if isinstance(disk, RealDisk):
@@ -277,6 +277,17 @@ class ThreadNode(LocalNode):
                 self._failure = error
         finally:
             loop.close()
+
+    def _run_until_over(self, on_loop: "NodeOnLoop", loop: Any) -> None:
+        from ottla.broker.process import NodeFailure
+
+        try:
+            loop.run_until_complete(on_loop.over)
+        except NodeFailure as failure:
+            # A process would end now. This one lives on, so the threads of the node must not.
+            self._failure = failure
+            self.faults.let_go()
+            on_loop.stop()
 
     def _let_go_and_stop(self, on_loop: "NodeOnLoop") -> None:
         self.faults.let_go()
