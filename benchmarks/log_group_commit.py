@@ -17,6 +17,7 @@ import ctypes
 import os
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from statistics import median
 from threading import Thread
@@ -27,8 +28,11 @@ from benchmarks.log_world import Scratch, append, make_batch
 from benchmarks.measure import Noise, percentile, verdict
 
 from ottla.model.ids import Offset
+from ottla.runtime.clock import SystemClock
 from ottla.runtime.flusher import Flusher
+from ottla.runtime.loop_scheduler import LoopScheduler
 from ottla.runtime.poller import ServingLoop
+from ottla.runtime.sync_workers import SyncWorkers
 from ottla.storage import flush
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.flush import FlushTicket
@@ -168,7 +172,7 @@ def _make_syncer(kind: str, loop: ServingLoop, path: str) -> Syncer:
         case ["syncfs"]:
             return FileSync(loop, 1, path)
         case _:
-            return Flusher(loop)
+            return Flusher(LoopScheduler(loop), SystemClock(), partial(SyncWorkers, loop))
 
 
 KINDS: Final = ("none", "fdatasync 4", "fdatasync 16", "syncfs", "flusher")

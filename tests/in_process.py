@@ -5,17 +5,25 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ottla.broker.context import RequestContext
 from ottla.broker.dispatch import PENDING, Session
-from ottla.broker.shutdown import stop_node
-from ottla.broker.startup import Node, NodeOptions, start_node
+from ottla.broker.process import NodeOnLoop, NodeOptions
+from ottla.broker.startup import Node
 from ottla.metadata.configs.load import load_node_config
 from ottla.runtime.file_range import FileRange
 from ottla.runtime.poller import ServingLoop
 from ottla.wire.apis import api_of
 from ottla.wire.declare import spec_of
 from ottla.wire.framing import decode_response, encode_request
+
+_loops: WeakKeyDictionary[Node, ServingLoop] = WeakKeyDictionary()
+
+
+def loop_of(node: Node) -> ServingLoop:
+    """Return the loop that a node runs on."""
+    return _loops[node]
 
 
 class InProcessClient:
@@ -26,7 +34,7 @@ class InProcessClient:
     peer_host = "127.0.0.1"
 
     def __init__(self, node: Node) -> None:
-        self._node = node
+        self._loop = loop_of(node)
         self._late: list[list[Any]] = []
         self._failures: list[Exception] = []
         self.muted_ms: list[int] = []
@@ -41,7 +49,7 @@ class InProcessClient:
         """Send a frame with its size, and return the frame of the answer."""
         pieces = self.session.receive(memoryview(bytearray(frame))[4:])
         while pieces is PENDING:
-            self._node.loop.run_until_complete(asyncio.sleep(0))
+            self._loop.run_until_complete(asyncio.sleep(0))
             if self._failures:
                 raise self._failures.pop()
             if self._late:
@@ -69,9 +77,11 @@ def in_process_node(root: Path, settings: Mapping[str, str] | None = None) -> It
     """Start a node on a loop of its own, which runs only while somebody waits for an answer."""
     loaded = load_node_config(b"", {"log.dirs": str(root / "data"), **(settings or {})})
     loop = ServingLoop()
-    node = start_node(loaded.configs, NodeOptions(port=0), loop)
+    on_loop = NodeOnLoop(loop)
+    node = on_loop.start(loaded.configs, NodeOptions(port=0))
+    _loops[node] = loop
     try:
         yield node
     finally:
-        loop.run_until_complete(stop_node(node))
+        on_loop.stop()
         loop.close()

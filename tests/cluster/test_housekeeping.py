@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.data_plane import batch_of, create_topic, fetch, fetch_all, produce
-from tests.in_process import InProcessClient, in_process_node
+from tests.in_process import InProcessClient, in_process_node, loop_of
 
 from ottla.broker.startup import Node
 from ottla.model.uuid import ZERO_UUID
@@ -31,7 +31,7 @@ def run_until(node: Node, is_done: Callable[[], bool]) -> None:
         while not is_done():
             await asyncio.sleep(0.001)
 
-    node.loop.run_until_complete(asyncio.wait_for(wait(), 60))
+    loop_of(node).run_until_complete(asyncio.wait_for(wait(), 60))
 
 
 def test_old_segments_go_and_their_files_follow(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_compacted_topic_keeps_the_last_value_of_each_key(tmp_path: Path) -> N
 
         cleaner = node.housekeeping.cleaner
         cleaner._look()
-        run_until(node, lambda: cleaner.cleaned_rounds > 0 and cleaner._idle.is_set())
+        run_until(node, lambda: cleaner.cleaned_rounds > 0 and not cleaner._running)
         cleaner.stop()
 
         values = fetch_all(client, "t")
@@ -269,13 +269,13 @@ def test_timers_that_fall_due_while_the_node_stops_do_nothing(
         topic = DeleteTopicState(name="t", topic_id=ZERO_UUID)
         client.ask(DeleteTopicsRequest(topics=(topic,), timeout_ms=10_000))
         assert node.broker.deletions.waiting == 1
-        end, time = node.broker.threads.close, node.loop.time
+        end, time = node.broker.workers.close, loop_of(node).time
 
         def close_and_let_all_timers_fall_due() -> None:
             end()
-            monkeypatch.setattr(node.loop, "time", lambda: time() + 3600)
+            monkeypatch.setattr(loop_of(node), "time", lambda: time() + 3600)
 
-        monkeypatch.setattr(node.broker.threads, "close", close_and_let_all_timers_fall_due)
+        monkeypatch.setattr(node.broker.workers, "close", close_and_let_all_timers_fall_due)
     assert caplog.messages == []
     with in_process_node(tmp_path, {"log.segment.delete.delay.ms": "0"}) as node:
         run_until(node, lambda: node.broker.deletions.waiting == 0)

@@ -70,9 +70,9 @@ def test_others_are_served_while_logs_are_made(tmp_path: Path, monkeypatch: pyte
         client, other = InProcessClient(node), InProcessClient(node)
         create_topic(client, "t")
         held: list[Callable[[], None]] = []
-        run = node.broker.threads.run
+        run = node.broker.workers.run
         monkeypatch.setattr(
-            node.broker.threads, "run", lambda work, done: held.append(lambda: run(work, done))
+            node.broker.workers, "run", lambda work, done: held.append(lambda: run(work, done))
         )
         ask = creation("slow", 40)
         frame = encode_request(ask, api_of(19), 7, 1, "test")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.data_plane import batch_of, create_topic, fetch_request, produce_request, values_in
-from tests.in_process import InProcessClient, in_process_node
+from tests.in_process import InProcessClient, in_process_node, loop_of
 
 from ottla.broker.startup import Node
 from ottla.model.uuid import ZERO_UUID
@@ -43,7 +43,7 @@ class Reader(InProcessClient):
     def turn(self, node: Node) -> None:
         """Let the loop have its turns, and see whether the answer has come."""
         for _ in range(3):
-            node.loop.run_until_complete(asyncio.sleep(0))
+            loop_of(node).run_until_complete(asyncio.sleep(0))
         if self._late:
             self.answer = self._decode(self._late.pop())
 

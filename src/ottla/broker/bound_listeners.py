@@ -1,16 +1,16 @@
 """What a node listens on: which addresses, whether that is safe, and what is registered for others to see."""
 
-import socket
 from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import Endpoint, NodeConfig
-from ottla.runtime.listener import Listeners
+from ottla.world.network import Listening, Network
 
 SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-_ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - only looked for
+_EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - the user has asked for it, and `check_endpoints` let it pass
+_ANY_ADDRESS: Final = ("", _EVERY_ADDRESS, "::")
 
 
 class ListenerRefused(Exception):
@@ -24,6 +24,13 @@ class BoundListener(NamedTuple):
     host: str
     port: int
     security_protocol: int
+
+
+class TakenAddress(NamedTuple):
+    """An address that was taken for a listener. Nobody can connect to it yet."""
+
+    listener: BoundListener
+    listening: Listening
 
 
 def with_address(configs: EffectiveConfigs, host: str | None, port: int | None) -> EffectiveConfigs:
@@ -72,22 +79,26 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def bind(listeners: Listeners, endpoints: Sequence[Endpoint]) -> list[BoundListener]:
-    """Bind all sockets. No client is served yet."""
-    bound = []
+def bind(network: Network, endpoints: Sequence[Endpoint], send_buffer_bytes: int) -> list[TakenAddress]:
+    """Take all addresses. No client is served yet."""
+    taken: list[TakenAddress] = []
     for name, host, port, protocol in endpoints:
         try:
             # A listener without a host is one for every address.
-            _, real_port = listeners.listen(name, _resolve(host), port)
+            address = network.resolve(host) if host else _EVERY_ADDRESS
+            listening = network.listen(address, port, send_buffer_bytes)
         except OSError as error:
+            for earlier in taken:
+                earlier.listening.close()
             raise ListenerRefused(
                 f"cannot listen on {host or '*'}:{port}: {error.strerror or error}"
             ) from error
-        bound.append(BoundListener(name, host, real_port, SECURITY_PROTOCOLS[protocol]))
-    return bound
+        bound = BoundListener(name, host, listening.address[1], SECURITY_PROTOCOLS[protocol])
+        taken.append(TakenAddress(bound, listening))
+    return taken
 
 
-def advertised(config: NodeConfig, bound: Sequence[BoundListener]) -> list[BoundListener]:
+def advertised(config: NodeConfig, bound: Sequence[BoundListener], host_name: str) -> list[BoundListener]:
     """Return the addresses to register: those configured, or those bound, with a host others can use."""
     ports = {listener.name: listener.port for listener in bound}
     if config.advertised_listeners is not None:
@@ -101,15 +112,5 @@ def advertised(config: NodeConfig, bound: Sequence[BoundListener]) -> list[Bound
             for endpoint in config.advertised_endpoints
         ]
     return [
-        listener._replace(host=socket.gethostname()) if listener.host in _ANY_ADDRESS else listener
-        for listener in bound
+        listener._replace(host=host_name) if listener.host in _ANY_ADDRESS else listener for listener in bound
     ]
-
-
-def _resolve(host: str) -> str:
-    if not host:
-        return "0.0.0.0"  # noqa: S104 - the user has asked for it, and `check_endpoints` has let it pass
-    addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    # Of a name with both, the older family, as Java does: clients try it first, too.
-    addresses.sort(key=lambda found: found[0] != socket.AF_INET)
-    return str(addresses[0][4][0])

@@ -1,4 +1,4 @@
-"""The driver of compaction: chooses logs on the event loop, and has rounds clean them in threads.
+"""The driver of compaction: chooses logs on the event loop, and has rounds clean them beside it.
 
 `log.cleaner.threads` rounds (`cleaning_round`) go on at once. They share
 `log.cleaner.dedupe.buffer.size` of memory for keys, and `log.cleaner.io.max.bytes.per.second`.
@@ -7,12 +7,9 @@ A log that cannot be cleaned, because a batch of it cannot be read, is left alon
 Kafka.
 """
 
-import asyncio
 import logging
 import sys
-from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Iterable
-from time import monotonic
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.cleaning_round import CleaningRound, Means
@@ -24,6 +21,7 @@ from ottla.storage.directory_checkpoints import CheckpointKind
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.world.disk import DiskError
+from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
@@ -34,21 +32,23 @@ SWITCH_SECONDS: Final = 0.0005
 """How long a cleaner may keep the interpreter to itself. Python's default of 5 ms would delay requests."""
 
 
+_SECOND_US: Final = 1_000_000
+
+
 class Cleaner:
     """Cleans compacted logs while the node serves."""
 
-    def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
+    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self.broker = broker
-        self._loop = loop
-        self._timer: TimerHandle | None = None
+        self._scheduler = scheduler
+        self._timer: Timer | None = None
         self._running: dict[Log, CleaningRound] = {}
         self._uncleanable: set[TopicPartition] = set()
         self._is_stopping = False
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._when_idle: list[Callable[[], None]] = []
         self._switch_seconds = sys.getswitchinterval()
         # When the bytes that were read and written so far may have been, at the allowed rate.
-        self._free_at = 0.0
+        self._free_at_us = 0
         self.cleaned_rounds = 0
 
     def start(self) -> None:
@@ -63,15 +63,18 @@ class Cleaner:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def drain(self) -> None:
-        """Wait until no thread is cleaning."""
-        await self._idle.wait()
+    def drain(self, done: Callable[[], None]) -> None:
+        """Call `done` when no round is under way."""
+        if self._running:
+            self._when_idle.append(done)
+        else:
+            done()
 
     # On the loop
 
     def _look_later(self, delay_ms: int) -> None:
         if not self._is_stopping:
-            self._timer = self._loop.call_later(delay_ms / 1000, self._look)
+            self._timer = self._scheduler.call_later(delay_ms, self._look)
 
     def _look(self) -> None:
         """Begin to clean the dirtiest log, if one is worth it and a thread is free."""
@@ -107,14 +110,12 @@ class Cleaner:
     def _means(self) -> Means:
         config = self.broker.config
         memory_bytes = config.log_cleaner_dedupe_buffer_size // max(config.log_cleaner_threads, 1)
-        call_on_loop = self._loop.call_soon_threadsafe
-        return Means(call_on_loop, memory_bytes, self._delay_after, self.broker.deletions.add)
+        return Means(self.broker.workers, memory_bytes, self._delay_after, self.broker.deletions.add)
 
     def _begin(self, round_: CleaningRound) -> None:
         if not self._running:
             sys.setswitchinterval(SWITCH_SECONDS)
         self._running[round_.log] = round_
-        self._idle.clear()
         round_.start(lambda: self._end(round_))
 
     def _end(self, round_: CleaningRound) -> None:
@@ -131,7 +132,9 @@ class Cleaner:
             self._note_cleaned(round_, round_.result)
         if not self._running:
             sys.setswitchinterval(self._switch_seconds)
-            self._idle.set()
+            waiting, self._when_idle = self._when_idle, []
+            for done in waiting:
+                done()
         self._look_later(0)
 
     def _note_cleaned(self, round_: CleaningRound, result: Cleaned) -> None:
@@ -168,11 +171,11 @@ class Cleaner:
             self._uncleanable.add(log.topic_partition)
             _logger.error("%s is left uncompacted until the next start: %s", log.topic_partition, error)
 
-    # In the threads of rounds
+    # By the workers of rounds
 
-    def _delay_after(self, size_bytes: int) -> float:
-        """Return for how many seconds to wait, so that all rounds together stay within their rate."""
+    def _delay_after(self, size_bytes: int) -> int:
+        """Return for how many milliseconds to wait, so that all rounds together stay within their rate."""
         rate = self.broker.config.log_cleaner_io_max_bytes_per_second
-        now = monotonic()
-        self._free_at = max(self._free_at, now - 1) + size_bytes / rate
-        return max(self._free_at - now, 0.0)
+        now_us = self.broker.clock.monotonic_ns() // 1000
+        self._free_at_us = max(self._free_at_us, now_us - _SECOND_US) + int(size_bytes * _SECOND_US / rate)
+        return max(self._free_at_us - now_us, 0) // 1000

@@ -1,12 +1,10 @@
 """How many connections there may be, by configuration and by what the process can hold."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.metadata.configs.node import NodeConfig
-from ottla.runtime.disk import DESCRIPTORS_MAX
 from ottla.runtime.listener import ConnectionLimits
 
-RESERVED_DESCRIPTORS: Final = 200
 HELD_BYTES_MAX: Final = 1 << 30
 """What connections may hold of unfinished frames when `queued.max.request.bytes` says nothing."""
 
@@ -18,25 +16,8 @@ SEND_BUFFER_BYTES: Final = 208 * 1024
 _UNCHOSEN_SEND_BUFFER_BYTES: Final = 102_400
 
 
-class DescriptorShares(NamedTuple):
-    """How many descriptors files and connections may have at most. Some are left for everything else."""
-
-    files_max: int
-    connections_max: int
-
-
-def share_descriptors(limit: int) -> DescriptorShares:
-    """Share the descriptors of the process out.
-
-    Without a share of their own, connections could take all of them. Then no file could be opened, and a log
-    directory would be taken for a broken one: anybody who can connect could stop the node.
-    """
-    files_max = min(DESCRIPTORS_MAX, limit // 2)
-    return DescriptorShares(files_max, limit - files_max - min(RESERVED_DESCRIPTORS, limit // 4))
-
-
-def connection_limits(config: NodeConfig, descriptors: DescriptorShares) -> ConnectionLimits:
-    """Return the limits on connections that the configuration sets."""
+def connection_limits(config: NodeConfig, connections_max: int) -> ConnectionLimits:
+    """Return the limits on connections that the configuration sets, and what the process can hold."""
     overrides: dict[str, int] = {}
     for part in filter(None, config.max_connections_per_ip_overrides.split(",")):
         host, _, count = part.strip().rpartition(":")
@@ -44,7 +25,7 @@ def connection_limits(config: NodeConfig, descriptors: DescriptorShares) -> Conn
     held_bytes_max = config.queued_max_request_bytes
     idle_ms_max = config.connections_max_idle_ms
     return ConnectionLimits(
-        connections_max=min(config.max_connections, descriptors.connections_max),
+        connections_max=min(config.max_connections, connections_max),
         connections_per_ip_max=config.max_connections_per_ip,
         connections_per_ip_overrides=overrides,
         # As in Kafka, a negative time lets idle connections live.

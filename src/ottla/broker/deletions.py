@@ -1,7 +1,7 @@
 """Files and directories that are removed some time after they left the log.
 
 A fetch may still be sending from them, so they live on for `file.delete.delay.ms` under another name.
-Removing a large file can take long on some file systems, so a thread does it, many at a time: a topic of
+Removing a large file can take long on some file systems, so a worker does it, many at a time: a topic of
 10,000 partitions goes in twenty turns of the loop. What is still there when the node stops is found and
 removed by the next start.
 
@@ -11,20 +11,20 @@ have held it.
 """
 
 import logging
-from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from ottla.runtime.threads import RunInThread
 from ottla.storage.deletion import Deletion
 from ottla.storage.directory import DirectoryDeletion
+from ottla.world.clock import Clock
 from ottla.world.disk import Disk, DiskError
+from ottla.world.scheduler import Scheduler, Timer
+from ottla.world.workers import Run
 
 _logger: Final = logging.getLogger("ottla.deletions")
 
 TOGETHER_MAX: Final = 500
-_CLOCK_SECONDS: Final = 0.001
 
 _Deletion: TypeAlias = Deletion | DirectoryDeletion
 
@@ -35,18 +35,19 @@ class _Row:
     __slots__ = ("timer", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[float, _Deletion]] = deque()
-        self.timer: TimerHandle | None = None
+        self.waiting: deque[tuple[int, _Deletion]] = deque()
+        self.timer: Timer | None = None
 
 
 class Deletions:
     """What waits to be removed."""
 
-    def __init__(self, loop: AbstractEventLoop, disk: Disk, run_in_thread: RunInThread) -> None:
-        self._loop = loop
+    def __init__(self, scheduler: Scheduler, clock: Clock, disk: Disk, run: Run) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
         self._disk = disk
-        self._run_in_thread = run_in_thread
-        # By delay, so that each row is in the order of time. A row that is not empty has a timer or a thread.
+        self._run = run
+        # By delay, so that each row is in the order of time. A row that is not empty has a timer or a worker.
         self._rows: dict[int, _Row] = {}
         self._is_stopped = False
         self.waiting = 0
@@ -55,7 +56,7 @@ class Deletions:
         """Remove something when its delay is over."""
         self.waiting += 1
         row = self._rows.setdefault(deletion.delay_ms, _Row())
-        row.waiting.append((self._loop.time() + deletion.delay_ms / 1000, deletion))
+        row.waiting.append((self._clock.monotonic_ms() + deletion.delay_ms, deletion))
         if len(row.waiting) == 1:
             self._start_later(row)
 
@@ -73,13 +74,14 @@ class Deletions:
 
     def _start_later(self, row: _Row) -> None:
         if not self._is_stopped:
-            delay_s = max(row.waiting[0][0] - self._loop.time(), 0)
-            row.timer = self._loop.call_later(delay_s, self._start, row)
+            delay_ms = max(row.waiting[0][0] - self._clock.monotonic_ms(), 0)
+            row.timer = self._scheduler.call_later(delay_ms, self._start, row)
 
     def _start(self, row: _Row) -> None:
         """Remove what is due of a row, and come again for the rest."""
-        now = self._loop.time() + _CLOCK_SECONDS
-        due = [deletion for at, deletion in list(row.waiting)[:TOGETHER_MAX] if at <= now]
+        # A timer may come up to a millisecond early by a clock that counts whole ones.
+        now_ms = self._clock.monotonic_ms() + 1
+        due = [deletion for at_ms, deletion in list(row.waiting)[:TOGETHER_MAX] if at_ms <= now_ms]
         _close_handles(due)
 
         def done(error: Exception | None) -> None:
@@ -92,7 +94,7 @@ class Deletions:
             if error is not None:
                 raise error
 
-        self._run_in_thread(lambda: self._remove(due), done)
+        self._run(lambda: self._remove(due), done)
 
     def _remove(self, due: Sequence[_Deletion]) -> None:
         for deletion in due:

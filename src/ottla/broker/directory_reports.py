@@ -5,7 +5,6 @@ goes, and may move it later. After a change of metadata with thousands of new pa
 not thousands.
 """
 
-from asyncio import AbstractEventLoop
 from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -19,6 +18,7 @@ from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     DirectoryAssignment,
 )
+from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
@@ -30,15 +30,15 @@ REPLICAS_MAX: Final = 2000
 class DirectoryReports:
     """The replicas that the controller has to be told of."""
 
-    def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
+    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._broker = broker
-        self._loop = loop
+        self._scheduler = scheduler
         self._due: dict[Partition, None] = {}
 
     def add(self, partition: Partition) -> None:
         """Tell the controller soon where this replica lies."""
         if not self._due:
-            self._loop.call_soon(self._send)
+            self._scheduler.call_soon(self._send)
         self._due[partition] = None
 
     def _send(self) -> None:
@@ -46,7 +46,7 @@ class DirectoryReports:
         for partition in some:
             del self._due[partition]
         if self._due:
-            self._loop.call_soon(self._send)
+            self._scheduler.call_soon(self._send)
         broker = self._broker
         ask = AssignReplicasToDirsRequest(
             broker_id=broker.node_id, broker_epoch=broker.broker_epoch, directories=tuple(self._group(some))

@@ -14,7 +14,6 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from struct import Struct
-from time import perf_counter_ns
 from typing import Any, Final
 
 from ottla.broker.commit_lane import CommitLanes
@@ -72,6 +71,7 @@ class Route:
         "head_size",
         "is_flexible",
         "latency_buckets",
+        "now_ns",
         "received_bytes",
         "requests",
         "response_tail",
@@ -80,10 +80,13 @@ class Route:
         "version",
     )
 
-    def __init__(self, api: Api, version: int, served: ServedApi, handler: Handler) -> None:
+    def __init__(
+        self, api: Api, version: int, served: ServedApi, handler: Handler, now_ns: Callable[[], int]
+    ) -> None:
         self.api = api
         self.version = version
         self.handler = handler
+        self.now_ns = now_ns
         self.is_flexible = version in api.flexible
         self.decode: Callable[[memoryview, int, int], tuple[Any, int]] = decoder_of(api.request, version)
         self.encode: Callable[[Any, Callable[[Any], None]], None] = encoder_of(api.response, version)
@@ -130,7 +133,7 @@ class Route:
 
     def count(self, started_ns: int) -> None:
         """Count an answered request."""
-        took_ns = perf_counter_ns() - started_ns
+        took_ns = self.now_ns() - started_ns
         self.total_ns += took_ns
         self.latency_buckets[min((took_ns // 1000).bit_length(), 31)] += 1
 
@@ -141,7 +144,9 @@ class Routes:
     `by_key` has them by API key and version in one number.
     """
 
-    def __init__(self, listener: Listener = Listener.BROKER) -> None:
+    def __init__(self, now_ns: Callable[[], int], listener: Listener = Listener.BROKER) -> None:
+        """`now_ns` is the clock that requests are timed by."""
+        self.now_ns = now_ns
         self.listener = listener
         self.by_key: dict[int, Route] = {}
 
@@ -156,7 +161,8 @@ class Routes:
         api = api_of(api_key)
         handler = find_handler(api.key)
         assert handler is not None, "what is in the table has a handler"
-        route = self.by_key[api_key << 16 | version] = Route(api, version, served, handler)
+        route = Route(api, version, served, handler, self.now_ns)
+        self.by_key[api_key << 16 | version] = route
         return route
 
 
@@ -170,6 +176,7 @@ class Session:
         "_commit_lanes",
         "_fail",
         "_lanes",
+        "_now_ns",
         "_routes",
         "context",
     )
@@ -185,6 +192,7 @@ class Session:
         self.context = context
         self._routes = routes
         self._by_key = routes.by_key
+        self._now_ns = routes.now_ns
         self._lanes: ProduceLanes | None = None
         self._commit_lanes: CommitLanes | None = None
         self._answer_later = answer_later
@@ -193,7 +201,7 @@ class Session:
 
     def receive(self, frame: memoryview) -> Pieces | None:
         """Serve one request. Return its answer, [] if none is due, or `PENDING`."""
-        started_ns = perf_counter_ns()
+        started_ns = self._now_ns()
         if self._lanes is not None:
             response = self._lanes.serve(frame)
             if type(response) is list:
@@ -229,7 +237,7 @@ class Session:
             self._learn(ask, frame, position, route)
         response = route.handler(ask, context)
         if context.broker.quotas.limits_requests:
-            response = self._count_time(perf_counter_ns() - started_ns, response)
+            response = self._count_time(self._now_ns() - started_ns, response)
         return self._finish(route, correlation_id, started_ns, response)
 
     def _read_rest_of_head(self, frame: memoryview, client_id_size: int, is_flexible: bool) -> int:

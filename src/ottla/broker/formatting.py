@@ -18,6 +18,7 @@ from ottla.storage.file_errors import CorruptFile
 from ottla.storage.meta_properties import FILE as META_PROPERTIES_FILE
 from ottla.storage.meta_properties import MetaProperties, decode_meta_properties
 from ottla.world.disk import Disk, DiskError
+from ottla.world.randomness import Randomness
 
 CONTROLLER_LISTENER = "CONTROLLER"
 CONTROLLER_PORT = 9093
@@ -43,20 +44,25 @@ def format_node(config: NodeConfig, cluster_id: str | None, ignores_formatted: b
         formatted = [path for path in paths if is_formatted(disk, path)]
         if formatted and not ignores_formatted:
             raise FormatFailure(f"{formatted[0]} is formatted already; --ignore-formatted leaves it alone")
-        return format_missing(disk, config, paths, cluster_id)
+        return format_missing(disk, config, paths, random.SystemRandom(), SystemClock().now_ms(), cluster_id)
     except (DiskError, CorruptFile) as error:
         raise FormatFailure(str(error)) from error
 
 
 def format_missing(
-    disk: Disk, config: NodeConfig, paths: Sequence[str], cluster_id: str | None = None
+    disk: Disk,
+    config: NodeConfig,
+    paths: Sequence[str],
+    chance: Randomness,
+    now_ms: int,
+    cluster_id: str | None = None,
 ) -> Formatted:
     """Format those of the directories that are not formatted yet. The first is that of the metadata."""
     missing = tuple(path for path in paths if not is_formatted(disk, path))
     for path in missing:
         _check_empty(disk, path)
     if len(missing) == len(paths):
-        return _format_new_cluster(disk, config, missing, cluster_id)
+        return _format_new_cluster(disk, config, missing, chance, now_ms, cluster_id)
     if paths[0] in missing:
         raise FormatFailure(
             f"{paths[0]}, where the metadata should be, is empty, but the other directories are in use: "
@@ -65,7 +71,6 @@ def format_missing(
     meta = _read_meta(disk, f"{paths[0]}/{META_PROPERTIES_FILE}")
     if cluster_id is not None and meta.cluster_id != cluster_id:
         raise FormatFailure(f"{paths[0]} belongs to cluster {meta.cluster_id}, not to {cluster_id}")
-    chance = random.SystemRandom()
     for path in missing:
         format_directory(disk, path, meta._replace(directory_id=random_id(chance)))
     return Formatted(meta.cluster_id or "", missing)
@@ -79,14 +84,18 @@ def _read_meta(disk: Disk, path: str) -> MetaProperties:
 
 
 def _format_new_cluster(
-    disk: Disk, config: NodeConfig, paths: Sequence[str], cluster_id: str | None
+    disk: Disk,
+    config: NodeConfig,
+    paths: Sequence[str],
+    chance: Randomness,
+    now_ms: int,
+    cluster_id: str | None,
 ) -> Formatted:
-    chance = random.SystemRandom()
     if cluster_id is None:
         cluster_id = str(random_id(chance))
     _check_cluster_id(cluster_id)
     cluster = NewCluster(cluster_id, NodeId(config.node_id), controller_endpoint(config))
-    format_directories(disk, paths, cluster, chance, SystemClock().now_ms())
+    format_directories(disk, paths, cluster, chance, now_ms)
     return Formatted(cluster_id, tuple(paths))
 
 

@@ -11,11 +11,10 @@
     handlers' modules         once, a second after the start
 
 A round over all partitions is cut into slices, so that a node with many of them goes on serving in between.
-What blocks is done by threads.
+What blocks is done by workers.
 """
 
 import logging
-from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -31,6 +30,7 @@ from ottla.storage.directory_checkpoints import CheckpointKind
 from ottla.storage.errors import LogDirectoryOffline, StorageError
 from ottla.storage.log import Log
 from ottla.world.disk import DiskError
+from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger("ottla.housekeeping")
 
-SLICE_SECONDS: Final = 0.002
+SLICE_NS: Final = 2_000_000
 _SECOND_MS: Final = 1000
 
 
 class Housekeeping:
     """The timers of a node."""
 
-    def __init__(self, broker: "Broker", standalone: "Standalone", loop: AbstractEventLoop) -> None:
+    def __init__(self, broker: "Broker", standalone: "Standalone", scheduler: Scheduler) -> None:
         self._broker = broker
         self._standalone = standalone
-        self._loop = loop
-        self._timers: dict[str, TimerHandle] = {}
+        self._scheduler = scheduler
+        self._timers: dict[str, Timer] = {}
         self._unsynced_since_ms: dict[Partition, int] = {}
         self._failed: set[str] = set()
         self._cordoned: frozenset[str] = frozenset()
-        self.cleaner = Cleaner(broker, loop)
+        self.cleaner = Cleaner(broker, scheduler)
 
     def start(self) -> None:
         """Begin. The first round of what goes through the logs comes after a while, as in Kafka."""
@@ -85,7 +85,7 @@ class Housekeeping:
         self.cleaner.start()
 
     def stop(self) -> None:
-        """End. What threads have begun is not waited for here."""
+        """End. What workers have begun is not waited for here."""
         self.cleaner.stop()
         for timer in self._timers.values():
             timer.cancel()
@@ -108,14 +108,15 @@ class Housekeeping:
         self._later(name, interval_ms() if first_ms is None else first_ms, run)
 
     def _later(self, name: str, delay_ms: int, work: Callable[[], None]) -> None:
-        self._timers[name] = self._loop.call_later(delay_ms / 1000, work)
+        self._timers[name] = self._scheduler.call_later(delay_ms, work)
 
     def _in_slices(self, name: str, steps: Iterator[None]) -> None:
         """Work through `steps` for a while, then let others have their turn."""
-        deadline = self._loop.time() + SLICE_SECONDS
+        clock = self._broker.clock
+        deadline_ns = clock.monotonic_ns() + SLICE_NS
         for _ in steps:
-            if self._loop.time() >= deadline:
-                self._timers[name + " slice"] = self._loop.call_later(0, self._in_slices, name, steps)
+            if clock.monotonic_ns() >= deadline_ns:
+                self._timers[name + " slice"] = self._scheduler.call_later(0, self._in_slices, name, steps)
                 return
 
     # Rounds
@@ -234,10 +235,13 @@ class Housekeeping:
                 self._in_slices(f"recovered {directory.path}", self._save_recovered_steps(directory))
 
     def _save_recovered_steps(self, directory: LogDirectory) -> Iterator[None]:
-        unsafe = {log for log in directory.logs.values() if log.recovery_point < log.log_end_offset}
+        # In the order of the directory, so that a simulation begins them in the same order each time.
+        unsafe = dict.fromkeys(
+            log for log in directory.logs.values() if log.recovery_point < log.log_end_offset
+        )
 
         def synced(log: Log, _error: LogDirectoryOffline | None) -> None:
-            unsafe.discard(log)
+            unsafe.pop(log, None)
             if not unsafe:
                 self._checkpoint(directory, CheckpointKind.RECOVERY_POINT)
 

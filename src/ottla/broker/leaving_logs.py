@@ -6,7 +6,6 @@ before a log of the same name is made, and before the node stops. If a crash com
 logs of no known topic and sets them aside as strays.
 """
 
-from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
@@ -16,6 +15,7 @@ from ottla.storage.directory import DirectoryDeletion, LogDirectory
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.names import DirectoryState
+from ottla.world.scheduler import Scheduler
 
 AT_ONCE: Final = 100
 
@@ -31,12 +31,12 @@ class LeavingLogs:
 
     def __init__(
         self,
-        loop: AbstractEventLoop,
+        scheduler: Scheduler,
         renamed: Callable[[DirectoryDeletion], None],
         names_changed: Callable[[LogDirectory], None],
     ) -> None:
         """`renamed` is told of each directory to remove, `names_changed` where all renames are done."""
-        self._loop = loop
+        self._scheduler = scheduler
         self._renamed = renamed
         self._names_changed = names_changed
         self._leaving: dict[TopicPartition, _Leaving] = {}
@@ -72,7 +72,7 @@ class LeavingLogs:
             self._rename(partition)
         if self._leaving:
             self._is_under_way = True
-            self._loop.call_later(0, self._rename_some)
+            self._scheduler.call_later(0, self._rename_some)
         else:
             self._tell_changed()
 

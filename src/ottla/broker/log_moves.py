@@ -9,7 +9,6 @@ afterwards, from where the future log ends.
 """
 
 import logging
-from asyncio import AbstractEventLoop, TimerHandle
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.partition import Partition
@@ -20,12 +19,13 @@ from ottla.storage.errors import LogDirectoryOffline, StorageError
 from ottla.storage.log import Log
 from ottla.storage.names import DirectoryState
 from ottla.storage.read import ReadLimit, ReadResult
+from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
 
 CHUNK_BYTES: Final = 1 << 20
-PAUSE_SECONDS: Final = 0.005
+PAUSE_MS: Final = 5
 """Between two chunks, so that the loop serves others in between."""
 
 _logger: Final = logging.getLogger("ottla.moves")
@@ -39,15 +39,15 @@ class Move:
         self.target = target
         self.future = future
         self.is_synced = False
-        self.timer: TimerHandle | None = None
+        self.timer: Timer | None = None
 
 
 class LogMoves:
     """The moves under way."""
 
-    def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
+    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._broker = broker
-        self._loop = loop
+        self._scheduler = scheduler
         self._moves: dict[Partition, Move] = {}
 
     def __len__(self) -> int:
@@ -105,8 +105,8 @@ class LogMoves:
         self._moves[move.partition] = move
         self._later(move, 0)
 
-    def _later(self, move: Move, seconds: float) -> None:
-        move.timer = self._loop.call_later(seconds, self._step, move)
+    def _later(self, move: Move, delay_ms: int) -> None:
+        move.timer = self._scheduler.call_later(delay_ms, self._step, move)
 
     def _step(self, move: Move) -> None:
         if self._moves.get(move.partition) is not move:
@@ -138,7 +138,7 @@ class LogMoves:
         return source.read(future.log_end_offset, CHUNK_BYTES, ReadLimit.LOG_END)
 
     def _copy(self, move: Move, source: ReadResult) -> None:
-        """Copy some batches. They are read by a thread, since they may be cold."""
+        """Copy some batches. They are read by a worker, since they may be cold."""
         read: list[bytes] = []
 
         def done(error: Exception | None) -> None:
@@ -155,9 +155,9 @@ class LogMoves:
                 return
             move.is_synced = False
             rate = self._broker.config.replica_alter_log_dirs_io_max_bytes_per_second
-            self._later(move, max(PAUSE_SECONDS, len(content) / rate))
+            self._later(move, max(PAUSE_MS, len(content) * 1000 // rate))
 
-        self._broker.threads.run(lambda: read.append(source.read()), done)
+        self._broker.workers.run(lambda: read.append(source.read()), done)
 
     def _fail(self, move: Move, error: Exception) -> None:
         _logger.critical("cannot move %s: %s", move.partition.log.path, error)

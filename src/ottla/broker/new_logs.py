@@ -1,6 +1,6 @@
 """Making the logs of new partitions, before anybody is told that the partitions exist.
 
-A topic of 10,000 partitions takes 30,000 files and directories, and seconds. So a thread makes them while the
+A topic of 10,000 partitions takes 30,000 files and directories, and seconds. So a worker makes them while the
 loop serves others, and the metadata that names them is published when they are there.
 """
 
@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ottla.runtime.threads import RunInThread
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory import LogDirectory
 from ottla.storage.errors import StorageError
 from ottla.storage.log import Log
 from ottla.storage.names import directory_name
 from ottla.storage.new_log import NewLog, make_logs
+from ottla.world.workers import Run
 
 _logger: Final = logging.getLogger("ottla.partitions")
 
@@ -26,11 +26,11 @@ def create_logs(directories: LogDirectories, wanted: Sequence[NewLog], now_ms: i
         _add(directory, _try_to_make(directory, share, now_ms))
 
 
-def create_logs_in_thread(
+def create_logs_elsewhere(
     directories: LogDirectories,
     wanted: Sequence[NewLog],
     now_ms: int,
-    run_in_thread: RunInThread,
+    run: Run,
     done: Callable[[], None],
 ) -> None:
     """Make logs while the loop serves others. `done` is called when all are there that could be made."""
@@ -48,7 +48,7 @@ def create_logs_in_thread(
             _add(directory, logs)
         done()
 
-    run_in_thread(work, take)
+    run(work, take)
 
 
 def _deal(directories: LogDirectories, wanted: Sequence[NewLog]) -> list[tuple[LogDirectory, list[NewLog]]]:

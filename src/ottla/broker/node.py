@@ -1,15 +1,16 @@
 """The broker of a node: everything that handlers reach through their context.
 
 One thread, one event loop, no locks. What blocks (syncs, cold reads, compaction, removing files) is done by
-worker threads, which hand their results back to the loop.
+workers, which hand their results back to the loop. All of these come from the broker's `World`: there is
+nothing here, or in the parts, that knows whether it is the real one or a simulated one.
 """
 
 import logging
-import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from ottla.broker.connection_limits import DescriptorShares, connection_limits
+from ottla.broker.bound_listeners import TakenAddress
+from ottla.broker.connection_limits import connection_limits
 from ottla.broker.connection_rates import ConnectionRates
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import Groups
@@ -43,8 +44,6 @@ from ottla.quorum.random_id import random_id
 from ottla.runtime.connection import Connection
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.listener import Listeners
-from ottla.runtime.poller import ServingLoop
-from ottla.runtime.threads import Threads
 from ottla.security.authorizer import AllowsEverything, Authorizer
 from ottla.storage import committed
 from ottla.storage.directories import LogDirectories
@@ -54,8 +53,8 @@ from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.messages.api_versions import FinalizedFeatureKey, SupportedFeatureKey
-from ottla.world.clock import Clock
 from ottla.world.disk import DiskError
+from ottla.world.world import World
 
 _logger: Final = logging.getLogger("ottla.broker")
 
@@ -74,13 +73,14 @@ class Features(NamedTuple):
 class Surroundings(NamedTuple):
     """What a broker is given when it is made."""
 
-    loop: ServingLoop
-    clock: Clock
-    threads: Threads
+    world: World
     flusher: Flusher
     directories: LogDirectories
-    deletions: Deletions
-    descriptors: DescriptorShares
+    controller: Controller
+    kraft_version: int
+    addresses: Sequence[TakenAddress]
+    give_up: Callable[[Exception], None]
+    """Called when there is no way on: the node has to end without a clean stop."""
 
 
 class Broker:
@@ -94,22 +94,26 @@ class Broker:
         metadata: PublishedMetadata,
         surroundings: Surroundings,
     ) -> None:
-        loop, clock, threads, flusher, directories, deletions, descriptors = surroundings
+        world = surroundings.world
+        scheduler, clock = world.scheduler, world.clock
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.configs = configs
         self.config: NodeConfig = configs.node
         self.metadata = metadata
+        self.world = world
         self.clock = clock
-        self.threads = threads
-        self.flusher = flusher
-        self.directories = directories
-        self.deletions = deletions
-        self._descriptors = descriptors
-        self.random = random.SystemRandom()
-        self.leaving_logs = LeavingLogs(loop, deletions.add, self.names_changed)
-        self.partitions = Partitions(node_id, directories, configs, self, clock, self.leaving_logs)
-        self.parked_fetches = ParkedFetches(loop)
+        self.workers = world.workers
+        self.random = world.random
+        self.flusher = surroundings.flusher
+        self.directories = surroundings.directories
+        self.controller = surroundings.controller
+        self.kraft_version = surroundings.kraft_version
+        self.give_up = surroundings.give_up
+        self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
+        self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
+        self.partitions = Partitions(node_id, self.directories, configs, self, clock, self.leaving_logs)
+        self.parked_fetches = ParkedFetches(scheduler)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, lambda: self.random.randrange(1, 2**31)
         )
@@ -118,24 +122,27 @@ class Broker:
         self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(self)
-        self.groups = Groups(self, loop)
-        self.transactions = Transactions(self, loop)
-        self.log_moves = LogMoves(self, loop)
-        self.directory_reports = DirectoryReports(self, loop)
+        self.groups = Groups(self, scheduler)
+        self.transactions = Transactions(self, scheduler)
+        self.log_moves = LogMoves(self, scheduler)
+        self.directory_reports = DirectoryReports(self, scheduler)
         self.authorizer: Authorizer = AllowsEverything()
-        self.routes = Routes(Listener.BROKER)
-        self.kraft_version = 0
+        self.routes = Routes(clock.monotonic_ns, Listener.BROKER)
         self.broker_epoch = -1
-        # Set while starting, by those who make them.
-        self.controller: Controller
-        self.listeners = Listeners(
-            loop, clock, connection_limits(self.config, descriptors), self.new_session, threads.run
-        )
         self.connection_rates = ConnectionRates(
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
         )
-        self.listeners.ask_admission = self.connection_rates.admit
-        self.give_up: Callable[[Exception], None]
+        self.listeners = Listeners(
+            scheduler,
+            clock,
+            connection_limits(self.config, world.connections_max),
+            self.new_session,
+            world.workers.run,
+            self.connection_rates.admit,
+        )
+        for listener, listening in surroundings.addresses:
+            self.listeners.add(listener.name, listening)
+        self.use_dynamic_configs(self.image)
 
     def new_session(self, connection: Connection) -> Session:
         """Begin the conversation with a client."""
@@ -183,7 +190,7 @@ class Broker:
 
     def prepare(self, image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
         """Make what new metadata needs and takes long, while others are served. See `Controller.prepare`."""
-        return self.partitions.prepare(image, delta, self.threads.run, done)
+        return self.partitions.prepare(image, delta, self.workers.run, done)
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Act on new metadata. When this returns, everything it says holds."""
@@ -204,7 +211,7 @@ class Broker:
         self.config = self.configs.node
         self.directories.cordoned = cordoned_directories(self.config)
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
-        self.listeners.limits = connection_limits(self.config, self._descriptors)
+        self.listeners.limits = connection_limits(self.config, self.world.connections_max)
         self.use_quotas(image)
 
     def use_quotas(self, image: MetadataImage) -> None:
@@ -246,7 +253,7 @@ class Broker:
             elif error is not None:
                 raise error
 
-        self.threads.run(lambda: volume.disk.sync_directory(volume.path), done)
+        self.workers.run(lambda: volume.disk.sync_directory(volume.path), done)
 
     def directory_changed(self, partition: Partition) -> None:
         """Tell the controller in which directory a replica lies."""
@@ -258,7 +265,7 @@ class Broker:
         self.parked_fetches.changed(partition)
 
     def write_checkpoint(self, directory: LogDirectory, write: CheckpointWrite) -> None:
-        """Have a thread write a checkpoint, and put it in its place."""
+        """Have a worker write a checkpoint, and put it in its place."""
 
         def done(error: Exception | None) -> None:
             try:
@@ -268,4 +275,4 @@ class Broker:
             except LogDirectoryOffline as offline:
                 _logger.critical("%s", offline)
 
-        self.threads.run(lambda: write.run(directory.volume.disk), done)
+        self.workers.run(lambda: write.run(directory.volume.disk), done)

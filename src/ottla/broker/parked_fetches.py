@@ -5,11 +5,11 @@ lacks, and remembers those that lack nothing more. They are tried at the end of 
 loop. So many appends of one turn make one answer, and a producer does not wait for its consumers.
 """
 
-from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ottla.broker.partition import Partition
+from ottla.world.scheduler import Scheduler, Timer
 
 
 class FetchAttempt(Protocol):
@@ -32,14 +32,14 @@ class ParkedFetch:
         self.partitions = partitions
         self.missing_bytes = missing_bytes
         self.is_due = False
-        self.timer: TimerHandle | None = None
+        self.timer: Timer | None = None
 
 
 class ParkedFetches:
     """All fetches of a broker that wait."""
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
         self._due: list[ParkedFetch] = []
         self._parked: dict[ParkedFetch, None] = {}
 
@@ -54,7 +54,7 @@ class ParkedFetches:
         for partition in partitions:
             partition.parked[parked] = None
         self._parked[parked] = None
-        parked.timer = self._loop.call_later(wait_ms / 1000, self._time_is_over, parked)
+        parked.timer = self._scheduler.call_later(wait_ms, self._time_is_over, parked)
         return lambda: self._unpark(parked)
 
     def appended(self, partition: Partition, size_bytes: int) -> None:
@@ -78,7 +78,7 @@ class ParkedFetches:
     def _make_due(self, parked: ParkedFetch) -> None:
         parked.is_due = True
         if not self._due:
-            self._loop.call_soon(self._retry_due)
+            self._scheduler.call_soon(self._retry_due)
         self._due.append(parked)
 
     def _retry_due(self) -> None:

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from ottla.broker.leaving_logs import LeavingLogs
 from ottla.broker.log_configs import SettingsOfTopics, TopicSettings
-from ottla.broker.new_logs import create_logs, create_logs_in_thread
+from ottla.broker.new_logs import create_logs, create_logs_elsewhere
 from ottla.broker.partition import Partition, PartitionWatcher
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.delta import MetadataDelta
@@ -19,7 +19,6 @@ from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.topics import PartitionChange, Topic
 from ottla.model.ids import TopicPartition
 from ottla.model.uuid import Uuid
-from ottla.runtime.threads import RunInThread
 from ottla.storage.config import LONG_MAX
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory import LogDirectory
@@ -31,6 +30,7 @@ from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.partitions import PartitionRecord
 from ottla.world.clock import Clock
+from ottla.world.workers import Run
 
 _logger: Final = logging.getLogger("ottla.partitions")
 
@@ -115,7 +115,7 @@ class Partitions:
         self,
         image: MetadataImage,
         delta: MetadataDelta,
-        run_in_thread: RunInThread,
+        run: Run,
         done: Callable[[], None],
     ) -> bool:
         """Make the logs that `delta` asks for. True: there is none to make. Else `done` is called later."""
@@ -129,7 +129,7 @@ class Partitions:
         if not missing:
             return True
         self._leaving.finish(one.partition for one in missing)
-        create_logs_in_thread(self._directories, missing, self._clock.now_ms(), run_in_thread, done)
+        create_logs_elsewhere(self._directories, missing, self._clock.now_ms(), run, done)
         return False
 
     def _coming(

@@ -1,20 +1,61 @@
 """A node as a process: an event loop, from start to stop."""
 
-import asyncio
 import gc
 import logging
+from asyncio import Future
 from collections.abc import Callable
 from typing import Final
 
-from ottla.broker.shutdown import stop_node
-from ottla.broker.startup import Node, NodeFailure, NodeOptions, start_node
+from ottla.broker.shutdown import NodeStop
+from ottla.broker.startup import Node, NodeFailure, NodeOptions, NodeStart
+from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.load import LoadedConfig
 from ottla.runtime.poller import ServingLoop
+from ottla.runtime.real_world import real_world
 from ottla.runtime.signals import StopSignals
 
-__all__ = ["NodeFailure", "NodeOptions", "run_node"]
+__all__ = ["NodeFailure", "NodeOnLoop", "NodeOptions", "run_node"]
 
 _logger: Final = logging.getLogger("ottla")
+
+
+class NodeOnLoop:
+    """A node on an event loop of this process."""
+
+    def __init__(self, loop: ServingLoop) -> None:
+        self._loop = loop
+        self._started: Future[Node] = loop.create_future()
+        # Done when the node has stopped after `begin_stop`, or when it cannot go on.
+        self.over: Future[None] = loop.create_future()
+
+    def start(self, configs: EffectiveConfigs, options: NodeOptions) -> Node:
+        """Run the loop until the node serves. Raises `NodeFailure` if it cannot."""
+        NodeStart(configs, options, real_world(self._loop), self._started.set_result, self._fail)
+        return self._loop.run_until_complete(self._started)
+
+    def begin_stop(self) -> None:
+        """Begin to stop the node in order. `over` is done when it has."""
+        NodeStop(self._started.result(), self._stop_ended)
+
+    def stop(self) -> None:
+        """Stop the node in order, even if it could not go on, and run the loop until it has."""
+        ended: Future[Exception | None] = self._loop.create_future()
+        NodeStop(self._started.result(), ended.set_result)
+        if (error := self._loop.run_until_complete(ended)) is not None:
+            raise error
+
+    def _fail(self, error: Exception) -> None:
+        outcome = self.over if self._started.done() else self._started
+        if not outcome.done():
+            outcome.set_exception(error)
+
+    def _stop_ended(self, error: Exception | None) -> None:
+        if self.over.done():
+            return
+        if error is None:
+            self.over.set_result(None)
+        else:
+            self.over.set_exception(error)
 
 
 def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], None]) -> None:
@@ -23,36 +64,27 @@ def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], 
         _logger.warning("%s", warning)
     loop = ServingLoop()
     try:
-        node = start_node(loaded.configs, options, loop)
+        on_loop = NodeOnLoop(loop)
+        node = on_loop.start(loaded.configs, options)
         # What was made up to here stays. With many partitions the garbage collector would stop the loop for
         # as long as it takes to look at all of it, again and again, and find nothing.
         gc.freeze()
-        _serve(node, loop, ready)
+        _serve(on_loop, node, loop, ready)
     finally:
         loop.close()
 
 
-def _serve(node: Node, loop: asyncio.AbstractEventLoop, ready: Callable[[str], None]) -> None:
-    stopped: asyncio.Future[None] = loop.create_future()
-
+def _serve(on_loop: NodeOnLoop, node: Node, loop: ServingLoop, ready: Callable[[str], None]) -> None:
     def stop() -> None:
         _logger.info("stopping")
-        task = loop.create_task(stop_node(node))
-        task.add_done_callback(lambda done: _settle(stopped, done))
+        on_loop.begin_stop()
 
-    def give_up(error: Exception) -> None:
-        # What was decided is in memory and not on disk: there is no way on from here.
-        if not stopped.done():
-            stopped.set_exception(NodeFailure(f"the metadata cannot be written any more: {error}"))
-
-    node.broker.give_up = give_up
     StopSignals(loop, stop).install()
-    node.housekeeping.start()
     _serve_metrics(node)
     first = node.bound[0]
     host = f"[{first.host}]" if ":" in first.host else first.host
     loop.call_soon(ready, f"{host}:{first.port}")
-    loop.run_until_complete(stopped)
+    loop.run_until_complete(on_loop.over)
     _logger.info("stopped")
 
 
@@ -67,13 +99,3 @@ def _serve_metrics(node: Node) -> None:
         _logger.info("metrics are served on http://%s:%d/metrics", HOST, serve_metrics(node.broker, port))
     except OSError as error:
         raise NodeFailure(f"cannot serve metrics on port {port}: {error.strerror}") from error
-
-
-def _settle(stopped: "asyncio.Future[None]", task: "asyncio.Task[None]") -> None:
-    if stopped.done():
-        return
-    error = task.exception()
-    if error is None:
-        stopped.set_result(None)
-    else:
-        stopped.set_exception(error)

@@ -1,27 +1,28 @@
 """Starting a node, step by step, up to the moment when it serves.
 
-    lock the directories -> bind the sockets -> open the metadata -> load the logs -> register the broker
+    lock the directories -> take the addresses -> open the metadata -> load the logs -> register the broker
     -> unfence it -> accept clients
 
-Nothing is served before everything is loaded, so all of it may block. Each step gives a `NodeFailure` with a
-sentence for the user when it cannot be done.
+The steps run on the node's loop. A step may be done later, by a call back, and what takes long lets the loop
+go in between, so that a node can talk to others before it serves. A step that cannot be done gives a
+`NodeFailure` with a sentence for the user.
 """
 
 import logging
-import random
-import resource
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from ottla.broker.bound_listeners import (
     BoundListener,
     ListenerRefused,
+    TakenAddress,
     advertised,
     bind,
     check_endpoints,
     with_address,
 )
-from ottla.broker.connection_limits import DescriptorShares, share_descriptors
-from ottla.broker.deletions import Deletions
+from ottla.broker.connection_limits import connection_limits
 from ottla.broker.formatting import (
     FormatFailure,
     controller_endpoint,
@@ -41,16 +42,15 @@ from ottla.model.ids import NodeId
 from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.standalone import Standalone, StandaloneSettings, open_standalone
 from ottla.quorum.voters import VoterIdentity
-from ottla.runtime.clock import SystemClock
-from ottla.runtime.disk import RealDisk
 from ottla.runtime.flusher import Flusher
-from ottla.runtime.poller import ServingLoop
-from ottla.runtime.recovery import load_logs
-from ottla.runtime.threads import Threads
+from ottla.runtime.recovery import LoadingLogs
 from ottla.storage.directories import LogDirectories, open_directories
+from ottla.storage.directory import LogDirectory
 from ottla.storage.errors import LogDirectoryOffline, StorageError
+from ottla.storage.log import Log
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
+from ottla.world.world import World
 
 _logger: Final = logging.getLogger("ottla.startup")
 _REASONS: Final = (
@@ -80,139 +80,190 @@ class NodeOptions(NamedTuple):
 class Node:
     """A node that was started: what there is to keep going, and to stop."""
 
-    def __init__(
-        self, broker: Broker, standalone: Standalone, loop: ServingLoop, bound: list[BoundListener]
-    ) -> None:
+    def __init__(self, broker: Broker, standalone: Standalone, bound: list[BoundListener]) -> None:
         self.broker = broker
         self.standalone = standalone
-        self.loop = loop
+        self.world = broker.world
         self.bound = bound
-        self.housekeeping = Housekeeping(broker, standalone, loop)
+        self.housekeeping = Housekeeping(broker, standalone, broker.world.scheduler)
 
 
-def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -> Node:
-    """Start a node. When this returns it serves, as soon as its event loop runs."""
-    try:
-        return _start(configs, options, loop)
-    except _REASONS as error:
-        raise NodeFailure(str(error)) from error
+class NodeStart:
+    """The steps of one start. Each begins in a turn of the loop when the one before it is done.
 
+    `started` is called when the node serves. `failed` is called instead when it cannot, and later if a node
+    that serves cannot go on: with a `NodeFailure`, or with another error if there is a bug of ours.
+    """
 
-def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -> Node:
-    check_configs(configs.node)
-    configs = with_address(configs, options.host, options.port)
-    endpoints = configs.node.broker_endpoints
-    check_endpoints(endpoints, options.is_insecure)
-    descriptors = share_descriptors(_raise_descriptor_limit())
-    disk = RealDisk(descriptors.files_max)
-    flusher = Flusher(loop)
-    directories = _open_directories(disk, configs, flusher)
-    broker = _make_broker(configs, directories, disk, loop, flusher, descriptors)
-    try:
-        bound = bind(broker.listeners, endpoints)
-        standalone = _open_quorum(broker)
-        _load_logs(broker)
+    def __init__(
+        self,
+        configs: EffectiveConfigs,
+        options: NodeOptions,
+        world: World,
+        started: Callable[[Node], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._configs = configs
+        self._options = options
+        self._world = world
+        self._started = started
+        self._failed = failed
+        self._is_over = False
+        # What was taken, to be given back if a later step fails.
+        self._directories: LogDirectories | None = None
+        self._addresses: list[TakenAddress] = []
+        self._flusher: Flusher | None = None
+        world.scheduler.call_soon(self._run, self._open_directories)
+
+    def _run(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception as error:
+            self._fail(error)
+
+    def _then(self, step: Callable[..., None], *args: Any) -> None:
+        self._world.scheduler.call_soon(self._run, partial(step, *args))
+
+    def _fail(self, error: Exception) -> None:
+        """Give back what was taken, and say why."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._flusher is not None:
+            self._flusher.close()
+        for address in self._addresses:
+            address.listening.close()
+        if self._directories is not None:
+            self._directories.release()
+        if isinstance(error, _REASONS):
+            failure = NodeFailure(str(error))
+            failure.__cause__ = error
+            self._failed(failure)
+        else:
+            self._failed(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """What was decided is in memory and not on disk: there is no way on from here."""
+        if not self._is_over:
+            self._is_over = True
+            self._failed(NodeFailure(f"the metadata cannot be written any more: {error}"))
+
+    # The steps
+
+    def _open_directories(self) -> None:
+        check_configs(self._configs.node)
+        self._configs = with_address(self._configs, self._options.host, self._options.port)
+        config, world = self._configs.node, self._world
+        check_endpoints(config.broker_endpoints, self._options.is_insecure)
+        paths = data_directories(config)
+        formatted = format_missing(world.disk, config, paths, world.random, world.clock.now_ms())
+        for path in formatted.directories:
+            _logger.info("formatted %s for cluster %s", path, formatted.cluster_id)
+        chance = world.random
+        self._flusher = flusher = Flusher(world.scheduler, world.clock, world.make_syncs)
+        volumes = [
+            Volume(world.disk, path, lambda bound: chance.randrange(bound) if bound else 0, syncs=flusher)
+            for path in paths
+        ]
+        self._directories = open_directories(volumes, NodeId(config.node_id))
+        self._then(self._take_addresses, self._directories)
+
+    def _take_addresses(self, directories: LogDirectories) -> None:
+        config, world = self._configs.node, self._world
+        limits = connection_limits(config, world.connections_max)
+        self._addresses = bind(world.network, config.broker_endpoints, limits.send_buffer_bytes)
+        self._then(self._open_quorum, directories)
+
+    def _open_quorum(self, directories: LogDirectories) -> None:
+        """Open the metadata log, lead it, and publish what it holds."""
+        config, world = self._configs.node, self._world
+        directory = directories.directories[0]
+        assert directory.meta.directory_id is not None, "directories without ids are of the ZooKeeper age"
+        cluster_id = directory.meta.cluster_id or ""
+        settings = StandaloneSettings(
+            controller=ControllerSettings(config.node_id, cluster_id, self._configs.layers.static),
+            voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
+            config=config,
+            static_voters=_static_voters(config),
+        )
+        metadata = PublishedMetadata()
+        standalone = open_standalone(directory.volume, settings, metadata, world.random, world.clock.now_ms())
+        assert self._flusher is not None, "the directories were opened with it"
+        surroundings = Surroundings(
+            world=world,
+            flusher=self._flusher,
+            directories=directories,
+            controller=standalone.controller,
+            kraft_version=standalone.voter.kraft_version,
+            addresses=self._addresses,
+            give_up=self._give_up,
+        )
+        broker = Broker(config.node_id, cluster_id, self._configs, metadata, surroundings)
+        self._then(self._load_next, broker, standalone, iter(directories.online))
+
+    def _load_next(self, broker: Broker, standalone: Standalone, left: Iterator[LogDirectory]) -> None:
+        """Load the logs of one directory, and come again for the others."""
+        directory = next(left, None)
+        if directory is None:
+            broker.partitions.load(broker.image)
+            self._then(self._join, broker, standalone)
+            return
+        clock = broker.clock
+        started_ms = clock.monotonic_ms()
+
+        def loaded(logs: list[Log]) -> None:
+            for log in logs:
+                broker.directories.add(directory, log)
+            broker.deletions.add_all(plan.deletions)
+            _logger.info(
+                "loaded %d logs of %s in %d ms, %s",
+                len(logs),
+                directory.path,
+                clock.monotonic_ms() - started_ms,
+                "after a clean stop" if directory.was_clean else "after no clean stop",
+            )
+            self._then(self._load_next, broker, standalone, left)
+
+        def failed(error: Exception) -> None:
+            if not isinstance(error, LogDirectoryOffline):
+                self._fail(error)
+                return
+            _logger.critical("%s", error)
+            self._then(self._load_next, broker, standalone, left)
+
+        try:
+            plan = directory.plan_load(
+                lambda topic: broker.partitions.settings_of(broker.image, topic).log, clock.now_ms()
+            )
+        except LogDirectoryOffline as error:
+            failed(error)
+            return
+        LoadingLogs(self._world, directory.volume, plan.loads, loaded, failed).begin()
+
+    def _join(self, broker: Broker, standalone: Standalone) -> None:
+        """Make the broker a member of the cluster."""
         broker.metadata.listen(broker)
-        join_cluster(broker, standalone, advertised(configs.node, bound))
-    except BaseException:
-        broker.flusher.close()
-        broker.listeners.close()
-        directories.release()
-        raise
-    standalone.voter.request_sync = lambda: _sync(broker, standalone)
-    standalone.controller.prepare = broker.prepare
-    broker.groups.start(broker.image)
-    broker.transactions.start(broker.image)
-    broker.log_moves.resume()
-    broker.listeners.start()
-    return Node(broker, standalone, loop, bound)
+        bound = [address.listener for address in self._addresses]
+        join_cluster(
+            broker, standalone, advertised(self._configs.node, bound, self._world.network.host_name())
+        )
+        self._then(self._serve, broker, standalone, bound)
 
-
-def _raise_descriptor_limit() -> int:
-    """Allow the process as many descriptors as it may have, and return how many."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard
-
-
-def _open_directories(disk: RealDisk, configs: EffectiveConfigs, flusher: Flusher) -> LogDirectories:
-    chance = random.SystemRandom()
-    paths = data_directories(configs.node)
-    formatted = format_missing(disk, configs.node, paths)
-    for path in formatted.directories:
-        _logger.info("formatted %s for cluster %s", path, formatted.cluster_id)
-    volumes = [
-        Volume(disk, path, lambda bound: chance.randrange(bound) if bound else 0, syncs=flusher)
-        for path in paths
-    ]
-    return open_directories(volumes, NodeId(configs.node.node_id))
-
-
-def _make_broker(
-    configs: EffectiveConfigs,
-    directories: LogDirectories,
-    disk: RealDisk,
-    loop: ServingLoop,
-    flusher: Flusher,
-    descriptors: DescriptorShares,
-) -> Broker:
-    clock = SystemClock()
-    cluster_id = directories.directories[0].meta.cluster_id or ""
-    threads = Threads(loop)
-    surroundings = Surroundings(
-        loop, clock, threads, flusher, directories, Deletions(loop, disk, threads.run), descriptors
-    )
-    return Broker(configs.node.node_id, cluster_id, configs, PublishedMetadata(), surroundings)
-
-
-def _open_quorum(broker: Broker) -> Standalone:
-    """Open the metadata log, lead it, and publish what it holds."""
-    config = broker.config
-    directory = broker.directories.directories[0]
-    assert directory.meta.directory_id is not None, "directories without ids are of the ZooKeeper age"
-    settings = StandaloneSettings(
-        controller=ControllerSettings(config.node_id, broker.cluster_id, broker.configs.layers.static),
-        voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
-        config=config,
-        static_voters=_static_voters(config),
-    )
-    standalone = open_standalone(
-        directory.volume, settings, broker.metadata, broker.random, broker.clock.now_ms()
-    )
-    broker.controller = standalone.controller
-    broker.kraft_version = standalone.voter.kraft_version
-    broker.use_dynamic_configs(broker.image)
-    return standalone
+    def _serve(self, broker: Broker, standalone: Standalone, bound: list[BoundListener]) -> None:
+        standalone.voter.request_sync = partial(_sync, broker, standalone)
+        standalone.controller.prepare = broker.prepare
+        broker.groups.start(broker.image)
+        broker.transactions.start(broker.image)
+        broker.log_moves.resume()
+        node = Node(broker, standalone, bound)
+        node.housekeeping.start()
+        broker.listeners.start()
+        self._started(node)
 
 
 def _static_voters(config: NodeConfig) -> list[int]:
     """Return the node ids of `controller.quorum.voters`, whose entries are `id@host:port`."""
     return [int(voter.partition("@")[0]) for voter in config.controller_quorum_voters]
-
-
-def _load_logs(broker: Broker) -> None:
-    image, partitions = broker.image, broker.partitions
-    for directory in broker.directories.online:
-        started_ms = broker.clock.monotonic_ms()
-        try:
-            plan = directory.plan_load(
-                lambda topic: partitions.settings_of(image, topic).log, broker.clock.now_ms()
-            )
-            logs = load_logs(directory.volume, plan.loads)
-        except LogDirectoryOffline as error:
-            _logger.critical("%s", error)
-            continue
-        for log in logs:
-            broker.directories.add(directory, log)
-        broker.deletions.add_all(plan.deletions)
-        _logger.info(
-            "loaded %d logs of %s in %d ms, %s",
-            len(logs),
-            directory.path,
-            broker.clock.monotonic_ms() - started_ms,
-            "after a clean stop" if directory.was_clean else "after no clean stop",
-        )
-    partitions.load(image)
 
 
 def _sync(broker: Broker, standalone: Standalone) -> None:

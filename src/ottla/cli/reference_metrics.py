@@ -7,8 +7,7 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from ottla.broker.metrics import BrokerMetrics
-from ottla.broker.shutdown import stop_node
-from ottla.broker.startup import NodeOptions, start_node
+from ottla.broker.process import NodeOnLoop, NodeOptions
 from ottla.metadata.configs.load import load_node_config
 from ottla.runtime.poller import ServingLoop
 
@@ -34,11 +33,12 @@ def metrics_of_a_node() -> list[Metric]:
     loop = ServingLoop()
     with tempfile.TemporaryDirectory() as directory:
         loaded = load_node_config(b"", {"log.dirs": f"{directory}/data"})
-        node = start_node(loaded.configs, NodeOptions(port=0), loop)
+        on_loop = NodeOnLoop(loop)
+        node = on_loop.start(loaded.configs, NodeOptions(port=0))
         try:
             return list(BrokerMetrics(node.broker).collect())
         finally:
-            loop.run_until_complete(stop_node(node))
+            on_loop.stop()
             loop.close()
 
 

@@ -1,7 +1,8 @@
 """How long to wait before trying again: longer each time, with some chance in it, up to a limit."""
 
-import random
 from collections.abc import Iterator
+
+from ottla.client import surroundings
 
 
 def backoff_s(first_s: float = 0.1, most_s: float = 1.0, spread: float = 0.2) -> Iterator[float]:
@@ -11,5 +12,5 @@ def backoff_s(first_s: float = 0.1, most_s: float = 1.0, spread: float = 0.2) ->
     """
     wait_s = first_s
     while True:
-        yield wait_s * random.uniform(1 - spread, 1 + spread)
+        yield wait_s * surroundings.current.random.uniform(1 - spread, 1 + spread)
         wait_s = min(wait_s * 2, most_s)

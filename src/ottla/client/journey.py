@@ -4,10 +4,11 @@ A producer tells: serialized, partition chosen, batched, sent, acknowledged (or 
 fetched, handed over, committed. Nothing is made when nobody listens.
 """
 
-import time
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
+
+from ottla.client import surroundings
 
 
 class Stage(Enum):
@@ -42,4 +43,4 @@ def tell(
     listener: Listener, stage: Stage, topic: str, partition: int | None, offset: int | None, **detail: Any
 ) -> None:
     """Tell one step, with the time it happened."""
-    listener(Step(stage, time.time_ns(), topic, partition, offset, detail))
+    listener(Step(stage, surroundings.current.time_ns(), topic, partition, offset, detail))

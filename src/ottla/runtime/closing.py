@@ -4,46 +4,96 @@ A log that was written to needs some seven syncs when it is closed. One after th
 take several seconds; the file system commits what is synced at the same time together.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from collections.abc import Callable, Sequence
 
 from ottla.storage import flush
 from ottla.storage.clean_shutdown import NO_BROKER_EPOCH
 from ottla.storage.directory import LogDirectory
 from ottla.storage.errors import StorageError
 from ottla.storage.flush import FlushTicket
+from ottla.storage.log import Log
 from ottla.world.disk import Disk, DiskError
+from ottla.world.workers import MakeSyncs, SyncResult
 
-THREADS: Final = 8
+
+class _LastSync:
+    """The last sync of one log. A `SyncJob`."""
+
+    only_file = None
+
+    def __init__(self, ticket: FlushTicket, disk: Disk) -> None:
+        self._ticket = ticket
+        self._disk = disk
+
+    def run(self) -> None:
+        flush.run(self._ticket, self._disk)
+        for file in self._ticket.files:
+            # Here nobody else closes them, and there may be more logs than descriptors.
+            file.close()
 
 
-def close_directory(
-    directory: LogDirectory, broker_epoch: int = NO_BROKER_EPOCH, threads: int = THREADS
-) -> None:
-    """Close all logs, write the checkpoints and the mark of a clean stop. No sync may be under way.
+class ClosingDirectory:
+    """Closes all logs, writes the checkpoints and the mark of a clean stop. No sync may be under way.
 
-    Raises `LogDirectoryOffline` if the disk fails. Then there is no mark, and the next start recovers.
+    `closed` is called on the loop with None, or with why it failed. Then there is no mark, and the next start
+    recovers.
     """
-    try:
-        starts = directory.start_close()
-        with ThreadPoolExecutor(threads) as pool:
-            # Asked for one by one, so that the first error shows.
-            for _ in pool.map(_sync, [(ticket, directory.volume.disk) for _, ticket in starts]):
-                pass
-    except DiskError as error:
-        directory.release()
-        raise directory.volume.fail(error) from error
-    except StorageError:
-        directory.release()
-        raise
-    for log, ticket in starts:
-        log.finish_flush(ticket)
-    directory.finish_close(broker_epoch)
 
+    def __init__(
+        self,
+        directory: LogDirectory,
+        make_syncs: MakeSyncs,
+        closed: Callable[[StorageError | DiskError | None], None],
+        broker_epoch: int = NO_BROKER_EPOCH,
+    ) -> None:
+        self._directory = directory
+        self._closed = closed
+        self._broker_epoch = broker_epoch
+        self._error: DiskError | None = None
+        self._syncs = make_syncs(self._take)
+        self._starts: list[tuple[Log, FlushTicket]] = []
+        self._missing = 0
 
-def _sync(work: tuple[FlushTicket, Disk]) -> None:
-    ticket, disk = work
-    flush.run(ticket, disk)
-    for file in ticket.files:
-        # Here nobody else closes them, and there may be more logs than descriptors.
-        file.close()
+    def begin(self) -> None:
+        """Begin. `closed` may be called before this returns."""
+        directory = self._directory
+        try:
+            self._starts = directory.start_close()
+        except (StorageError, DiskError) as error:
+            self._fail(error)
+            return
+        self._missing = len(self._starts)
+        if not self._starts:
+            self._finish()
+        for _, ticket in self._starts:
+            self._syncs.begin(_LastSync(ticket, directory.volume.disk))
+
+    def _take(self, results: Sequence[SyncResult]) -> None:
+        self._missing -= len(results)
+        for result in results:
+            self._error = self._error or result.error
+        if self._missing:
+            return
+        if self._error is not None:
+            self._fail(self._error)
+        else:
+            self._finish()
+
+    def _finish(self) -> None:
+        self._syncs.close()
+        error: StorageError | DiskError | None = None
+        try:
+            for log, ticket in self._starts:
+                log.finish_flush(ticket)
+            self._directory.finish_close(self._broker_epoch)
+        except (StorageError, DiskError) as caught:
+            error = caught
+        self._closed(error)
+
+    def _fail(self, error: StorageError | DiskError) -> None:
+        self._syncs.close()
+        self._directory.release()
+        if isinstance(error, DiskError):
+            self._closed(self._directory.volume.fail(error))
+        else:
+            self._closed(error)

@@ -1,6 +1,6 @@
-"""One client's connection: a non-blocking socket on the event loop, requests in, answers out, in order.
+"""One client's connection: a transport on the event loop, requests in, answers out, in order.
 
-    readable -> receive -> next frame -> session.receive -> answer -> socket, or outbox
+    readable -> receive -> next frame -> session.receive -> answer -> transport, or outbox
 
 Back-pressure goes both ways. While an answer is pending (a parked fetch, a group commit) or not yet sent (a
 peer that does not read), no further request of the connection is parsed, and nothing more is received than
@@ -11,16 +11,15 @@ Not done here: reading and writing the protocol (the session does), deciding who
 connection is too old (the listener does).
 """
 
-from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Sequence
-from socket import MSG_DONTWAIT, MSG_PEEK, socket
 from typing import Final, Protocol
 
 from ottla.runtime.outbox import Flushed, Outbox, Piece
-from ottla.runtime.poller import GONE, READABLE, WRITABLE, Poller
 from ottla.runtime.receive_buffer import ReceiveBuffer, SharedBuffer
-from ottla.runtime.threads import RunInThread
 from ottla.world.disk import DiskError
+from ottla.world.network import GONE, READABLE, WRITABLE, Transport
+from ottla.world.scheduler import Scheduler, Timer
+from ottla.world.workers import Run
 
 OWN_BYTES_ALWAYS: Final = 1 << 20
 """What a connection may hold for the frame it receives, however much all of them hold."""
@@ -60,7 +59,6 @@ _NOBODY: Final = _Nobody()
 class Owner(Protocol):
     """Who accepted the connection and keeps count of it."""
 
-    poller: Poller
     shared_buffer: SharedBuffer
     staging: memoryview
     """Memory to send from, shared by all connections of the loop."""
@@ -73,7 +71,7 @@ class Owner(Protocol):
         """Say whether connections hold as much memory for received bytes as they may."""
 
     @property
-    def run_in_thread(self) -> RunInThread:
+    def run(self) -> Run:
         """Does blocking work elsewhere, then calls back on the loop."""
 
     def connection_closed(self, connection: "Connection", reason: Exception | None) -> None:
@@ -89,12 +87,14 @@ class Connection:
         "_holds",
         "_is_resuming",
         "_is_warming",
-        "_loop",
         "_outbox",
         "_owner",
         "_receive",
+        "_receive_into",
+        "_scheduler",
+        "_send_bytes",
         "_session",
-        "_socket",
+        "_transport",
         "_unmute",
         "active_tick",
         "frame_tick",
@@ -106,26 +106,28 @@ class Connection:
 
     def __init__(
         self,
-        loop: AbstractEventLoop,
-        sock: socket,
+        scheduler: Scheduler,
+        transport: Transport,
         owner: Owner,
         listener_name: str,
         make_session: Callable[["Connection"], Session],
     ) -> None:
-        sock.setblocking(False)
-        self._loop = loop
-        self._socket = sock
+        self._scheduler = scheduler
+        self._transport = transport
+        # Bound once: these two are called for every request.
+        self._receive_into = transport.receive_into
+        self._send_bytes = transport.send
         self._owner = owner
         self.listener_name = listener_name
-        self.local: tuple[str, int] = sock.getsockname()[:2]
-        self.peer_host: str = sock.getpeername()[0]
+        self.local = transport.local
+        self.peer_host = transport.peer_host
         self._buffer = ReceiveBuffer(owner.shared_buffer, owner.frame_bytes_max)
-        self._outbox = Outbox(sock, owner.staging)
+        self._outbox = Outbox(transport, owner.staging)
         # Bits: whatever is set has to go before the next request is served.
         self._holds = 0
         self._is_resuming = False
         self._is_warming = False
-        self._unmute: TimerHandle | None = None
+        self._unmute: Timer | None = None
         self.active_tick = owner.tick
         # When the frame that is not yet complete began to arrive; 0 while there is none.
         self.frame_tick = 0
@@ -133,7 +135,7 @@ class Connection:
         self._session: Session = make_session(self)
         self._receive = self._session.receive
         self._events = READABLE
-        owner.poller.add(sock.fileno(), self._on_event, READABLE)
+        transport.watch(self._on_event, READABLE)
 
     # What the session calls
 
@@ -157,7 +159,7 @@ class Connection:
         if self._unmute is not None:
             self._unmute.cancel()
         self._holds |= _MUTED
-        self._unmute = self._loop.call_later(milliseconds / 1000, self._on_unmute)
+        self._unmute = self._scheduler.call_later(milliseconds, self._on_unmute)
 
     # What the owner calls
 
@@ -168,8 +170,7 @@ class Connection:
         self.is_closed = True
         if self._unmute is not None:
             self._unmute.cancel()
-        self._owner.poller.remove(self._socket.fileno())
-        self._socket.close()
+        self._transport.close()
         session, self._session = self._session, _NOBODY
         self._receive = _NOBODY.receive
         # A connection and its session know each other, so neither goes before the next garbage collection.
@@ -229,7 +230,7 @@ class Connection:
             self._stop_reading(mask)
             return
         try:
-            received = self._buffer.receive_frame(self._socket)
+            received = self._buffer.receive_frame(self._receive_into)
         except BlockingIOError:
             return
         except OSError as error:
@@ -315,14 +316,14 @@ class Connection:
             self._queue(pieces)
 
     def _send(self, answers: Sequence[Piece]) -> None:
-        """Send answers: in one call if they are all bytes and the socket takes them, as it mostly does."""
+        """Send answers: in one call if they are all bytes and the transport takes them, as it mostly does."""
         if not answers or self.is_closed:
             return
         if not self._holds & _UNSENT:
             try:
                 # A range of a file cannot be joined: such an answer takes the other way.
                 data = answers[0] if len(answers) == 1 else b"".join(answers)  # type: ignore[arg-type]
-                sent = self._socket.send(data)  # type: ignore[arg-type]
+                sent = self._send_bytes(data)  # type: ignore[arg-type]
             except TypeError:
                 pass
             except BlockingIOError:
@@ -357,7 +358,7 @@ class Connection:
         self._watch(self._events & ~WRITABLE)
         if flushed is Flushed.COLD:
             self._is_warming = True
-            self._owner.run_in_thread(self._outbox.cold_range().warm, self._on_warm)
+            self._owner.run(self._outbox.cold_range().warm, self._on_warm)
         else:
             self._holds &= ~_UNSENT
 
@@ -376,7 +377,7 @@ class Connection:
     def _watch(self, events: int) -> None:
         if events != self._events:
             self._events = events
-            self._owner.poller.change(self._socket.fileno(), events)
+            self._transport.change(events)
 
     def _stop_reading(self, mask: int) -> None:
         """Bytes came while none are wanted: leave them in the kernel, unless it is the peer's farewell."""
@@ -384,7 +385,7 @@ class Connection:
             self.close()
             return
         try:
-            if not self._socket.recv(1, MSG_PEEK | MSG_DONTWAIT) and not self._buffer.has_frame():
+            if self._transport.is_closed_by_peer() and not self._buffer.has_frame():
                 self.close()
                 return
         except BlockingIOError:
@@ -412,4 +413,4 @@ class Connection:
             # In a turn of its own: a chain of connections that wake each other must not become a deep
             # recursion.
             self._is_resuming = True
-            self._loop.call_soon(self._resume)
+            self._scheduler.call_soon(self._resume)

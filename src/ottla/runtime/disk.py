@@ -22,6 +22,7 @@ from threading import Lock as Mutex
 from threading import get_ident
 from typing import Final
 
+from ottla.runtime.page_cache import is_in_memory
 from ottla.world.disk import Buffer, DiskError, Entry, Reason, Usage
 
 DESCRIPTORS_MAX: Final = 10_000
@@ -49,6 +50,7 @@ _CANDIDATES: Final = 32
 # What one call takes, by POSIX's least.
 _PIECES_MAX: Final = 1024
 _KEEP_SIZE: Final = 1
+_NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 
 
 def disk_error(error: OSError, path: str, operation: str) -> DiskError:
@@ -272,6 +274,39 @@ class RealFile:
         descriptor = self.pin()
         try:
             _fallocate(descriptor, size)
+        finally:
+            self.unpin()
+
+    def is_in_memory(self, position: int, length: int) -> bool:
+        return is_in_memory(self.descriptor(), position, length)
+
+    def read_now(self, position: int, buffer: memoryview) -> int:
+        wanted = (buffer,)
+        descriptor = self.descriptor()
+        try:
+            count = os.preadv(descriptor, wanted, position, _NOWAIT)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+            # A file system in memory (tmpfs) knows no such flag and needs none. One over a network may.
+            count = os.preadv(descriptor, wanted, position)
+        if count == 0:
+            raise EOFError(f"the file ends before position {position}")
+        return count
+
+    def warm(self, position: int, length: int) -> None:
+        remaining = length
+        scratch = memoryview(bytearray(remaining))
+        descriptor = self.pin()
+        try:
+            while remaining > 0:
+                count = os.preadv(descriptor, [scratch[:remaining]], position)
+                if count == 0:
+                    raise EOFError(f"the file ends before position {position}")
+                remaining -= count
+                position += count
         finally:
             self.unpin()
 

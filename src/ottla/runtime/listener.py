@@ -1,4 +1,4 @@
-"""Listening sockets, the connections they accept, and the limits on both.
+"""Listeners, the connections they accept, and the limits on both.
 
 Who may connect: at most so many at once, in all and from one address, no faster than `ask_admission` says.
 Who must go: a connection that was silent for too long, and one that began a frame and does not finish it. A
@@ -7,23 +7,24 @@ sweep once a second looks at all of them, so that no connection needs a timer of
 
 import errno
 import logging
-import socket
-from asyncio import TimerHandle
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
 
 from ottla.runtime.connection import Connection, Session
 from ottla.runtime.log_lines import RepeatedLines
 from ottla.runtime.outbox import STAGING_BYTES
-from ottla.runtime.poller import ServingLoop
 from ottla.runtime.receive_buffer import SharedBuffer
-from ottla.runtime.threads import RunInThread
 from ottla.wire.errors import MalformedBytes
 from ottla.world.clock import Clock
+from ottla.world.network import Listening, Transport
+from ottla.world.scheduler import Scheduler, Timer
+from ottla.world.workers import Run
 
 ACCEPTS_AT_ONCE: Final = 64
-SWEEP_SECONDS: Final = 1.0
+SWEEP_MS: Final = 1000
+_ACCEPT_AGAIN_MS: Final = 1000
 TURNED_AWAY_MAX: Final = 1000
 FRAME_BYTES_PER_SECOND_MIN: Final = 1 << 20
 _PEER_IS_GONE: Final = (errno.ENOTCONN, errno.ECONNRESET, errno.EPIPE)
@@ -62,39 +63,44 @@ class Admission(NamedTuple):
     close_after_ms: int
 
 
-def _admit_at_once(_listener: str, _peer_host: str, _now_ms: int) -> Admission:
+AskAdmission: TypeAlias = Callable[[str, str, int], Admission]
+"""Called with the listener, the peer's host and the monotonic time whenever a connection comes."""
+
+
+def admit_at_once(_listener: str, _peer_host: str, _now_ms: int) -> Admission:
+    """Serve every connection at once."""
     return Admission(0, 0)
 
 
 class Listeners:
-    """All listening sockets and connections of a node, on one event loop."""
+    """All listeners and connections of a node, on one event loop."""
 
     def __init__(
         self,
-        loop: ServingLoop,
+        scheduler: Scheduler,
         clock: Clock,
         limits: ConnectionLimits,
         make_session: Callable[[Connection], Session],
-        run_in_thread: RunInThread,
+        run: Run,
+        ask_admission: AskAdmission = admit_at_once,
     ) -> None:
-        self._loop = loop
+        """`run` does blocking work elsewhere; `ask_admission` knows how fast connections may come."""
+        self._scheduler = scheduler
         self._clock = clock
         # They may be replaced at any time, and hold for connections to come.
         self.limits = limits
         # It may be replaced, too: tests put themselves between a client and its session.
         self.make_session = make_session
-        self._sockets: dict[str, socket.socket] = {}
+        self._listening: dict[str, Listening] = {}
         self._per_ip: dict[str, int] = {}
         self._lines = RepeatedLines(logging.getLogger("ottla.listener"), clock.monotonic_ms)
-        self.run_in_thread = run_in_thread
+        self.run = run
         self._started_ms = clock.monotonic_ms()
-        self._sweep_timer: TimerHandle | None = None
+        self._sweep_timer: Timer | None = None
         self._turned_away = 0
-        # Whoever knows how fast connections may come replaces this.
-        self.ask_admission: Callable[[str, str, int], Admission] = _admit_at_once
+        self._ask_admission = ask_admission
         # A dict for its order: what is done to all connections is done in the order they came.
         self.connections: dict[Connection, None] = {}
-        self.poller = loop.poller
         self.shared_buffer = SharedBuffer()
         self.staging = memoryview(bytearray(STAGING_BYTES))
         self.frame_bytes_max = limits.frame_bytes_max
@@ -102,40 +108,21 @@ class Listeners:
         self.accepted = 0
         self.refused = 0
 
-    def listen(self, name: str, host: str, port: int) -> tuple[str, int]:
-        """Open a listening socket and return its address. Clients are served once `start` was called."""
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if self.limits.send_buffer_bytes > 0:
-                # Accepted connections inherit it.
-                listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.send_buffer_bytes)
-            if family == socket.AF_INET6:
-                # An address of one family means that family, so that `::` beside `0.0.0.0` does not clash.
-                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listening.bind((host, port))
-            listening.setblocking(False)
-        except OSError:
-            listening.close()
-            raise
-        self._sockets[name] = listening
-        address: tuple[str, int] = listening.getsockname()[:2]
-        return address
+    def add(self, name: str, listening: Listening) -> None:
+        """Serve the clients that connect to an address, once `start` is called."""
+        self._listening[name] = listening
 
     def start(self) -> None:
         """Accept clients."""
-        for name, listening in self._sockets.items():
-            listening.listen(self.limits.backlog)
-            self._loop.add_reader(listening.fileno(), self._accept, name, listening)
-        self._sweep_timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        for name, listening in self._listening.items():
+            listening.start(self.limits.backlog, partial(self._accept, name, listening))
+        self._sweep_timer = self._scheduler.call_later(SWEEP_MS, self._sweep)
 
     def stop_accepting(self) -> None:
-        """Close the listening sockets. Connections stay."""
-        for listening in self._sockets.values():
-            self._loop.remove_reader(listening.fileno())
+        """Give the addresses back. Connections stay."""
+        for listening in self._listening.values():
             listening.close()
-        self._sockets.clear()
+        self._listening.clear()
 
     def close(self) -> None:
         """Close everything now."""
@@ -174,10 +161,10 @@ class Listeners:
 
     # Accepting
 
-    def _accept(self, name: str, listening: socket.socket) -> None:
+    def _accept(self, name: str, listening: Listening) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
             try:
-                client, address = listening.accept()
+                client = listening.accept()
             except (BlockingIOError, ConnectionAbortedError, InterruptedError):
                 return
             except OSError as error:
@@ -185,45 +172,46 @@ class Listeners:
                     raise
                 # The backlog keeps who waits. Without a pause this would be asked again at once, and again.
                 self._lines.warn("cannot accept a connection", str(error))
-                self._loop.remove_reader(listening.fileno())
-                self._loop.call_later(1.0, self._accept_again, name, listening)
+                listening.pause()
+                self._scheduler.call_later(_ACCEPT_AGAIN_MS, self._accept_again, name, listening)
                 return
-            pause_ms, close_after_ms = self.ask_admission(name, address[0], self._clock.monotonic_ms())
+            pause_ms, close_after_ms = self._ask_admission(name, client.peer_host, self._clock.monotonic_ms())
             if close_after_ms:
-                self._turn_away(client, address[0], close_after_ms)
+                self._turn_away(client, close_after_ms)
             elif pause_ms:
-                self._loop.remove_reader(listening.fileno())
-                self._loop.call_later(pause_ms / 1000, self._admit_late, name, listening, client, address[0])
+                listening.pause()
+                self._scheduler.call_later(pause_ms, self._admit_late, name, listening, client)
                 return
             else:
-                self._admit(name, client, address[0])
+                self._admit(name, client)
 
-    def _admit_late(self, name: str, listening: socket.socket, client: socket.socket, peer_host: str) -> None:
-        if self._sockets.get(name) is not listening:
+    def _admit_late(self, name: str, listening: Listening, client: Transport) -> None:
+        if self._listening.get(name) is not listening:
             client.close()
             return
-        self._admit(name, client, peer_host)
-        self._loop.add_reader(listening.fileno(), self._accept, name, listening)
+        self._admit(name, client)
+        listening.resume()
 
-    def _turn_away(self, client: socket.socket, peer_host: str, close_after_ms: int) -> None:
+    def _turn_away(self, client: Transport, close_after_ms: int) -> None:
         """Close a connection without having served it, after a while: so the peer does not come at once."""
         self.refused += 1
-        self._lines.warn("refused a connection", f"{peer_host} makes them too fast")
+        self._lines.warn("refused a connection", f"{client.peer_host} makes them too fast")
         if self._turned_away >= TURNED_AWAY_MAX:
             client.close()
             return
         self._turned_away += 1
-        self._loop.call_later(close_after_ms / 1000, self._close_turned_away, client)
+        self._scheduler.call_later(close_after_ms, self._close_turned_away, client)
 
-    def _close_turned_away(self, client: socket.socket) -> None:
+    def _close_turned_away(self, client: Transport) -> None:
         self._turned_away -= 1
         client.close()
 
-    def _accept_again(self, name: str, listening: socket.socket) -> None:
-        if self._sockets.get(name) is listening:
-            self._loop.add_reader(listening.fileno(), self._accept, name, listening)
+    def _accept_again(self, name: str, listening: Listening) -> None:
+        if self._listening.get(name) is listening:
+            listening.resume()
 
-    def _admit(self, name: str, client: socket.socket, peer_host: str) -> None:
+    def _admit(self, name: str, client: Transport) -> None:
+        peer_host = client.peer_host
         from_here = self._per_ip.get(peer_host, 0)
         allowed = self.limits.connections_per_ip_overrides.get(peer_host, self.limits.connections_per_ip_max)
         if len(self.connections) >= self.limits.connections_max or from_here >= allowed:
@@ -234,8 +222,7 @@ class Listeners:
             client.close()
             return
         try:
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = Connection(self._loop, client, self, name, self.make_session)
+            connection = Connection(self._scheduler, client, self, name, self.make_session)
         except OSError as error:
             client.close()
             if error.errno not in _PEER_IS_GONE:
@@ -248,7 +235,7 @@ class Listeners:
     # The sweep
 
     def _sweep(self) -> None:
-        self._sweep_timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        self._sweep_timer = self._scheduler.call_later(SWEEP_MS, self._sweep)
         self.tick = 1 + (self._clock.monotonic_ms() - self._started_ms) // 1000
         for connection in list(self.connections):
             if (reason := self._find_overdue(connection)) is not None:

@@ -1,7 +1,7 @@
-"""Answers on their way to a socket: bytes and ranges of files, in order.
+"""Answers on their way to a peer: bytes and ranges of files, in order.
 
-`flush` sends as much as the socket takes and says what it waits for. It never blocks: not for the peer, and
-not for the disk. Long ranges go straight from their files. All else goes through memory that all outboxes of
+`flush` sends as much as the transport takes and says what it waits for. It never blocks: not for the peer,
+and not for the disk. Long ranges go straight from their files. All else goes through memory that all outboxes of
 a loop share, so that a head, records and a tail leave in one call, and a peer that does not read costs
 nothing.
 """
@@ -9,10 +9,10 @@ nothing.
 from collections import deque
 from collections.abc import Sequence
 from enum import Enum
-from socket import MSG_MORE, socket
 from typing import Final, TypeAlias
 
 from ottla.runtime.file_range import SENDFILE_BYTES_MIN, FileRange
+from ottla.world.network import Transport
 
 Piece: TypeAlias = bytes | bytearray | memoryview | FileRange
 
@@ -31,11 +31,11 @@ class Flushed(Enum):
 class Outbox:
     """What one connection still has to send."""
 
-    __slots__ = ("_pieces", "_socket", "_staging")
+    __slots__ = ("_pieces", "_staging", "_transport")
 
-    def __init__(self, sock: socket, staging: memoryview) -> None:
+    def __init__(self, transport: Transport, staging: memoryview) -> None:
         """`staging` may be used by others between two calls."""
-        self._socket = sock
+        self._transport = transport
         self._staging = staging
         self._pieces: deque[Piece] = deque()
 
@@ -52,20 +52,19 @@ class Outbox:
 
     def flush(self) -> Flushed:
         """Send what can be sent now. Raises OSError or EOFError when the connection cannot go on."""
-        pieces = self._pieces
+        pieces, transport = self._pieces, self._transport
         try:
             while pieces:
                 piece = pieces[0]
-                if type(piece) is FileRange and piece.is_sendable():
-                    if not piece.send(self._socket):
+                if type(piece) is FileRange and piece.is_sendable(transport):
+                    if not piece.send(transport):
                         return Flushed.SOCKET_FULL
                     continue
                 staged, taken = self._stage()
                 if not staged:
                     return Flushed.COLD
-                # With more to come, the kernel is told to fill the packet.
-                flags = MSG_MORE if taken < len(pieces) else 0
-                sent = self._socket.send(self._staging[:staged], flags)
+                send = transport.send_more if taken < len(pieces) else transport.send
+                sent = send(self._staging[:staged])
                 self._drop(sent)
                 if sent < staged:
                     return Flushed.SOCKET_FULL

@@ -15,15 +15,14 @@ import asyncio
 import selectors
 from collections.abc import Callable, Mapping
 from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, epoll
-from time import monotonic
+from time import monotonic_ns
 from typing import Any, Final
 
 from ottla.runtime.log_lines import repeated_lines
+from ottla.world.network import GONE, READABLE, WRITABLE
 
-READABLE: Final = EPOLLIN
-WRITABLE: Final = EPOLLOUT
-GONE: Final = EPOLLHUP | EPOLLERR
-"""Told whether it was asked for or not."""
+# The events of the network have the numbers that the kernel gives them, so none has to be translated.
+assert (READABLE, WRITABLE, GONE) == (EPOLLIN, EPOLLOUT, EPOLLHUP | EPOLLERR)
 
 EVENTS_MAX: Final = 256
 
@@ -38,7 +37,7 @@ class Poller(selectors.BaseSelector):
         self._handlers: dict[int, Callable[[int], None]] = {}
         self._keys: dict[int, selectors.SelectorKey] = {}
         # What to do when there is nothing else, or at the latest when.
-        self._gathered: list[tuple[Callable[[], None], float]] = []
+        self._gathered: list[tuple[Callable[[], None], int]] = []
 
     # The sockets of clients
 
@@ -56,9 +55,14 @@ class Poller(selectors.BaseSelector):
         del self._handlers[descriptor]
         self._epoll.unregister(descriptor)
 
-    def gather(self, then: Callable[[], None], at_latest: float) -> None:
+    def discard(self, descriptor: int) -> None:
+        """Watch a socket no more, if it was watched. It must not be closed yet."""
+        if descriptor in self._handlers:
+            self.remove(descriptor)
+
+    def gather(self, then: Callable[[], None], at_latest_ns: int) -> None:
         """Call `then` once, when there is nothing else to do, or at this moment of the monotonic clock."""
-        self._gathered.append((then, at_latest))
+        self._gathered.append((then, at_latest_ns))
 
     # What asyncio uses
 
@@ -90,11 +94,11 @@ class Poller(selectors.BaseSelector):
         """Poll, and end the gathering before there is a wait."""
         events = self._epoll.poll(0, EVENTS_MAX)
         is_idle = not events and timeout != 0
-        now = monotonic()
+        now_ns = monotonic_ns()
         gathered, self._gathered = self._gathered, []
-        for then, at_latest in gathered:
-            if not is_idle and now < at_latest:
-                self._gathered.append((then, at_latest))
+        for then, at_latest_ns in gathered:
+            if not is_idle and now_ns < at_latest_ns:
+                self._gathered.append((then, at_latest_ns))
                 continue
             try:
                 then()

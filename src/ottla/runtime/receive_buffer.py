@@ -10,14 +10,17 @@ A frame handed out is a view. It is valid until the next `receive`, of any conne
 shared buffer is then written again.
 """
 
-from socket import socket
+from collections.abc import Callable
 from struct import Struct
-from typing import Final
+from typing import Final, TypeAlias
 
 from ottla.wire.errors import MalformedBytes
 
 SHARED_BYTES: Final = 256 * 1024
 OWN_BYTES_MIN: Final = 16 * 1024
+
+ReceiveInto: TypeAlias = Callable[[memoryview], int]
+"""Fill a buffer with what has arrived, and return how many bytes: a transport's `receive_into`."""
 
 _SIZE = Struct(">i")
 _unpack_size = _SIZE.unpack_from
@@ -47,27 +50,27 @@ class ReceiveBuffer:
         self._stop = 0
         self._is_shared = True
 
-    def receive(self, sock: socket) -> int:
-        """Take what the socket has. Return how many bytes came; 0 when the peer has closed."""
+    def receive(self, receive_into: ReceiveInto) -> int:
+        """Take what has arrived. Return how many bytes came; 0 when the peer has closed."""
         if self._stop == self._start:
             # Nothing is left over, so the shared buffer can be filled from its beginning.
             if not self._is_shared:
                 self.clear()
             self._start = 0
-            self._stop = count = sock.recv_into(self._view)
+            self._stop = count = receive_into(self._view)
             return count
         assert not self._is_shared, "what was left over must have been kept before the loop went on"
         self._make_room()
-        count = sock.recv_into(self._view[self._stop :])
+        count = receive_into(self._view[self._stop :])
         self._stop += count
         return count
 
-    def receive_frame(self, sock: socket) -> memoryview | int:
-        """Take what the socket has. Return it if it is one whole frame, as it mostly is, or its size."""
+    def receive_frame(self, receive_into: ReceiveInto) -> memoryview | int:
+        """Take what has arrived. Return it if it is one whole frame, as it mostly is, or its size."""
         if self._stop != self._start or not self._is_shared:
-            return self.receive(sock)
+            return self.receive(receive_into)
         view = self._view
-        count = sock.recv_into(view)
+        count = receive_into(view)
         if count > 4 and _unpack_size(view)[0] == count - 4 <= self._frame_bytes_max:
             return view[4:count]
         self._start, self._stop = 0, count

@@ -1,16 +1,17 @@
-"""Loading the logs of a start, in several processes when there is much to recover.
+"""Loading the logs of a start: on the loop, or in several processes when there is much to recover.
 
 Recovery computes: after a crash every batch above the recovery point is read and its checksum verified. One
 process would use one core. Workers are processes of their own rather than threads, and load whole logs; what
 comes back is a few hundred bytes for each.
 
 After a clean stop a log takes well under a millisecond to load, and starting workers takes longer than
-loading a thousand of them, so then they are loaded here.
+loading a thousand of them, so then they are loaded here. The loop is let go now and then, so that a node
+answers its peers while it starts.
 """
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -23,6 +24,7 @@ from ottla.storage.log import Log
 from ottla.storage.recovery import Buffer
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
+from ottla.world.world import World
 
 _logger: Final = logging.getLogger("ottla.recovery")
 
@@ -31,6 +33,9 @@ _WORTHWHILE_LOGS: Final = 5_000
 _WORTHWHILE_BYTES: Final = 128 << 20
 # A worker gets its next share when it is done with one, so that none is left with all the large logs.
 _SHARES_PER_WORKER: Final = 8
+
+SLICE_NS: Final = 20_000_000
+"""How long the loop may be kept by loading."""
 
 
 def load_logs(volume: Volume, requests: Sequence[LoadRequest], workers: int | None = None) -> list[Log]:
@@ -41,11 +46,69 @@ def load_logs(volume: Volume, requests: Sequence[LoadRequest], workers: int | No
         logs = [load_log(volume, request, buffer) for request in requests]
     else:
         logs = _load_in_workers(volume, requests, workers)
+    _tell_damages(volume, logs)
+    return logs
+
+
+class LoadingLogs:
+    """Loads the logs of one directory while the loop of a node runs."""
+
+    def __init__(
+        self,
+        world: World,
+        volume: Volume,
+        requests: Sequence[LoadRequest],
+        loaded: Callable[[list[Log]], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """One of `loaded` and `failed` is called, maybe before `begin` returns."""
+        self._world = world
+        self._volume = volume
+        self._requests = requests
+        self._loaded = loaded
+        self._failed = failed
+        self._buffer = Buffer()
+        self._logs: list[Log] = []
+
+    def begin(self) -> None:
+        """Begin, on the loop."""
+        workers = os.cpu_count() or 1
+        if workers == 1 or not _is_worthwhile(self._volume, self._requests):
+            self._load_some()
+            return
+
+        def work() -> None:
+            self._logs = _load_in_workers(self._volume, self._requests, workers)
+
+        self._world.workers.run(work, self._end)
+
+    def _load_some(self) -> None:
+        clock = self._world.clock
+        deadline_ns = clock.monotonic_ns() + SLICE_NS
+        try:
+            while len(self._logs) < len(self._requests):
+                self._logs.append(load_log(self._volume, self._requests[len(self._logs)], self._buffer))
+                if clock.monotonic_ns() >= deadline_ns:
+                    self._world.scheduler.call_later(0, self._load_some)
+                    return
+        except Exception as error:
+            self._end(error)
+        else:
+            self._end(None)
+
+    def _end(self, error: Exception | None) -> None:
+        if error is not None:
+            self._failed(error)
+            return
+        _tell_damages(self._volume, self._logs)
+        self._loaded(self._logs)
+
+
+def _tell_damages(volume: Volume, logs: Sequence[Log]) -> None:
     volume.tell = partial(tell, volume)
     for log in logs:
         for damage in log.damages:
             tell(volume, damage)
-    return logs
 
 
 def tell(volume: Volume, damage: Damage) -> None:
@@ -78,6 +141,9 @@ def _load_in_workers(volume: Volume, requests: Sequence[LoadRequest], workers: i
 
 
 def _is_worthwhile(volume: Volume, requests: Sequence[LoadRequest]) -> bool:
+    if not isinstance(volume.disk, RealDisk):
+        # Other processes do not see it.
+        return False
     if len(requests) >= _WORTHWHILE_LOGS:
         return True
     if all(request.is_clean for request in requests):

@@ -23,8 +23,10 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -34,6 +36,7 @@ from ottla.testing.ports import free_port
 from ottla.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
+    from ottla.broker.process import NodeOnLoop
     from ottla.broker.startup import Node
 
 QUICK: Final[Mapping[str, str]] = {
@@ -206,7 +209,7 @@ class ThreadNode(LocalNode):
         self._has_own_port = port is None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop: asyncio.Event | None = None
+        self._begin_stop: Callable[[], None] | None = None
         self._failure: Exception | None = None
 
     @property
@@ -241,8 +244,10 @@ class ThreadNode(LocalNode):
         if thread is None:
             return
         assert self._loop is not None, "a thread that started has a loop"
-        assert self._stop is not None, "and waits for this"
-        self._loop.call_soon_threadsafe(self._stop.set)
+        assert self._begin_stop is not None, "and waits for this"
+        # If the loop is closed already, the node has failed before.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._begin_stop)
         thread.join(_STOP_TIMEOUT_S)
         if thread.is_alive():
             raise NodeFailed("the node does not stop")
@@ -251,13 +256,20 @@ class ThreadNode(LocalNode):
             raise NodeFailed(f"the node failed: {failure}") from failure
 
     def _run(self, started: "Future[None]") -> None:
+        from ottla.runtime.disk import RealDisk
         from ottla.runtime.poller import ServingLoop
 
         loop = ServingLoop()
         try:
-            node = self._start_node(loop)
+            on_loop, node = self._start_node(loop)
             self._loop = loop
-            loop.run_until_complete(self._serve(node, started))
+            self._begin_stop = partial(self._let_go_and_stop, on_loop)
+            started.set_result(None)
+            self._run_until_over(on_loop, loop)
+            for directory in node.broker.directories.directories:
+                disk = directory.volume.disk
+                if isinstance(disk, RealDisk):
+                    disk.close()
         except Exception as error:
             if not started.done():
                 started.set_exception(error)
@@ -266,43 +278,34 @@ class ThreadNode(LocalNode):
         finally:
             loop.close()
 
-    def _start_node(self, loop: Any) -> "Node":
-        from ottla.broker.startup import NodeOptions, start_node
+    def _run_until_over(self, on_loop: "NodeOnLoop", loop: Any) -> None:
+        from ottla.broker.process import NodeFailure
+
+        try:
+            loop.run_until_complete(on_loop.over)
+        except NodeFailure as failure:
+            # A process would end now. This one lives on, so the threads of the node must not.
+            self._failure = failure
+            self.faults.let_go()
+            on_loop.stop()
+
+    def _let_go_and_stop(self, on_loop: "NodeOnLoop") -> None:
+        self.faults.let_go()
+        on_loop.begin_stop()
+
+    def _start_node(self, loop: Any) -> "tuple[NodeOnLoop, Node]":
+        from ottla.broker.process import NodeOnLoop, NodeOptions
         from ottla.metadata.configs.load import load_node_config
 
         loaded = load_node_config(b"", {"log.dirs": str(self.data_directory), **self.settings})
-        node = start_node(loaded.configs, NodeOptions(host=HOST, port=self.port), loop)
+        on_loop = NodeOnLoop(loop)
+        node = on_loop.start(loaded.configs, NodeOptions(host=HOST, port=self.port))
         listeners = node.broker.listeners
         new_session = node.broker.new_session
         listeners.make_session = lambda connection: FaultySession(
             new_session(connection), connection, self.faults, loop
         )
-        return node
-
-    async def _serve(self, node: "Node", started: "Future[None]") -> None:
-        from ottla.broker.shutdown import stop_node
-        from ottla.runtime.disk import RealDisk
-
-        self._stop = asyncio.Event()
-        given_up: list[Exception] = []
-
-        def give_up(error: Exception) -> None:
-            given_up.append(error)
-            assert self._stop is not None
-            self._stop.set()
-
-        node.broker.give_up = give_up
-        node.housekeeping.start()
-        started.set_result(None)
-        await self._stop.wait()
-        self.faults.let_go()
-        await stop_node(node)
-        for directory in node.broker.directories.directories:
-            disk = directory.volume.disk
-            if isinstance(disk, RealDisk):
-                disk.close()
-        if given_up:
-            raise given_up[0]
+        return on_loop, node
 
 
 class ProcessNode(LocalNode):

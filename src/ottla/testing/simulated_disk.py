@@ -140,6 +140,19 @@ class SimulatedFile:
         if self._disk.room_for(size - len(node.content)) < 0:
             raise DiskError(self.path, "allocate", Reason.NO_SPACE)
 
+    def is_in_memory(self, position: int, length: int) -> bool:
+        return position + length <= self.size()
+
+    def read_now(self, position: int, buffer: memoryview) -> int:
+        count = self.read_into(position, buffer)
+        if count == 0:
+            raise EOFError(f"the file ends before position {position}")
+        return count
+
+    def warm(self, position: int, length: int) -> None:
+        if len(self.read(position, length)) < length:
+            raise EOFError(f"the file ends before position {position + length}")
+
     def sync(self) -> None:
         node = self._node("sync")
         try:

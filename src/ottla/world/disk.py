@@ -90,6 +90,18 @@ class File(Protocol):
     def allocate(self, size: int) -> None:
         """Hint that the file will grow to `size` bytes. Its size stays what it is."""
 
+    def is_in_memory(self, position: int, length: int) -> bool:
+        """Say whether a range is known to be in memory, so that reading it would not wait for the disk."""
+
+    def read_now(self, position: int, buffer: memoryview) -> int:
+        """Fill `buffer` as far as that needs no waiting for the disk, and return how many bytes came.
+
+        0 says that the range has to be warmed first. Raises `EOFError` at the end of the file, and `OSError`.
+        """
+
+    def warm(self, position: int, length: int) -> None:
+        """Bring a range into memory, blocking. Raises `EOFError` if it ends early, and `OSError`."""
+
     def sync(self) -> None:
         """Make everything written so far survive a power cut.
 

@@ -151,6 +151,10 @@ class World:
 
     monotonic_ms = now_ms
 
+    def monotonic_ns(self) -> int:
+        """Return it in nanoseconds."""
+        return 1_000_000 * self._now_ms
+
     def after(self, delay_ms: int, action: Callable[[], None], survives: bool = False) -> None:
         """Do something later. A power cut takes it, unless it `survives`: then it is not the node's."""
         self._sequence += 1

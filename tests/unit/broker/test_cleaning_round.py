@@ -1,8 +1,9 @@
-"""A round of compaction in its thread: it can be ended at any moment, and splits what cannot be indexed."""
+"""A round of compaction beside the loop: it can be ended at any moment, and splits what cannot be indexed."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from queue import Queue
+from typing import cast
 
 import pytest
 from tests.unit.storage.compaction.cleaned_log import data_batch
@@ -22,6 +23,7 @@ from tests.unit.storage.logs import (
 from ottla.broker.cleaning_round import CleaningRound, Means
 from ottla.model.ids import NodeId, Offset
 from ottla.model.uuid import Uuid
+from ottla.runtime.threads import Threads
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.compaction.plan import plan_cleaning
 from ottla.storage.config import LogConfig
@@ -34,6 +36,7 @@ from ottla.storage.meta_properties import MetaProperties
 from ottla.storage.names import DirectoryState
 from ottla.storage.volume import Volume
 from ottla.world.disk import Reason
+from ottla.world.scheduler import Scheduler
 
 SIZE = len(batch())
 CONFIG = LogConfig(segment_bytes=2 * SIZE, is_compacted=True, is_deleted=False, verifies_transactions=False)
@@ -50,7 +53,11 @@ class Loop:
         self.deletions: list[Deletion] = []
 
     def means(self) -> Means:
-        return Means(self._asked.put, 1 << 20, lambda _: 0.0, self.deletions.append)
+        return Means(Threads(cast(Scheduler, self)), 1 << 20, lambda _: 0, self.deletions.append)
+
+    def call_from_thread(self, callback: Callable[[], None]) -> None:
+        """Take what a thread asks for."""
+        self._asked.put(callback)
 
     def wait(self) -> Callable[[], None]:
         """Wait until the round asks for something."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.data_plane import create_topic
 from tests.group_requests import commit_request, fetch_request, join_request
-from tests.in_process import InProcessClient, in_process_node
+from tests.in_process import InProcessClient, in_process_node, loop_of
 
 from ottla.broker.commit_lane import FRAME_BYTES_MAX, LANES_MAX
 from ottla.broker.startup import Node
@@ -189,5 +189,5 @@ def test_a_shard_that_fails_refuses_who_waits(tmp_path: Path) -> None:
         assert has_lane(client)
         shard = node.broker.groups.coordinator.shards.find(GROUP)
         assert not isinstance(shard, ErrorCode)
-        node.loop.call_soon(shard.fail)
+        loop_of(node).call_soon(shard.fail)
         assert commit_codes(client, commit_request(GROUP, {0: 9}, topic=TOPIC)) == [ErrorCode.NOT_COORDINATOR]

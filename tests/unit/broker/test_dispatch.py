@@ -1,5 +1,6 @@
 """Bytes in, bytes out: what a session answers, parks and refuses."""
 
+from time import perf_counter_ns
 from typing import Any, cast
 
 import pytest
@@ -60,7 +61,9 @@ class Fixture:
         self.late: list[list[Any]] = []
         self.failures: list[Exception] = []
         context = RequestContext(cast(Broker, FakeBroker()), FakeClient())
-        self.session = Session(context, routes or Routes(), self.late.append, self.failures.append)
+        self.session = Session(
+            context, routes or Routes(perf_counter_ns), self.late.append, self.failures.append
+        )
 
     def ask(self, request: Any, key: ApiKey, version: int, client_id: str | None = "test") -> Any:
         frame = encode_request(request, api_of(key), version, 5, client_id)
@@ -136,8 +139,10 @@ def test_bytes_that_are_no_request_raise_a_typed_error(frame: bytes) -> None:
 
 
 def routes_to(handler: Any) -> Routes:
-    routes = Routes()
-    routes.by_key[ApiKey.API_VERSIONS << 16] = Route(API_VERSIONS, 0, SERVED[ApiKey.API_VERSIONS], handler)
+    routes = Routes(perf_counter_ns)
+    routes.by_key[ApiKey.API_VERSIONS << 16] = Route(
+        API_VERSIONS, 0, SERVED[ApiKey.API_VERSIONS], handler, perf_counter_ns
+    )
     return routes
 
 
@@ -180,7 +185,7 @@ def test_only_requests_that_carry_records_may_be_large() -> None:
     small = encode_request(ApiVersionsRequest(), API_VERSIONS, 3, 5, "test")[4:]
     with pytest.raises(MalformedBytes, match="API_VERSIONS of"):
         Fixture().session.receive(memoryview(small + bytes(PLAIN_FRAME_BYTES_MAX)))
-    routes = Routes()
+    routes = Routes(perf_counter_ns)
     produce, fetch = (routes.find(key, 12) for key in (ApiKey.PRODUCE, ApiKey.FETCH))
     assert produce is not None
     assert fetch is not None

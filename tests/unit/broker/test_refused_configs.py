@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ottla.broker.coordinators.groups import group_settings
+from ottla.broker.process import NodeFailure, NodeOnLoop, NodeOptions
 from ottla.broker.refused_configs import check_configs
-from ottla.broker.startup import NodeFailure, NodeOptions, start_node
 from ottla.metadata.configs.load import load_node_config
 from ottla.runtime.poller import ServingLoop
 
@@ -16,7 +16,7 @@ def failure_of(root: Path, settings: dict[str, str]) -> str:
     loop = ServingLoop()
     try:
         with pytest.raises(NodeFailure) as failure:
-            start_node(loaded.configs, NodeOptions(port=0), loop)
+            NodeOnLoop(loop).start(loaded.configs, NodeOptions(port=0))
     finally:
         loop.close()
     return str(failure.value)

@@ -2,8 +2,13 @@
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 
+from ottla.runtime.clock import SystemClock
+from ottla.runtime.flusher import TOGETHER_MIN, Flusher
+from ottla.runtime.loop_scheduler import LoopScheduler
 from ottla.runtime.poller import ServingLoop
+from ottla.runtime.sync_workers import SyncWorkers
 
 
 def run_serving(main: Coroutine[object, object, None]) -> None:
@@ -17,3 +22,17 @@ def serving_loop() -> ServingLoop:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, ServingLoop)
     return loop
+
+
+def new_flusher(threads: int = 4, together_min: int = TOGETHER_MIN) -> Flusher:
+    """Return a flusher on the loop that runs."""
+    loop = serving_loop()
+    make_syncs = partial(SyncWorkers, loop, threads=threads)
+    return Flusher(LoopScheduler(loop), SystemClock(), make_syncs, threads, together_min)
+
+
+async def drain(flusher: Flusher) -> None:
+    """Wait until no sync is under way."""
+    drained = asyncio.Event()
+    flusher.drain(drained.set)
+    await drained.wait()

@@ -8,36 +8,20 @@ from struct import pack
 
 import pytest
 
-from ottla.runtime import file_range
+from ottla.runtime import disk, file_range
 from ottla.runtime.connection import OWN_BYTES_ALWAYS, Connection
+from ottla.runtime.disk import RealDisk
 from ottla.runtime.file_range import FileRange
+from ottla.runtime.loop_scheduler import LoopScheduler
 from ottla.runtime.outbox import STAGING_BYTES, Piece
 from ottla.runtime.poller import ServingLoop
 from ottla.runtime.receive_buffer import SharedBuffer
+from ottla.runtime.sockets import PlainTransport
 from ottla.wire.errors import MalformedBytes
 
 
 def frame(content: bytes) -> bytes:
     return pack(">i", len(content)) + content
-
-
-class OpenFile:
-    """A file as the real disk hands it out."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY)
-
-    def descriptor(self) -> int:
-        return self._descriptor
-
-    def pin(self) -> int:
-        return self._descriptor
-
-    def unpin(self) -> None:
-        """It stays open as long as the test needs it."""
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
 
 
 class Wire:
@@ -48,8 +32,8 @@ class Wire:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             self.peer = socket.create_connection(listening.getsockname())
             ours, _ = listening.accept()
+        ours.setblocking(False)
         self.peer.settimeout(10)
-        self.poller = self.loop.poller
         self.shared_buffer = SharedBuffer()
         self.staging = memoryview(bytearray(STAGING_BYTES))
         self.frame_bytes_max = 1_000_000
@@ -60,7 +44,13 @@ class Wire:
         self.session_is_closed = False
         self.is_short_of_memory = False
         self._serve = serve
-        self.connection = Connection(self.loop, ours, self, "PLAINTEXT", lambda _: self)
+        self.connection = Connection(
+            LoopScheduler(self.loop),
+            PlainTransport(self.loop, ours, "127.0.0.1"),
+            self,
+            "PLAINTEXT",
+            lambda _: self,
+        )
 
     def receive(self, request: memoryview) -> Sequence[Piece] | None:
         self.served.append(bytes(request))
@@ -72,7 +62,7 @@ class Wire:
     def connection_closed(self, connection: Connection, reason: Exception | None) -> None:
         self.closed.append(reason)
 
-    def run_in_thread(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
         self.cold_reads += 1
         work()
         self.loop.call_soon(done, None)
@@ -205,7 +195,7 @@ def test_a_muted_connection_reads_on_when_its_time_is_over(make_wire: MakeWire) 
 def test_ranges_of_files_are_sent_between_bytes(make_wire: MakeWire, tmp_path: Path, size: int) -> None:
     content = os.urandom(size + 20)
     (tmp_path / "log").write_bytes(content)
-    file = OpenFile(tmp_path / "log")
+    file = RealDisk().open(str(tmp_path / "log"))
     wire = make_wire(lambda _: [b"head", FileRange(file, 10, size), b"tail"])
     wire.peer.sendall(frame(b"read") + frame(b"again"))
     expected = b"head" + content[10 : 10 + size] + b"tail"
@@ -218,7 +208,7 @@ def test_cold_ranges_are_read_by_a_thread(
 ) -> None:
     content = os.urandom(size)
     (tmp_path / "log").write_bytes(content)
-    file = OpenFile(tmp_path / "log")
+    file = RealDisk().open(str(tmp_path / "log"))
     warm: set[int] = set()
     real_warm, real_preadv = FileRange.warm, os.preadv
 
@@ -235,7 +225,7 @@ def test_cold_ranges_are_read_by_a_thread(
         return warm.issuperset(range(position, position + length))
 
     monkeypatch.setattr(FileRange, "warm", warm_up)
-    monkeypatch.setattr(file_range, "is_in_memory", is_in_memory)
+    monkeypatch.setattr(disk, "is_in_memory", is_in_memory)
     monkeypatch.setattr(os, "preadv", preadv)
     wire = make_wire(lambda _: [b"head", FileRange(file, 0, size)])
     wire.peer.sendall(frame(b"read") + frame(b"again"))
@@ -246,7 +236,7 @@ def test_cold_ranges_are_read_by_a_thread(
 
 def test_a_file_that_shrank_closes_the_connection(make_wire: MakeWire, tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"x" * 50_000)
-    file = OpenFile(tmp_path / "log")
+    file = RealDisk().open(str(tmp_path / "log"))
     wire = make_wire(lambda _: [b"head", FileRange(file, 0, 100_000)])
     wire.peer.sendall(frame(b"read"))
     wire.turn(20)

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from tests.unit.runtime.serving import run_serving, serving_loop
+from tests.unit.runtime.serving import drain, new_flusher, run_serving
 from tests.unit.storage.logs import append, disk_of, new_log
 
 from ottla.model.ids import TopicPartition
@@ -22,7 +22,7 @@ from ottla.world.disk import Reason
 
 def run_with_flusher(use: Callable[[Flusher], Awaitable[None]]) -> None:
     async def run() -> None:
-        flusher = Flusher(serving_loop(), threads=2)
+        flusher = new_flusher(threads=2)
         try:
             await use(flusher)
         finally:
@@ -55,7 +55,7 @@ def test_many_appends_to_many_logs_are_all_told_when_they_are_safe(tmp_path: Pat
 
                 flusher.request(log, log.log_end_offset, safe)
             await asyncio.sleep(0)
-        await flusher.drain()
+        await drain(flusher)
 
     run_with_flusher(use)
     assert sorted(told) == [(number, end) for number in range(5) for end in range(1, 21)]
@@ -69,7 +69,7 @@ def test_who_waits_for_a_failed_sync_hears_of_it() -> None:
 
     async def use(flusher: Flusher) -> None:
         flusher.request(log, log.log_end_offset, told.append)
-        await flusher.drain()
+        await drain(flusher)
 
     run_with_flusher(use)
     (error,) = told
@@ -84,7 +84,7 @@ def test_a_flush_nobody_waits_for_is_done() -> None:
 
     async def use(flusher: Flusher) -> None:
         flusher.request(log)
-        await flusher.drain()
+        await drain(flusher)
         assert log.recovery_point == 1
 
     run_with_flusher(use)
@@ -116,7 +116,7 @@ def test_one_who_fails_when_told_keeps_nothing_from_the_others() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: bugs.append(context["exception"]))
         for waiter in (told.append, fail, told.append):
             flusher.request(log, log.log_end_offset, waiter)
-        await flusher.drain()
+        await drain(flusher)
 
     run_with_flusher(use)
     assert told == [None, None]
@@ -138,7 +138,7 @@ def test_a_bug_in_a_sync_is_told_and_not_hung_on() -> None:
 
     async def use(flusher: Flusher) -> None:
         flusher.request(log, log.log_end_offset, told.append)
-        await flusher.drain()
+        await drain(flusher)
 
     run_with_flusher(use)
     (error,) = told
@@ -155,7 +155,7 @@ def test_many_logs_share_one_sync_of_the_file_system(tmp_path: Path) -> None:
     told: list[int] = []
 
     async def use() -> None:
-        flusher = Flusher(serving_loop(), threads=1, together_min=3)
+        flusher = new_flusher(threads=1, together_min=3)
         try:
             for number, log in enumerate(logs):
                 append(log)
@@ -166,7 +166,7 @@ def test_many_logs_share_one_sync_of_the_file_system(tmp_path: Path) -> None:
                     told.append(number)
 
                 flusher.request(log, log.log_end_offset, safe)
-            await flusher.drain()
+            await drain(flusher)
         finally:
             flusher.close()
 
@@ -185,7 +185,7 @@ def test_without_a_thread_the_loop_syncs(monkeypatch: pytest.MonkeyPatch) -> Non
 
     async def use(flusher: Flusher) -> None:
         flusher.request(log, log.log_end_offset, told.append)
-        await flusher.drain()
+        await drain(flusher)
 
     run_with_flusher(use)
     assert told == [None]

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.runtime.serving import run_serving, serving_loop
+from tests.unit.runtime.serving import drain, new_flusher, run_serving
 from tests.unit.runtime.test_flusher import real_log
 from tests.unit.storage.logs import append
 
-from ottla.runtime import flusher as flusher_module
-from ottla.runtime.flusher import Flusher
+from ottla.runtime import sync_workers
 from ottla.runtime.kernel_syncs import UNDER_WAY_MAX, KernelSyncs
+from ottla.runtime.sync_workers import SyncWorkers
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 
@@ -74,12 +74,14 @@ def sync_and_listen(log: Log) -> tuple[list[LogDirectoryOffline | None], int]:
 
     async def run() -> None:
         nonlocal threads
-        flusher = Flusher(serving_loop())
+        flusher = new_flusher()
         for _ in range(2):
             append(log)
             flusher.request(log, log.log_end_offset, told.append)
-            await flusher.drain()
-        threads = len(flusher._threads)
+            await drain(flusher)
+        syncs = flusher._syncs
+        assert isinstance(syncs, SyncWorkers)
+        threads = len(syncs._threads)
         flusher.close()
 
     run_serving(run())
@@ -100,7 +102,7 @@ def test_without_the_kernel_threads_do_the_same(tmp_path: Path, monkeypatch: pyt
     def refuse(_loop: object, _done: object) -> KernelSyncs:
         raise OSError(errno.ENOSYS, "not here")
 
-    monkeypatch.setattr(flusher_module, "KernelSyncs", refuse)
+    monkeypatch.setattr(sync_workers, "KernelSyncs", refuse)
     log = real_log(tmp_path, 0)
     append(log)
     log.flush()
@@ -125,17 +127,17 @@ def test_an_error_of_the_kernel_takes_the_directory_offline(
         def close(self) -> None:
             """Nothing is under way."""
 
-    monkeypatch.setattr(flusher_module, "KernelSyncs", Failing)
+    monkeypatch.setattr(sync_workers, "KernelSyncs", Failing)
     log = real_log(tmp_path, 0)
     append(log)
     log.flush()
     told: list[LogDirectoryOffline | None] = []
 
     async def run() -> None:
-        flusher = Flusher(serving_loop())
+        flusher = new_flusher()
         append(log)
         flusher.request(log, log.log_end_offset, told.append)
-        await flusher.drain()
+        await drain(flusher)
         flusher.close()
 
     run_serving(run())

@@ -9,8 +9,10 @@ import pytest
 
 from ottla.runtime.connection import Connection
 from ottla.runtime.listener import ConnectionLimits, Listeners
+from ottla.runtime.loop_scheduler import LoopScheduler
 from ottla.runtime.outbox import Piece
 from ottla.runtime.poller import ServingLoop
+from ottla.runtime.sockets import PlainNetwork, PlainTransport
 from ottla.runtime.threads import Threads
 
 
@@ -25,6 +27,9 @@ class Clock:
 
     def monotonic_ms(self) -> int:
         return self.ms
+
+    def monotonic_ns(self) -> int:
+        return 1_000_000 * self.ms
 
 
 class Echo:
@@ -43,8 +48,11 @@ class World:
     def __init__(self, limits: ConnectionLimits) -> None:
         self.loop = ServingLoop()
         self.clock = Clock()
-        self.listeners = Listeners(self.loop, self.clock, limits, lambda _: Echo(), Threads(self.loop).run)
-        self.address = self.listeners.listen("PLAINTEXT", "127.0.0.1", 0)
+        scheduler = LoopScheduler(self.loop)
+        self.listeners = Listeners(scheduler, self.clock, limits, lambda _: Echo(), Threads(scheduler).run)
+        listening = PlainNetwork(self.loop).listen("127.0.0.1", 0, limits.send_buffer_bytes)
+        self.address = listening.address
+        self.listeners.add("PLAINTEXT", listening)
         self.listeners.start()
         self.clients: list[socket.socket] = []
 
@@ -197,5 +205,7 @@ def test_no_client_is_accepted_after_the_listeners_stopped(world: World) -> None
 def test_connections_get_the_send_buffer_that_was_asked_for(world: World) -> None:
     world.connect()
     (connection,) = world.listeners.connections
+    transport = connection._transport
+    assert isinstance(transport, PlainTransport)
     # Linux doubles what is asked for, to have room for its own bookkeeping.
-    assert connection._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 60_000
+    assert transport.get_option(socket.SOL_SOCKET, socket.SO_SNDBUF) == 60_000

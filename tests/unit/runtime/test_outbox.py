@@ -6,55 +6,46 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
-from ottla.runtime import file_range
+from ottla.runtime import disk
+from ottla.runtime.disk import RealDisk, RealFile
 from ottla.runtime.file_range import SENDFILE_BYTES_MIN, FileRange
 from ottla.runtime.outbox import Flushed, Outbox
+from ottla.runtime.poller import ServingLoop
+from ottla.runtime.sockets import PlainTransport
+
+Pair: TypeAlias = tuple[PlainTransport, socket.socket]
 
 STAGING = 100
 
 
-class OpenFile:
-    """A file as the real disk would give it."""
-
-    def __init__(self, path: Path, content: bytes) -> None:
-        path.write_bytes(content)
-        self._descriptor = os.open(path, os.O_RDONLY)
-
-    def descriptor(self) -> int:
-        return self._descriptor
-
-    def pin(self) -> int:
-        return self._descriptor
-
-    def unpin(self) -> None:
-        pass
-
-    def close(self) -> None:
-        os.close(self._descriptor)
+def real_file(path: Path, content: bytes) -> RealFile:
+    path.write_bytes(content)
+    return RealDisk().open(str(path))
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+def pair() -> Iterator[Pair]:
     ours, peer = socket.socketpair()
     ours.setblocking(False)
+    loop = ServingLoop()
     with ours, peer:
-        yield ours, peer
+        yield PlainTransport(loop, ours, "peer"), peer
+    loop.close()
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[OpenFile]:
-    file = OpenFile(tmp_path / "log", bytes(range(256)) * 2)
+def log(tmp_path: Path) -> Iterator[RealFile]:
+    file = real_file(tmp_path / "log", bytes(range(256)) * 2)
     yield file
     file.close()
 
 
 @pytest.mark.parametrize("length", [1, 95, 96, 97, 100, 101, 200, 300])
-def test_head_range_and_tail_arrive_in_order(
-    pair: tuple[socket.socket, socket.socket], log: OpenFile, length: int
-) -> None:
+def test_head_range_and_tail_arrive_in_order(pair: Pair, log: RealFile, length: int) -> None:
     ours, peer = pair
     outbox = Outbox(ours, memoryview(bytearray(STAGING)))
     outbox.add([b"head", FileRange(log, 7, length), b"", b"tail"])
@@ -67,7 +58,7 @@ def test_head_range_and_tail_arrive_in_order(
 
 
 def test_bytes_longer_than_the_staging_memory_are_sent_in_parts(
-    pair: tuple[socket.socket, socket.socket],
+    pair: Pair,
 ) -> None:
     ours, peer = pair
     outbox = Outbox(ours, memoryview(bytearray(STAGING)))
@@ -80,11 +71,15 @@ def test_bytes_longer_than_the_staging_memory_are_sent_in_parts(
 
 
 def test_the_last_call_does_not_announce_more() -> None:
-    flags: list[int] = []
+    announced: list[bool] = []
 
     class Spy:
-        def send(self, data: memoryview, flag: int) -> int:
-            flags.append(flag)
+        def send(self, data: memoryview) -> int:
+            announced.append(False)
+            return len(data)
+
+        def send_more(self, data: memoryview) -> int:
+            announced.append(True)
             return len(data)
 
     outbox = Outbox(Spy(), memoryview(bytearray(STAGING)))  # type: ignore[arg-type]
@@ -92,16 +87,20 @@ def test_the_last_call_does_not_announce_more() -> None:
 
     assert outbox.flush() is Flushed.ALL
 
-    assert flags == [socket.MSG_MORE, 0]
+    assert announced == [True, False]
 
 
-def test_a_socket_that_takes_little_gets_everything_in_the_end(log: OpenFile) -> None:
+def test_a_socket_that_takes_little_gets_everything_in_the_end(log: RealFile) -> None:
     taken = bytearray()
 
     class Slow:
-        def send(self, data: memoryview, _flags: int) -> int:
+        sends_files = True
+
+        def send(self, data: memoryview) -> int:
             taken.extend(data[:13])
             return min(13, len(data))
+
+        send_more = send
 
     outbox = Outbox(Slow(), memoryview(bytearray(STAGING)))  # type: ignore[arg-type]
     outbox.add([b"head", FileRange(log, 0, 256), b"tail of more than thirteen bytes"])
@@ -112,7 +111,7 @@ def test_a_socket_that_takes_little_gets_everything_in_the_end(log: OpenFile) ->
 
 
 def test_a_file_system_that_cannot_tell_what_is_in_memory_is_just_read(
-    log: OpenFile, monkeypatch: pytest.MonkeyPatch
+    log: RealFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real_preadv = os.preadv
 
@@ -131,20 +130,20 @@ LONG = 3 * SENDFILE_BYTES_MIN + 77
 
 
 @pytest.fixture
-def long_log(tmp_path: Path) -> Iterator[OpenFile]:
-    file = OpenFile(tmp_path / "long", os.urandom(LONG + 1000))
+def long_log(tmp_path: Path) -> Iterator[RealFile]:
+    file = real_file(tmp_path / "long", os.urandom(LONG + 1000))
     yield file
     file.close()
 
 
 @pytest.mark.parametrize("is_in_memory", [True, False], ids=["sent from its file", "read"])
 def test_long_ranges_arrive_whole_and_in_order(
-    pair: tuple[socket.socket, socket.socket],
-    long_log: OpenFile,
+    pair: Pair,
+    long_log: RealFile,
     is_in_memory: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(file_range, "is_in_memory", lambda *_: is_in_memory)
+    monkeypatch.setattr(disk, "is_in_memory", lambda *_: is_in_memory)
     ours, peer = pair
     peer.setblocking(False)
     outbox = Outbox(ours, memoryview(bytearray(50_000)))
@@ -159,7 +158,7 @@ def test_long_ranges_arrive_whole_and_in_order(
 
 
 def test_only_long_ranges_that_are_in_memory_go_straight_from_their_files(
-    pair: tuple[socket.socket, socket.socket], long_log: OpenFile, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, long_log: RealFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real_sendfile, sent_from = os.sendfile, []
 
@@ -168,7 +167,7 @@ def test_only_long_ranges_that_are_in_memory_go_straight_from_their_files(
         return real_sendfile(out, into, position, count)
 
     monkeypatch.setattr(os, "sendfile", sendfile)
-    monkeypatch.setattr(file_range, "is_in_memory", lambda _, position, __: position >= 1000)
+    monkeypatch.setattr(disk, "is_in_memory", lambda _, position, __: position >= 1000)
     ours, peer = pair
     peer.setblocking(False)
 
@@ -189,9 +188,9 @@ def test_only_long_ranges_that_are_in_memory_go_straight_from_their_files(
 
 
 def test_a_long_range_of_a_file_that_shrank_ends_the_connection(
-    pair: tuple[socket.socket, socket.socket], log: OpenFile, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, log: RealFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_range, "is_in_memory", lambda *_: True)
+    monkeypatch.setattr(disk, "is_in_memory", lambda *_: True)
     outbox = Outbox(pair[0], memoryview(bytearray(STAGING)))
     outbox.add([FileRange(log, 0, LONG)])
     assert outbox.flush() is Flushed.SOCKET_FULL
@@ -200,14 +199,14 @@ def test_a_long_range_of_a_file_that_shrank_ends_the_connection(
 
 
 def test_a_file_system_without_sendfile_is_read(
-    pair: tuple[socket.socket, socket.socket], long_log: OpenFile, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, long_log: RealFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sendfile(*_: int) -> int:
         raise OSError(errno.EINVAL, "cannot")
 
     monkeypatch.setattr(os, "sendfile", sendfile)
-    monkeypatch.setattr(file_range, "is_in_memory", lambda *_: True)
-    monkeypatch.setattr(FileRange, "can_sendfile", True)
+    monkeypatch.setattr(disk, "is_in_memory", lambda *_: True)
+    monkeypatch.setattr(PlainTransport, "can_sendfile", True)
     ours, peer = pair
     peer.setblocking(False)
     outbox = Outbox(ours, memoryview(bytearray(50_000)))
@@ -217,4 +216,4 @@ def test_a_file_system_without_sendfile_is_read(
         with suppress(BlockingIOError):
             received += peer.recv(100_000)
     assert received == b"head" + os.pread(long_log.descriptor(), LONG, 5) + b"tail"
-    assert not FileRange.can_sendfile
+    assert not PlainTransport.can_sendfile

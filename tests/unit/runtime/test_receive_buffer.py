@@ -44,7 +44,7 @@ def test_frames_come_out_whole_however_the_bytes_are_cut(
         theirs.sendall(sent)
         received = 0
         while received < len(sent):
-            received += buffer.receive(ours)
+            received += buffer.receive(ours.recv_into)
             taken += take_all(buffer)
 
     assert taken == contents
@@ -56,7 +56,7 @@ def test_a_frame_that_comes_alone_is_handed_out_at_once(pair: tuple[socket.socke
     buffer = ReceiveBuffer(SharedBuffer(64), 40)
     for content in (b"a", b"b" * 40):
         theirs.sendall(frame(content))
-        received = buffer.receive_frame(ours)
+        received = buffer.receive_frame(ours.recv_into)
         assert isinstance(received, memoryview)
         assert received == content
         assert buffer.pending_bytes == 0
@@ -81,10 +81,10 @@ def test_what_is_no_single_frame_is_counted_and_kept(
     taken = []
     for part in cut:
         theirs.sendall(part)
-        assert buffer.receive_frame(ours) == len(part)
+        assert buffer.receive_frame(ours.recv_into) == len(part)
         taken += take_all(buffer)
     theirs.sendall(b"".join(cut))
-    plain.receive(ours)
+    plain.receive(ours.recv_into)
     assert taken == take_all(plain)
 
 
@@ -92,7 +92,7 @@ def test_a_frame_that_is_too_large_is_not_handed_out(pair: tuple[socket.socket, 
     ours, theirs = pair
     buffer = ReceiveBuffer(SharedBuffer(64), 20)
     theirs.sendall(frame(b"x" * 21))
-    assert buffer.receive_frame(ours) == 25
+    assert buffer.receive_frame(ours.recv_into) == 25
     with pytest.raises(MalformedBytes, match="announces 21 bytes"):
         buffer.next_frame()
 
@@ -103,13 +103,13 @@ def test_two_connections_share_a_buffer_without_mixing() -> None:
     with our_a, their_a, our_b, their_b:
         a, b = ReceiveBuffer(shared, 1000), ReceiveBuffer(shared, 1000)
         their_a.sendall(frame(b"first of a")[:7])
-        a.receive(our_a)
+        a.receive(our_a.recv_into)
         assert take_all(a) == []
         their_b.sendall(frame(b"all of b"))
-        b.receive(our_b)
+        b.receive(our_b.recv_into)
         assert take_all(b) == [b"all of b"]
         their_a.sendall(frame(b"first of a")[7:])
-        a.receive(our_a)
+        a.receive(our_a.recv_into)
         assert take_all(a) == [b"first of a"]
 
 
@@ -119,12 +119,12 @@ def test_an_announced_size_costs_nothing_until_the_bytes_come(
     ours, theirs = pair
     buffer = ReceiveBuffer(SharedBuffer(), 104_857_600)
     theirs.sendall(pack(">i", 104_857_600))
-    buffer.receive(ours)
+    buffer.receive(ours.recv_into)
     assert take_all(buffer) == []
     assert buffer.own_bytes == 4
 
     theirs.sendall(b"x" * 10)
-    buffer.receive(ours)
+    buffer.receive(ours.recv_into)
     assert take_all(buffer) == []
     assert buffer.own_bytes <= 4 + OWN_BYTES_MIN
 
@@ -133,13 +133,13 @@ def test_memory_at_most_doubles_with_what_arrives(pair: tuple[socket.socket, soc
     ours, theirs = pair
     buffer = ReceiveBuffer(SharedBuffer(1024), 104_857_600)
     theirs.sendall(pack(">i", 104_857_600))
-    arrived = buffer.receive(ours)
+    arrived = buffer.receive(ours.recv_into)
     take_all(buffer)
     for _ in range(50):
         theirs.sendall(b"x" * 10_000)
         received = 0
         while received < 10_000:
-            received += buffer.receive(ours)
+            received += buffer.receive(ours.recv_into)
             take_all(buffer)
         arrived += received
         assert buffer.own_bytes <= max(2 * arrived, arrived + OWN_BYTES_MIN)
@@ -153,11 +153,11 @@ def test_memory_is_given_back_when_a_large_frame_was_served(
     theirs.sendall(frame(b"x" * 50_000))
     taken: list[bytes] = []
     while not taken:
-        buffer.receive(ours)
+        buffer.receive(ours.recv_into)
         taken = take_all(buffer)
     assert taken == [b"x" * 50_000]
     theirs.sendall(frame(b"y"))
-    buffer.receive(ours)
+    buffer.receive(ours.recv_into)
     assert buffer.own_bytes == 0
 
 
@@ -166,6 +166,6 @@ def test_a_size_out_of_bounds_is_refused(pair: tuple[socket.socket, socket.socke
     ours, theirs = pair
     buffer = ReceiveBuffer(SharedBuffer(), 1000)
     theirs.sendall(pack(">i", size))
-    buffer.receive(ours)
+    buffer.receive(ours.recv_into)
     with pytest.raises(MalformedBytes, match="announces"):
         buffer.next_frame()

@@ -3,12 +3,14 @@
 import asyncio
 from threading import Event
 
+from ottla.runtime.loop_scheduler import LoopScheduler
+from ottla.runtime.poller import ServingLoop
 from ottla.runtime.threads import Threads
 
 
 def test_work_is_done_and_its_end_told_on_the_loop() -> None:
-    loop = asyncio.new_event_loop()
-    threads = Threads(loop)
+    loop = ServingLoop()
+    threads = Threads(LoopScheduler(loop))
     told: list[Exception | None] = []
 
     def fail() -> None:
@@ -31,8 +33,8 @@ def test_work_is_done_and_its_end_told_on_the_loop() -> None:
 
 
 def test_what_is_asked_for_after_the_end_is_dropped() -> None:
-    loop = asyncio.new_event_loop()
-    threads = Threads(loop)
+    loop = ServingLoop()
+    threads = Threads(LoopScheduler(loop))
     begun = Event()
     told: list[str] = []
     threads.run(begun.set, lambda _: told.append("begun before"))

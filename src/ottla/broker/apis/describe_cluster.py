@@ -31,7 +31,7 @@ def describe_cluster(ask: DescribeClusterRequest, context: RequestContext) -> De
     return DescribeClusterResponse(
         cluster_id=context.broker.cluster_id,
         # Controllers are not for clients to talk to. Any broker hands a request on to them.
-        controller_id=context.broker.random.choice(living).node_id if living else -1,
+        controller_id=living[context.broker.random.randrange(len(living))].node_id if living else -1,
         brokers=tuple(
             DescribeClusterBroker(
                 broker_id=one.node_id, host=one.host, port=one.port, rack=one.rack, is_fenced=one.is_fenced

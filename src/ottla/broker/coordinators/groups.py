@@ -1,7 +1,6 @@
 """The group coordinator, driven: its shards, its timers, and what the metadata tells it."""
 
 import uuid
-from asyncio import AbstractEventLoop
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +21,7 @@ from ottla.metadata.features import GROUP_VERSION
 from ottla.metadata.image import MetadataImage
 from ottla.records.attributes import Codec
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS
+from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
@@ -35,11 +35,11 @@ _INTERVALS_MAX: Final = 10_000
 class Groups:
     """The group coordinator of a node, and what it needs of the node. Implements its `Surroundings`."""
 
-    def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
+    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._broker = broker
-        self._turn_end = TurnEnd(loop)
+        self._turn_end = TurnEnd(scheduler)
         self.clock = broker.clock
-        self._timer = LoopTimer(loop, broker.clock, lambda: self.coordinator.fire_timers())
+        self._timer = LoopTimer(scheduler, broker.clock, lambda: self.coordinator.fire_timers())
         self.wake = self._timer.wake
         self.topics: Topics = KnownTopics(broker.metadata)
         self._intervals: dict[str, ConsumerIntervals] = {}
@@ -54,7 +54,7 @@ class Groups:
             broker.partitions,
             broker.node_id,
             self._open_log,
-            loop,
+            scheduler,
             broker.clock,
         )
 
@@ -91,7 +91,7 @@ class Groups:
 
     def new_member_suffix(self) -> str:
         """Return a random id, for a new member."""
-        return str(uuid.uuid4())
+        return str(uuid.UUID(bytes=self._broker.random.randbytes(16), version=4))
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         """Return the times of a consumer group: its own where it has set them, else the node's."""

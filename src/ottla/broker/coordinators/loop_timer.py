@@ -1,10 +1,10 @@
 """One timer of the event loop for all deadlines of a coordinator: it is set for the first of them."""
 
-from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from typing import Final
 
 from ottla.world.clock import Clock
+from ottla.world.scheduler import Scheduler, Timer
 
 _AFTER_ERROR_MS: Final = 100
 
@@ -12,11 +12,11 @@ _AFTER_ERROR_MS: Final = 100
 class LoopTimer:
     """Calls `fire` when the first deadline is reached. `fire` returns the next one, if there is one."""
 
-    def __init__(self, loop: AbstractEventLoop, clock: Clock, fire: Callable[[], int | None]) -> None:
-        self._loop = loop
+    def __init__(self, scheduler: Scheduler, clock: Clock, fire: Callable[[], int | None]) -> None:
+        self._scheduler = scheduler
         self._clock = clock
         self._fire = fire
-        self._handle: TimerHandle | None = None
+        self._handle: Timer | None = None
         self._deadline_ms = 0
 
     def wake(self, deadline_ms: int) -> None:
@@ -27,7 +27,7 @@ class LoopTimer:
             self._handle.cancel()
         self._deadline_ms = deadline_ms
         delay_ms = deadline_ms - self._clock.monotonic_ms()
-        self._handle = self._loop.call_later(max(delay_ms, 0) / 1000, self._due)
+        self._handle = self._scheduler.call_later(max(delay_ms, 0), self._due)
 
     def stop(self) -> None:
         """Call no more."""

@@ -5,7 +5,6 @@ of the group coordinator. Markers are repeated until every partition has one on 
 twice does no harm: the second ends nothing.
 """
 
-from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,11 +20,12 @@ from ottla.runtime.log_lines import repeated_lines
 from ottla.storage.append_info import AppendOrigin
 from ottla.storage.errors import AppendError, LeadershipLost, LogDirectoryOffline
 from ottla.wire.error_code import ErrorCode
+from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
 
-RETRY_SECONDS: Final = 0.1
+RETRY_MS: Final = 100
 
 _lines: Final = repeated_lines("ottla.transactions")
 _FOR_GOOD: Final = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
@@ -124,9 +124,9 @@ def when_markers_committed(
 class MarkerWriter:
     """Writes the markers of this node's transaction coordinator."""
 
-    def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
+    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._broker = broker
-        self._loop = loop
+        self._scheduler = scheduler
 
     def write(self, markers: Markers, is_current: Callable[[], bool], done: Callable[[], None]) -> None:
         """Write markers until all partitions have theirs; give up when the coordinator is not current."""
@@ -171,7 +171,7 @@ class MarkerWriter:
             again.update(TopicPartition(one.partition.topic, one.partition.index) for one in failed)
             remaining = {where for where in again if self._exists(where)}
             if remaining:
-                self._loop.call_later(RETRY_SECONDS, self._write, markers, remaining, is_current, done)
+                self._scheduler.call_later(RETRY_MS, self._write, markers, remaining, is_current, done)
             else:
                 done()
 

@@ -8,7 +8,6 @@ shard that failed because its log refused a batch is loaded again.
 """
 
 import logging
-from asyncio import AbstractEventLoop
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
@@ -22,11 +21,12 @@ from ottla.records.errors import RecordsError
 from ottla.storage.errors import StorageError
 from ottla.wire.metadata_records.partitions import PartitionRecord
 from ottla.world.clock import Clock
+from ottla.world.scheduler import Scheduler
 
 _logger: Final = logging.getLogger("ottla.coordinators")
 
-SLICE_SECONDS: Final = 0.005
-RELOAD_SECONDS: Final = 1.0
+SLICE_NS: Final = 5_000_000
+RELOAD_MS: Final = 1000
 """How long after its failure a shard is loaded anew: one that fails each time must not keep the node busy."""
 _ANY_EPOCH: Final = 1 << 31
 
@@ -43,7 +43,7 @@ class ShardHosting(Generic[S]):
         partitions: Partitions,
         node_id: int,
         open_log: OpenLog,
-        loop: AbstractEventLoop,
+        scheduler: Scheduler,
         clock: Clock,
     ) -> None:
         self.topic = topic
@@ -51,7 +51,7 @@ class ShardHosting(Generic[S]):
         self._partitions = partitions
         self._node_id = node_id
         self._open_log = open_log
-        self._loop = loop
+        self._scheduler = scheduler
         self._clock = clock
 
     def start(self, image: MetadataImage) -> None:
@@ -101,7 +101,7 @@ class ShardHosting(Generic[S]):
         shard = self._shards.elect(number, epoch, log)
         if shard is not None:
             log.shard = shard
-            log.when_refused = lambda: self._loop.call_later(RELOAD_SECONDS, self._reload, shard)
+            log.when_refused = lambda: self._scheduler.call_later(RELOAD_MS, self._reload, shard)
             if partition.log.log_start_offset == partition.log.log_end_offset:
                 shard.activate(self._clock.now_ms())
             else:
@@ -121,11 +121,11 @@ class ShardHosting(Generic[S]):
         def go_on() -> None:
             if shard.status is not ShardStatus.LOADING:
                 return
-            deadline = self._loop.time() + SLICE_SECONDS
+            deadline_ns = self._clock.monotonic_ns() + SLICE_NS
             try:
                 for _ in steps:
-                    if self._loop.time() >= deadline:
-                        self._loop.call_soon(go_on)
+                    if self._clock.monotonic_ns() >= deadline_ns:
+                        self._scheduler.call_soon(go_on)
                         return
             except (RecordsError, StorageError) as error:
                 _logger.critical("%s-%d cannot be loaded: %s", self.topic, shard.partition, error)
@@ -151,4 +151,4 @@ class ShardHosting(Generic[S]):
                 self._clock.monotonic_ms() - started_ms,
             )
 
-        self._loop.call_soon(go_on)
+        self._scheduler.call_soon(go_on)

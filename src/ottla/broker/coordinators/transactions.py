@@ -1,6 +1,5 @@
 """The transaction coordinator, driven: its shards, its timers, its markers, and new producer ids."""
 
-from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,7 @@ from ottla.model.ids import Offset
 from ottla.storage.errors import LeadershipLost, LogDirectoryOffline
 from ottla.wire.coordinator_records.framing import TRANSACTION_RECORDS
 from ottla.wire.error_code import ErrorCode
+from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
@@ -30,13 +30,13 @@ TOPIC: Final = TRANSACTION_RECORDS.topic
 class Transactions:
     """The transaction coordinator of a node, and what it needs of the node. Implements its `Surroundings`."""
 
-    def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
+    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._broker = broker
-        self._turn_end = TurnEnd(loop)
+        self._turn_end = TurnEnd(scheduler)
         self.clock = broker.clock
-        self._timer = LoopTimer(loop, broker.clock, self._fire)
+        self._timer = LoopTimer(scheduler, broker.clock, self._fire)
         self.wake = self._timer.wake
-        self._marker_writer = MarkerWriter(broker, loop)
+        self._marker_writer = MarkerWriter(broker, scheduler)
         # By shard: the end of its log when it was elected.
         self._loaded_to: dict[int, Offset] = {}
         self.coordinator = TransactionCoordinator(transaction_settings(broker.config), self)
@@ -46,7 +46,7 @@ class Transactions:
             broker.partitions,
             broker.node_id,
             self._open_log,
-            loop,
+            scheduler,
             broker.clock,
         )
 

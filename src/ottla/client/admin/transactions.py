@@ -1,10 +1,10 @@
 """Transactions: list and describe them, see who writes to a partition, and end one that hangs."""
 
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ottla.client import surroundings
 from ottla.client.admin.results import Results
 from ottla.client.admin.routes import ByVersion, Routes, by_topic, outcome_of
 from ottla.client.cluster import TRANSACTION
@@ -157,7 +157,7 @@ class Transactions:
         `open_for_ms` is by default the broker's transaction.max.timeout.ms. What a coordinator still has as
         open will be ended by it, and does not hang.
         """
-        oldest_ms = time.time_ns() // 1_000_000 - open_for_ms
+        oldest_ms = surroundings.now_ms() - open_for_ms
         suspects = [
             HangingTransaction(where, producer)
             for where, producers in (await self.producers(partitions)).check().items()

@@ -6,10 +6,10 @@ reset policy reading goes on where the logs part; with `none` the user is told.
 """
 
 import logging
-import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from ottla.client import surroundings
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.assignment import Assignment, PartitionState, Position, Status
 from ottla.client.consumer.offsets import GroupOffsets
@@ -110,7 +110,7 @@ class Positions:
         times = {}
         for state in states:
             to = policy if state.reset_to is None else state.reset_to
-            times[state.where] = _PLACES[to] if isinstance(to, str) else time.time_ns() // 1_000_000 - to
+            times[state.where] = _PLACES[to] if isinstance(to, str) else surroundings.now_ms() - to
         found = await list_offsets(self._cluster, times, self._settings.isolation)
         late = [state.where for state in states if state.where not in found]
         # Nothing is so young: then only what comes from now on is.

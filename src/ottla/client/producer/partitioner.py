@@ -14,6 +14,8 @@ from itertools import accumulate
 from struct import unpack_from
 from typing import NamedTuple, Protocol
 
+from ottla.client import surroundings
+
 _MASK = 0xFFFFFFFF
 _M = 0x5BD1E995
 # Hashing 16 bytes takes 1.6 us, finding the hash of a key that came before 0.1 us. Only short keys are kept:
@@ -81,7 +83,7 @@ class DefaultPartitioner:
         ignore_keys: bool = False,
     ) -> None:
         self._batch_bytes = batch_bytes
-        self._rng = rng or random.Random()
+        self._rng = rng or surroundings.current.random
         self._adaptive = adaptive
         self._ignore_keys = ignore_keys
         self._sticky: dict[str, list[int]] = {}

@@ -7,11 +7,11 @@ async with Producer("127.0.0.1:9092") as producer:
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Self
 
+from ottla.client import surroundings
 from ottla.client.cluster import Cluster
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.group import GroupMetadata, OffsetAndMetadata
@@ -161,7 +161,7 @@ class Producer:
         if not accumulator.has_room(size_bytes):
             await accumulator.wait_for_room(size_bytes, self._settings.max_block_ms / 1000)
         if timestamp_ms is None:
-            timestamp_ms = time.time_ns() // 1_000_000
+            timestamp_ms = surroundings.current.time_ns() // 1_000_000
         batch = accumulator.append(
             route.places[chosen], timestamp_ms, key_bytes, value_bytes, header_pairs, size_bytes
         )

@@ -3,6 +3,8 @@
 import asyncio
 
 from ottla.broker.coordinators.loop_timer import LoopTimer
+from ottla.runtime.loop_scheduler import LoopScheduler
+from ottla.runtime.poller import ServingLoop
 
 
 class LoopClock:
@@ -17,9 +19,12 @@ class LoopClock:
     def monotonic_ms(self) -> int:
         return int(self._loop.time() * 1000)
 
+    def monotonic_ns(self) -> int:
+        return int(self._loop.time() * 1_000_000_000)
+
 
 def test_an_error_does_not_stop_the_timer() -> None:
-    loop = asyncio.new_event_loop()
+    loop = ServingLoop()
     errors: list[object] = []
     loop.set_exception_handler(lambda _loop, context: errors.append(context["exception"]))
     calls: list[int] = []
@@ -31,7 +36,7 @@ def test_an_error_does_not_stop_the_timer() -> None:
         loop.stop()
         return None
 
-    timer = LoopTimer(loop, LoopClock(loop), fire)
+    timer = LoopTimer(LoopScheduler(loop), LoopClock(loop), fire)
     timer.wake(timer._clock.monotonic_ms())
     loop.run_forever()
     loop.close()
@@ -40,7 +45,7 @@ def test_an_error_does_not_stop_the_timer() -> None:
 
 
 def test_the_closest_deadline_counts() -> None:
-    loop = asyncio.new_event_loop()
+    loop = ServingLoop()
     clock = LoopClock(loop)
     fired: list[int] = []
 
@@ -49,7 +54,7 @@ def test_the_closest_deadline_counts() -> None:
         loop.stop()
         return None
 
-    timer = LoopTimer(loop, clock, fire)
+    timer = LoopTimer(LoopScheduler(loop), clock, fire)
     timer.wake(clock.monotonic_ms() + 3_600_000)
     timer.wake(clock.monotonic_ms())
     timer.wake(clock.monotonic_ms() + 1_800_000)

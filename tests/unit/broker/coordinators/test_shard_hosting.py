@@ -1,6 +1,5 @@
 """Shards follow who leads the partitions of their topic, and are loaded in slices."""
 
-import asyncio
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +14,8 @@ from ottla.coordination.runtime.shard import LoggedBatch, ShardStatus
 from ottla.coordination.runtime.shards import Shards
 from ottla.model.uuid import ZERO_UUID
 from ottla.records.errors import CorruptBatch
+from ottla.runtime.loop_scheduler import LoopScheduler
+from ottla.runtime.poller import ServingLoop
 
 TOPIC = "__consumer_offsets"
 ME, OTHER = 1, 2
@@ -51,7 +52,7 @@ class Host:
         self.world = GroupWorld()
         self.logs = logs
         self.shards: Shards[GroupShard] = Shards(self.world.coordinator._new_shard_state)
-        self.loop = asyncio.new_event_loop()
+        self.loop = ServingLoop()
         partitions: Any = SimpleNamespace(find=self._find)
         self.hosting = ShardHosting(
             TOPIC,
@@ -59,7 +60,7 @@ class Host:
             partitions,
             ME,
             self._open,
-            self.loop,
+            LoopScheduler(self.loop),
             ManualClock(),
         )
 
@@ -122,7 +123,7 @@ def test_a_shard_with_a_log_is_loaded_before_it_serves() -> None:
 
 
 def test_a_large_log_is_loaded_in_slices(monkeypatch: Any) -> None:
-    monkeypatch.setattr(shard_hosting, "SLICE_SECONDS", 0)
+    monkeypatch.setattr(shard_hosting, "SLICE_NS", 0)
     with Host(filled(5)) as host:
         host.hosting.start(image({0: record(ME, 0)}))
         turns = 0
@@ -133,7 +134,7 @@ def test_a_large_log_is_loaded_in_slices(monkeypatch: Any) -> None:
 
 
 def test_a_shard_that_resigns_while_it_loads_never_serves(monkeypatch: Any) -> None:
-    monkeypatch.setattr(shard_hosting, "SLICE_SECONDS", 0)
+    monkeypatch.setattr(shard_hosting, "SLICE_NS", 0)
     with Host(filled(5)) as host:
         host.hosting.start(image({0: record(ME, 0)}))
         host.turn()
@@ -174,7 +175,7 @@ def test_what_cannot_be_read_is_not_served() -> None:
 
 
 def test_a_shard_whose_log_refused_a_batch_is_loaded_anew(monkeypatch: Any) -> None:
-    monkeypatch.setattr(shard_hosting, "RELOAD_SECONDS", 0)
+    monkeypatch.setattr(shard_hosting, "RELOAD_MS", 0)
     log: Any = filled(3)
     with Host(log) as host:
         host.hosting.start(image({0: record(ME, 4)}))
@@ -195,7 +196,7 @@ def test_a_shard_whose_log_refused_a_batch_is_loaded_anew(monkeypatch: Any) -> N
 
 
 def test_a_shard_that_was_elected_anew_meanwhile_stays(monkeypatch: Any) -> None:
-    monkeypatch.setattr(shard_hosting, "RELOAD_SECONDS", 0)
+    monkeypatch.setattr(shard_hosting, "RELOAD_MS", 0)
     log: Any = MemoryLog()
     with Host(log) as host:
         host.hosting.start(image({0: record(ME, 4)}))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.data_plane import create_topic, produce_request
 from tests.group_requests import commit_request, fetch_request
-from tests.in_process import InProcessClient, in_process_node
+from tests.in_process import InProcessClient, in_process_node, loop_of
 
 from ottla.broker.dispatch import PENDING
 from ottla.broker.startup import Node
@@ -129,7 +129,7 @@ def load(node: Node) -> None:
         while not coordinator.shards.partition_count or any(
             shard.status is ShardStatus.LOADING for shard in coordinator.shards
         ):
-            node.loop.run_until_complete(asyncio.sleep(0))
+            loop_of(node).run_until_complete(asyncio.sleep(0))
 
 
 def test_a_client_id_is_not_enough_to_write_to_a_coordinators_topic(tmp_path: Path) -> None:

@@ -1,15 +1,15 @@
 """What is to be done at the end of a turn is done in order, and an error stops nobody else."""
 
-import asyncio
-
 from ottla.broker.coordinators.turn_end import TurnEnd
+from ottla.runtime.loop_scheduler import LoopScheduler
+from ottla.runtime.poller import ServingLoop
 
 
 def test_all_is_done_in_order_when_the_turn_ends() -> None:
-    loop = asyncio.new_event_loop()
+    loop = ServingLoop()
     errors: list[str] = []
     loop.set_exception_handler(lambda _loop, context: errors.append(str(context["exception"])))
-    turn_end = TurnEnd(loop)
+    turn_end = TurnEnd(LoopScheduler(loop))
     done: list[str] = []
 
     def fail() -> None:

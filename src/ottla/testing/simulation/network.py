@@ -1,0 +1,398 @@
+"""A simulated network: streams of bytes that arrive in order, in pieces, and after a while.
+
+What TCP promises holds within a connection: bytes arrive in order and none are lost while it lasts. They may
+be cut anywhere. Between connections there is no order. A sender has at most so many bytes on their way that
+the peer has not received, so a peer that does not read holds up the sender.
+"""
+
+import errno
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+from zlib import crc32
+
+from ottla.testing.simulation.simulation import Event, Machine, Simulation
+from ottla.world.disk import Buffer, File
+from ottla.world.network import GONE, READABLE, WRITABLE, Address, Listening, Transport
+
+WINDOW_BYTES: Final = 256 * 1024
+LATENCY_US: Final = (50, 250)
+NO_ANSWER_US: Final = 3_000_000
+"""After how long a machine that is off is given up."""
+FIRST_FREE_PORT: Final = 32_768
+CUT_CHANCE: Final = 0.05
+"""How often what is sent at once arrives in two pieces."""
+
+
+class SimulatedNetwork:
+    """The wires between all machines, by address."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.rng = simulation.rng
+        self._listening: dict[Address, SimulatedListening] = {}
+        self._machines: dict[str, Machine] = {}
+        # By host, so that those of a machine break when its power goes.
+        self._transports: dict[str, dict[SimulatedTransport, None]] = {}
+        self._off: set[str] = set()
+        self._free_port = FIRST_FREE_PORT
+        self._connections = 0
+
+    def plug_in(self, machine: Machine) -> "NetworkOfMachine":
+        """Return the network as one machine sees it."""
+        self._machines[machine.host] = machine
+        self._transports.setdefault(machine.host, {})
+        self._off.discard(machine.host)
+        return NetworkOfMachine(self, machine)
+
+    def unplug(self, host: str) -> None:
+        """Take a machine away: it listens no more, and the others see their connections to it break."""
+        self._off.add(host)
+        for address in [address for address in self._listening if address[0] == host]:
+            del self._listening[address]
+        for transport in list(self._transports[host]):
+            transport.lose()
+
+    def is_off(self, host: str) -> bool:
+        """Say whether a machine is not there."""
+        return host in self._off or host not in self._machines
+
+    def latency_us(self) -> int:
+        """Return how long the next packet takes."""
+        return self.rng.randint(*LATENCY_US)
+
+    def listen(self, machine: Machine, host: str, port: int) -> "SimulatedListening":
+        """Take an address."""
+        if port == 0:
+            port = self.take_port()
+        if (host, port) in self._listening:
+            raise OSError(errno.EADDRINUSE, "Address already in use")
+        listening = self._listening[host, port] = SimulatedListening(self, machine, (host, port))
+        return listening
+
+    def find(self, address: Address) -> "SimulatedListening | None":
+        """Return who listens there."""
+        return self._listening.get(address)
+
+    def forget(self, listening: "SimulatedListening") -> None:
+        """Give an address back."""
+        if self._listening.get(listening.address) is listening:
+            del self._listening[listening.address]
+
+    def take_port(self) -> int:
+        """Return a port that nobody has."""
+        self._free_port += 1
+        return self._free_port
+
+    def join(
+        self, client: Machine, server: Machine, port: int
+    ) -> "tuple[SimulatedTransport, SimulatedTransport]":
+        """Make the two ends of a connection."""
+        self._connections += 1
+        name = f"c{self._connections}"
+        here = SimulatedTransport(self, client, f"{name}>", (client.host, self.take_port()), server.host)
+        there = SimulatedTransport(self, server, f"{name}<", (server.host, port), client.host)
+        here.peer, there.peer = there, here
+        self._transports[client.host][here] = None
+        self._transports[server.host][there] = None
+        return here, there
+
+    def part(self, transport: "SimulatedTransport") -> None:
+        """Forget one end of a connection."""
+        self._transports[transport.local[0]].pop(transport, None)
+
+
+class SimulatedTransport:
+    """One end of a connection."""
+
+    sends_files = False
+
+    def __init__(
+        self, network: SimulatedNetwork, machine: Machine, name: str, local: Address, peer_host: str
+    ) -> None:
+        self._network = network
+        self._machine = machine
+        self.name = name
+        self.local = local
+        self.peer_host = peer_host
+        self.peer: SimulatedTransport
+        self._arrived: deque[bytes] = deque()
+        self._is_ended = False
+        self._error: OSError | None = None
+        # Bytes on their way that the peer has not received.
+        self._unread = 0
+        self._last_delivery_us = 0
+        self._handler: Callable[[int], None] | None = None
+        self._events = 0
+        self._fire_event: Event | None = None
+        self.is_closed = False
+
+    # What the world's transport does
+
+    def receive_into(self, buffer: memoryview) -> int:
+        """Take what has arrived."""
+        if self._error is not None:
+            raise self._error
+        count = 0
+        while self._arrived and count < len(buffer):
+            piece = self._arrived.popleft()
+            taken = min(len(piece), len(buffer) - count)
+            buffer[count : count + taken] = piece[:taken]
+            count += taken
+            if taken < len(piece):
+                self._arrived.appendleft(piece[taken:])
+        if count:
+            self._after_latency(self.peer, self.peer.was_read, count)
+            return count
+        if self._is_ended:
+            return 0
+        raise BlockingIOError(errno.EAGAIN, "nothing has arrived")
+
+    def send(self, data: Buffer) -> int:
+        """Put bytes on their way."""
+        if self._error is not None:
+            raise self._error
+        room = WINDOW_BYTES - self._unread
+        if room <= 0:
+            raise BlockingIOError(errno.EAGAIN, "the peer has to read first")
+        sent = bytes(data[:room])
+        self._unread += len(sent)
+        self._network.simulation.note(self._machine.name, f"send {self.name} {len(sent)} {crc32(sent)}")
+        rng = self._network.rng
+        if len(sent) > 1 and rng.random() < CUT_CHANCE:
+            cut = rng.randrange(1, len(sent))
+            self._deliver(self.peer.arrive, sent[:cut])
+            self._deliver(self.peer.arrive, sent[cut:])
+        else:
+            self._deliver(self.peer.arrive, sent)
+        return len(sent)
+
+    send_more = send
+
+    def send_file(self, file: File, position: int, count: int) -> int | None:
+        """Files are read."""
+        return None
+
+    def is_closed_by_peer(self) -> bool:
+        """Say whether the peer has closed."""
+        if self._error is not None:
+            raise self._error
+        if self._arrived:
+            return False
+        if self._is_ended:
+            return True
+        raise BlockingIOError(errno.EAGAIN, "nothing has arrived")
+
+    def watch(self, handler: Callable[[int], None], events: int) -> None:
+        """Call the handler when something is due."""
+        self._handler = handler
+        self._events = events
+        self._look()
+
+    def change(self, events: int) -> None:
+        """Watch for other events."""
+        self._events = events
+        self._look()
+
+    def close(self) -> None:
+        """Close. A peer whose bytes were not received sees the connection break, as with TCP."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._handler = None
+        self._network.simulation.note(self._machine.name, f"close {self.name}")
+        self._network.part(self)
+        self._deliver(self.peer.break_off if self._arrived else self.peer.end)
+
+    # What the other end and the network do
+
+    def arrive(self, data: bytes) -> None:
+        """Take bytes from the wire."""
+        if self.is_closed:
+            self._deliver(self.peer.break_off)
+            return
+        self._arrived.append(data)
+        self._look()
+
+    def was_read(self, count: int) -> None:
+        """Take note that the peer has received some bytes."""
+        self._unread -= count
+        self._look()
+
+    def end(self) -> None:
+        """The peer has closed."""
+        self._is_ended = True
+        self._look()
+
+    def break_off(self) -> None:
+        """The connection is broken."""
+        if not self.is_closed and self._error is None:
+            self._error = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+            self._look()
+
+    def lose(self) -> None:
+        """The power of this machine is gone."""
+        self.is_closed = True
+        self._handler = None
+        self._network.part(self)
+        self._deliver(self.peer.break_off)
+
+    def _deliver(self, take: Callable[..., None], *args: object) -> None:
+        """Have the other end take something, after everything that was sent before."""
+        now_us = self._network.simulation.now_us
+        at_us = max(now_us + self._network.latency_us(), self._last_delivery_us + 1)
+        self._last_delivery_us = at_us
+        self.peer._machine.call_later_us(at_us - now_us, take, *args)
+
+    def _after_latency(self, end: "SimulatedTransport", take: Callable[..., None], *args: object) -> None:
+        end._machine.call_later_us(self._network.latency_us(), take, *args)
+
+    def _due(self) -> int:
+        due = 0
+        if self._arrived or self._is_ended or self._error is not None:
+            due |= READABLE
+        if self._unread < WINDOW_BYTES or self._error is not None:
+            due |= WRITABLE
+        due &= self._events
+        return due | GONE if self._error is not None else due
+
+    def _look(self) -> None:
+        """See to it that the handler is called if something is due."""
+        if self._handler is not None and self._fire_event is None and self._due():
+            self._fire_event = self._machine.call_later_us(0, self._fire)
+
+    def _fire(self) -> None:
+        self._fire_event = None
+        due = self._due()
+        if self._handler is not None and due:
+            self._handler(due)
+            self._look()
+
+
+class SimulatedListening:
+    """An address that a machine listens on."""
+
+    def __init__(self, network: SimulatedNetwork, machine: Machine, address: Address) -> None:
+        self._network = network
+        self.machine = machine
+        self.address = address
+        self._ready: Callable[[], None] | None = None
+        self._is_paused = False
+        self._waiting: deque[SimulatedTransport] = deque()
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether peers may connect."""
+        return self._ready is not None
+
+    def start(self, backlog: int, ready: Callable[[], None]) -> None:
+        """Let peers connect."""
+        self._ready = ready
+
+    def accept(self) -> SimulatedTransport:
+        """Return the next connection."""
+        if not self._waiting:
+            raise BlockingIOError(errno.EAGAIN, "nobody waits")
+        return self._waiting.popleft()
+
+    def pause(self) -> None:
+        """Let peers wait."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Accept again."""
+        self._is_paused = False
+        self._tell()
+
+    def close(self) -> None:
+        """Give the address back."""
+        self._ready = None
+        self._network.forget(self)
+        for transport in self._waiting:
+            transport.close()
+        self._waiting.clear()
+
+    def come(self, transport: SimulatedTransport) -> None:
+        """Take a peer that connects."""
+        self._waiting.append(transport)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._waiting and not self._is_paused and self._ready is not None:
+            self._ready()
+
+
+class _SimulatedConnecting:
+    """A connection that is being made: there and back takes two latencies."""
+
+    def __init__(
+        self,
+        network: SimulatedNetwork,
+        machine: Machine,
+        address: Address,
+        connected: Callable[[Transport], None],
+        failed: Callable[[OSError], None],
+    ) -> None:
+        self._network = network
+        self._machine = machine
+        self._address = address
+        self._connected = connected
+        self._failed = failed
+        self._is_over = False
+        network.simulation.note(machine.name, f"connect {address[0]}:{address[1]}")
+        machine.call_later_us(2 * network.latency_us(), self._knock)
+
+    def cancel(self) -> None:
+        """Stop."""
+        self._is_over = True
+
+    def _knock(self) -> None:
+        if self._is_over:
+            return
+        network, (host, port) = self._network, self._address
+        if network.is_off(host):
+            self._machine.call_later_us(NO_ANSWER_US, self._fail, errno.ETIMEDOUT, "Connection timed out")
+            return
+        listening = network.find((host, port))
+        if listening is None or not listening.is_open:
+            self._fail(errno.ECONNREFUSED, "Connection refused")
+            return
+        self._is_over = True
+        here, there = network.join(self._machine, listening.machine, port)
+        listening.machine.call_later_us(network.latency_us(), listening.come, there)
+        self._connected(here)
+
+    def _fail(self, number: int, message: str) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._failed(OSError(number, message))
+
+
+class NetworkOfMachine:
+    """The network as one machine sees it: the world's `Network`."""
+
+    def __init__(self, network: SimulatedNetwork, machine: Machine) -> None:
+        self._network = network
+        self._machine = machine
+
+    def listen(self, host: str, port: int, send_buffer_bytes: int = -1) -> Listening:
+        """Take an address."""
+        return self._network.listen(self._machine, host, port)
+
+    def connect(
+        self,
+        host: str,
+        port: int,
+        connected: Callable[[Transport], None],
+        failed: Callable[[OSError], None],
+    ) -> _SimulatedConnecting:
+        """Connect to a peer."""
+        return _SimulatedConnecting(self._network, self._machine, (host, port), connected, failed)
+
+    def resolve(self, host: str) -> str:
+        """Hosts are addresses here."""
+        return host
+
+    def host_name(self) -> str:
+        """Return the address of the machine."""
+        return self._machine.host

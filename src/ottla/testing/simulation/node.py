@@ -1,0 +1,119 @@
+"""A node in a simulation: everything that is shipped, in a simulated world."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from ottla.broker.shutdown import NodeStop
+from ottla.broker.startup import Node, NodeOptions, NodeStart
+from ottla.metadata.configs.load import load_node_config
+from ottla.testing.simulated_disk import SimulatedDisk
+from ottla.testing.simulation.network import SimulatedNetwork
+from ottla.testing.simulation.simulation import Machine, Simulation
+from ottla.testing.simulation.workers import SimulatedSyncs, SimulatedWorkers
+from ottla.world.world import World
+
+DATA: Final = "/data"
+PORT: Final = 9092
+_CONNECTIONS_MAX: Final = 10_000
+
+
+class SimulatedNode:
+    """One machine with a disk and a node on it."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        network: SimulatedNetwork,
+        node_id: int = 1,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.simulation = simulation
+        self.machine = Machine(simulation, f"node {node_id}", f"10.0.0.{node_id}")
+        self.machine.before_turn = self._set_time_of_disk
+        self.machine.when_power_is_cut = self._lose_power
+        self.disk = SimulatedDisk(self.machine.rng.getrandbits(32))
+        self._network = network
+        self._settings = {
+            "node.id": str(node_id),
+            "log.dirs": DATA,
+            "listeners": f"PLAINTEXT://{self.machine.host}:{PORT}",
+            **(settings or {}),
+        }
+        self.node: Node | None = None
+        self.is_on = False
+        self.failure: Exception | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for clients."""
+        return f"{self.machine.host}:{PORT}"
+
+    def switch_on(self) -> None:
+        """Begin to start the node. `node` is there when it serves."""
+        assert not self.is_on, "a machine that is on cannot be switched on"
+        self.is_on = True
+        self.failure = None
+        machine = self.machine
+        machine.simulation.note(machine.name, "on")
+        world = World(
+            clock=machine,
+            scheduler=machine,
+            workers=SimulatedWorkers(machine),
+            make_syncs=partial(SimulatedSyncs, machine),
+            network=self._network.plug_in(machine),
+            disk=self.disk,
+            random=machine.rng,
+            connections_max=_CONNECTIONS_MAX,
+        )
+        configs = load_node_config(b"", self._settings).configs
+        self._set_time_of_disk()
+        NodeStart(configs, NodeOptions(is_insecure=True), world, self._started, self._failed)
+
+    def start(self) -> None:
+        """Switch on, and let time pass until the node serves."""
+        self.switch_on()
+        self.simulation.run_until(lambda: self.node is not None or self.failure is not None)
+        if self.failure is not None:
+            raise self.failure
+
+    def stop(self) -> None:
+        """Stop the node in order, and switch off."""
+        assert self.node is not None, "only a node that serves can be stopped"
+        ended: list[Exception | None] = []
+        NodeStop(self.node, ended.append)
+        self.simulation.run_until(lambda: bool(ended))
+        if ended[0] is not None:
+            raise ended[0]
+        self._switch_off("stopped")
+        self.disk.kill()
+
+    def kill(self) -> None:
+        """End the process without a warning. What was written stays, since the machine lives."""
+        self._switch_off("killed")
+        self.disk.kill()
+
+    def cut_power(self) -> None:
+        """Cut the power: what was not synced may be gone, or be there in part."""
+        self._switch_off("power cut")
+        self.disk.cut_power()
+
+    def _lose_power(self) -> None:
+        self.cut_power()
+
+    def _switch_off(self, how: str) -> None:
+        self.simulation.note(self.machine.name, f"{how} {self.disk.trace}")
+        self.machine.switch_off()
+        self._network.unplug(self.machine.host)
+        self.is_on = False
+        self.node = None
+
+    def _set_time_of_disk(self) -> None:
+        self.disk.now_ms = self.machine.now_ms()
+
+    def _started(self, node: Node) -> None:
+        self.node = node
+
+    def _failed(self, error: Exception) -> None:
+        self.failure = error
+        self.node = None

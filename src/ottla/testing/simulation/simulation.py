@@ -1,0 +1,227 @@
+"""Simulated time: events in order, machines that take turns, and the trace of it all.
+
+An event belongs to a machine. What is due on a machine while it is busy waits, and is then done together in
+one turn, as in an event loop that has been working for a while. So the same code shows the same batching as
+in a process.
+
+Time is an integer of microseconds, and jumps from one event to the next. Of events that are due at the same
+time, chance decides which comes first, and chance has one seed: two runs with the same seed and the same code
+have the same trace.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from hashlib import sha256
+from heapq import heappop, heappush
+from random import Random
+from typing import Any, Final
+
+from ottla.testing.simulated_disk import PowerCut
+
+START_WALL_MS: Final = 1_800_000_000_000
+"""What the wall clock shows when a simulation begins."""
+
+TURN_US: Final = 10
+EVENT_US: Final = 8
+"""How long a machine is busy with a turn, and with each thing that it does in it."""
+
+
+class Event:
+    """Something that is due on a machine. Also the `Timer` of the world's scheduler."""
+
+    __slots__ = ("args", "callback", "is_cancelled", "life")
+
+    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], life: int) -> None:
+        self.callback = callback
+        self.args = args
+        self.life = life
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        """Do not make the call."""
+        self.is_cancelled = True
+
+
+class Simulation:
+    """All machines under one seed."""
+
+    def __init__(self, seed: int, keeps_lines: bool = False) -> None:
+        """With `keeps_lines` the trace can be read in `lines`, to see where two runs part."""
+        self.seed = seed
+        self.rng = Random(f"simulation {seed}")
+        self.now_us = 0
+        self.events = 0
+        self.lines: list[str] | None = [] if keeps_lines else None
+        self._trace = sha256()
+        self._heap: list[tuple[int, int, int, Machine, Event]] = []
+        self._sequence = 0
+
+    @property
+    def trace(self) -> str:
+        """A digest of (time, machine, effect) of everything so far: equal for equal runs."""
+        return self._trace.hexdigest()
+
+    def note(self, machine: str, effect: str) -> None:
+        """Add an effect to the trace."""
+        line = f"{self.now_us} {machine} {effect}"
+        self._trace.update(line.encode())
+        self._trace.update(b"\n")
+        if self.lines is not None:
+            self.lines.append(line)
+
+    def post(self, machine: "Machine", delay_us: int, event: Event) -> None:
+        """Have an event come after so many microseconds."""
+        self._sequence += 1
+        entry = (self.now_us + delay_us, self.rng.getrandbits(16), self._sequence, machine, event)
+        heappush(self._heap, entry)
+
+    def step(self) -> bool:
+        """Let the next event happen. False says that there is none."""
+        if not self._heap:
+            return False
+        time_us, _, _, machine, event = heappop(self._heap)
+        if not event.is_cancelled and event.life == machine.life:
+            self.now_us = time_us
+            self.events += 1
+            machine.deliver(event)
+        return True
+
+    def run_for(self, milliseconds: int) -> None:
+        """Let so much time pass."""
+        end_us = self.now_us + 1000 * milliseconds
+        while self._heap and self._heap[0][0] <= end_us:
+            self.step()
+        self.now_us = end_us
+
+    def run_until(self, is_done: Callable[[], bool], within_ms: int = 600_000) -> None:
+        """Let time pass until something holds. Raises `TimeoutError` if it does not happen in time."""
+        end_us = self.now_us + 1000 * within_ms
+        while not is_done():
+            if not self._heap or self._heap[0][0] > end_us:
+                raise TimeoutError(f"it did not happen within {within_ms} ms of simulated time")
+            self.step()
+
+
+class Machine:
+    """A computer: a thread that does one thing after the other, a clock, and a power switch.
+
+    It is the world's `Scheduler` and `Clock` for what runs on it.
+    """
+
+    def __init__(self, simulation: Simulation, name: str, host: str) -> None:
+        self.simulation = simulation
+        self.name = name
+        self.host = host
+        self.rng = Random(f"{name} {simulation.seed}")
+        self.wall_offset_ms = START_WALL_MS
+        # How often it was switched off. What was due before that never happens.
+        self.life = 0
+        self.before_turn: Callable[[], None] | None = None
+        self.when_power_is_cut: Callable[[], None] | None = None
+        self._inbox: list[Event] = []
+        self._ready: deque[Event] = deque()
+        self._gathered: list[Callable[[], None]] = []
+        self._busy_until_us = 0
+        self._turn: Event | None = None
+
+    def switch_off(self) -> None:
+        """Forget everything that was due."""
+        self.life += 1
+        self._inbox.clear()
+        self._ready.clear()
+        self._gathered.clear()
+        self._turn = None
+
+    # The clock
+
+    def now_ms(self) -> int:
+        """Return the wall-clock time of this machine."""
+        return self.wall_offset_ms + self.simulation.now_us // 1000
+
+    def monotonic_ms(self) -> int:
+        """Return the time since the simulation began."""
+        return self.simulation.now_us // 1000
+
+    def monotonic_ns(self) -> int:
+        """Return the same in nanoseconds."""
+        return self.simulation.now_us * 1000
+
+    # The scheduler
+
+    def call_soon(self, callback: Callable[..., object], *args: Any) -> Event:
+        """Call in the next turn."""
+        event = Event(callback, args, self.life)
+        self._ready.append(event)
+        if self._turn is None:
+            self._take_turn_at(self._busy_until_us)
+        return event
+
+    call_from_thread = call_soon
+
+    def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Event:
+        """Call after so many milliseconds."""
+        return self.call_later_us(1000 * delay_ms, callback, *args)
+
+    def call_later_us(self, delay_us: int, callback: Callable[..., object], *args: Any) -> Event:
+        """Call after so many microseconds."""
+        event = Event(callback, args, self.life)
+        self.simulation.post(self, delay_us, event)
+        return event
+
+    def when_idle(self, callback: Callable[[], None], at_latest_ns: int) -> None:
+        """Call when there is nothing else to do. A simulated machine comes to rest soon enough."""
+        self._gathered.append(callback)
+        if self._turn is None:
+            self._take_turn_at(self._busy_until_us)
+
+    def report(self, message: str, error: Exception) -> None:
+        """End the simulation: a bug was found."""
+        raise AssertionError(f"{self.name}: {message}") from error
+
+    # Turns
+
+    def deliver(self, event: Event) -> None:
+        """Do what is due, as soon as the machine is not busy."""
+        if event is self._turn:
+            self._take_turn()
+            return
+        self._inbox.append(event)
+        if self._turn is None:
+            self._take_turn_at(self._busy_until_us)
+
+    def _take_turn_at(self, time_us: int) -> None:
+        delay_us = max(time_us - self.simulation.now_us, 0)
+        self._turn = Event(self._take_turn, (), self.life)
+        self.simulation.post(self, delay_us, self._turn)
+
+    def _take_turn(self) -> None:
+        if self.before_turn is not None:
+            self.before_turn()
+        inbox, self._inbox = self._inbox, []
+        ready, life = len(self._ready), self.life
+        gathered: list[Callable[[], None]] = []
+        if not inbox and not ready:
+            gathered, self._gathered = self._gathered, []
+        self.simulation.note(self.name, f"turn {len(inbox)} {ready} {len(gathered)}")
+        try:
+            for event in inbox:
+                if not event.is_cancelled:
+                    event.callback(*event.args)
+            for _ in range(ready):
+                event = self._ready.popleft()
+                if not event.is_cancelled:
+                    event.callback(*event.args)
+            for callback in gathered:
+                callback()
+        except PowerCut:
+            self.switch_off()
+            if self.when_power_is_cut is None:
+                raise
+            self.when_power_is_cut()
+        if self.life != life:
+            return
+        works = len(inbox) + ready + len(gathered)
+        self._busy_until_us = self.simulation.now_us + TURN_US + EVENT_US * works
+        self._turn = None
+        if self._inbox or self._ready or self._gathered:
+            self._take_turn_at(self._busy_until_us)

@@ -1,0 +1,24 @@
+"""Everything that a node takes from outside, in one place: whoever has it can run a node."""
+
+from typing import NamedTuple
+
+from ottla.world.clock import Clock
+from ottla.world.disk import Disk
+from ottla.world.network import Network
+from ottla.world.randomness import Randomness
+from ottla.world.scheduler import Scheduler
+from ottla.world.workers import MakeSyncs, Workers
+
+
+class World(NamedTuple):
+    """The surroundings of one node: those of its process, or simulated ones."""
+
+    clock: Clock
+    scheduler: Scheduler
+    workers: Workers
+    make_syncs: MakeSyncs
+    network: Network
+    disk: Disk
+    random: Randomness
+    connections_max: int
+    """How many connections there may be at once, whatever the configuration allows."""
