@@ -18,8 +18,7 @@ from tests.standalone_node import StandaloneNode
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.record_versions import record_version
 from ottla.metadata.snapshot_records import snapshot_records
-from ottla.model.uuid import ZERO_UUID
-from ottla.quorum.controller.acls import decide_create_acls
+from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.quorum.controller.configs import decide_incremental_alter_configs
 from ottla.quorum.controller.delete_topics import decide_delete_topics
 from ottla.quorum.controller.new_topics import decide_create_partitions
@@ -35,7 +34,6 @@ from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
-from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -48,6 +46,7 @@ from ottla.wire.messages.describe_quorum import (
 )
 from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.metadata_records.access_control import AccessControlEntryRecord
 
 TOPIC_OVERRIDE = 1
 KEEP_SNAPSHOTS = {"metadata.max.retention.ms": "-1"}
@@ -99,16 +98,14 @@ def write_everything(node: StandaloneNode) -> None:
             ),
         ),
     )
-    node.ask(
-        decide_create_acls,
-        CreateAclsRequest(
-            creations=(
-                AclCreation(
-                    resource_type=2, resource_name="orders", principal="User:alice", host="*", operation=3,
-                    permission_type=3,
-                ),
+    node.standalone.controller.append(
+        [
+            AccessControlEntryRecord(
+                id=Uuid(b"rule-00000000001"), resource_type=2, resource_name="orders", pattern_type=3,
+                principal="User:alice", host="*", operation=3, permission_type=3,
             )
-        ),
+        ],
+        node.now_ms,
     )  # fmt: skip
     node.ask(
         decide_allocate_producer_ids,

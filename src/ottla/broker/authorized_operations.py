@@ -22,6 +22,9 @@ class Operation(IntEnum):
     IDEMPOTENT_WRITE = 12
 
 
+NO_AUTHORIZER: Final = "No Authorizer is configured."
+"""What the APIs of access rules answer with SECURITY_DISABLED."""
+
 NOT_ASKED: Final = -(2**31)
 """The value of a bit set that the client did not ask for."""
 

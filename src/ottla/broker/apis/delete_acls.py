@@ -1,8 +1,8 @@
 """DeleteAcls: access rules are removed, where an authorizer heeds them."""
 
+from ottla.broker.authorized_operations import NO_AUTHORIZER
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.acls import NO_AUTHORIZER
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 

@@ -1,8 +1,8 @@
 """DescribeAcls: the access rules that match a filter, where an authorizer heeds them."""
 
+from ottla.broker.authorized_operations import NO_AUTHORIZER
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.acls import NO_AUTHORIZER
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
