@@ -7,12 +7,13 @@ worker threads, which hand their results back to the loop.
 import logging
 import random
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from ottla.broker.commits import Commits
 from ottla.broker.connection_limits import DescriptorShares, connection_limits
 from ottla.broker.connection_rates import ConnectionRates
 from ottla.broker.context import RequestContext
+from ottla.broker.controller_channel import ControllerChannel
 from ottla.broker.coordinators.groups import Groups
 from ottla.broker.coordinators.transactions import Transactions
 from ottla.broker.deletions import Deletions
@@ -36,8 +37,7 @@ from ottla.metadata.features import KRAFT_VERSION, SUPPORTED
 from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.uuid import Uuid
-from ottla.quorum.controller.controller import Controller
-from ottla.quorum.controller.decision import Charge, Decide, free_of_charge
+from ottla.quorum.metadata_quorum import MetadataQuorum
 from ottla.quorum.random_id import random_id
 from ottla.runtime.connection import Connection
 from ottla.runtime.flusher import Flusher
@@ -55,9 +55,6 @@ from ottla.world.clock import Clock
 from ottla.world.disk import DiskError
 
 _logger: Final = logging.getLogger("ottla.broker")
-
-Ask = TypeVar("Ask")
-Reply = TypeVar("Reply")
 
 
 class Features(NamedTuple):
@@ -89,14 +86,19 @@ class Broker:
         cluster_id: str,
         configs: EffectiveConfigs,
         metadata: PublishedMetadata,
+        quorum: MetadataQuorum,
+        controller: ControllerChannel,
         surroundings: Surroundings,
     ) -> None:
         loop, clock, threads, flusher, directories, deletions, descriptors = surroundings
+        self._loop = loop
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.configs = configs
         self.config: NodeConfig = configs.node
         self.metadata = metadata
+        self.quorum = quorum
+        self.controller = controller
         self.clock = clock
         self.threads = threads
         self.flusher = flusher
@@ -120,10 +122,7 @@ class Broker:
         self.log_moves = LogMoves(self, loop)
         self.directory_reports = DirectoryReports(self, loop)
         self.routes = Routes()
-        self.kraft_version = 0
         self.broker_epoch = -1
-        # Set while starting, by those who make them.
-        self.controller: Controller
         self.listeners = Listeners(
             loop, clock, connection_limits(self.config, descriptors), self.new_session, threads.run
         )
@@ -131,7 +130,6 @@ class Broker:
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
         )
         self.listeners.ask_admission = self.connection_rates.admit
-        self.give_up: Callable[[Exception], None]
 
     def new_session(self, connection: Connection) -> Session:
         """Begin the conversation with a client."""
@@ -147,8 +145,9 @@ class Broker:
         """Return the features that ApiVersions lists."""
         image = self.image
         finalized = dict(image.features)
-        if self.kraft_version > 0:
-            finalized[KRAFT_VERSION] = self.kraft_version
+        kraft_version = self.quorum.voter.kraft_version
+        if kraft_version > 0:
+            finalized[KRAFT_VERSION] = kraft_version
         return Features(
             supported=tuple(
                 SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
@@ -161,24 +160,13 @@ class Broker:
             finalized_epoch=image.offset,
         )
 
-    def decide(
-        self,
-        decide: Decide[Ask, Reply],
-        ask: Ask,
-        answer: Callable[[Reply], None],
-        charge: Charge = free_of_charge,
-    ) -> None:
-        """Let the controller decide. The answer comes when the decision is committed and published."""
-        try:
-            self.controller.handle(decide, ask, self.clock.now_ms(), answer, charge)
-        except LogDirectoryOffline as error:
-            # What was decided is in no log. Nobody is answered: whoever asks the next start learns the truth.
-            self.give_up(error)
-
     # What the metadata tells
 
     def prepare(self, image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
-        """Make what new metadata needs and takes long, while others are served. See `Controller.prepare`."""
+        """Make what new metadata needs and takes long, while others are served. See `MetadataListener`."""
+        if not self._loop.is_running():
+            # A node that starts serves nobody yet, and no thread could call it back.
+            return True
         return self.partitions.prepare(image, delta, self.threads.run, done)
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:

@@ -22,30 +22,34 @@ def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], 
     for warning in loaded.warnings:
         _logger.warning("%s", warning)
     loop = ServingLoop()
-    try:
-        node = start_node(loaded.configs, options, loop)
-        # What was made up to here stays. With many partitions the garbage collector would stop the loop for
-        # as long as it takes to look at all of it, again and again, and find nothing.
-        gc.freeze()
-        _serve(node, loop, ready)
-    finally:
-        loop.close()
-
-
-def _serve(node: Node, loop: asyncio.AbstractEventLoop, ready: Callable[[str], None]) -> None:
     stopped: asyncio.Future[None] = loop.create_future()
-
-    def stop() -> None:
-        _logger.info("stopping")
-        task = loop.create_task(stop_node(node))
-        task.add_done_callback(lambda done: _settle(stopped, done))
 
     def give_up(error: Exception) -> None:
         # What was decided is in memory and not on disk: there is no way on from here.
         if not stopped.done():
             stopped.set_exception(NodeFailure(f"the metadata cannot be written any more: {error}"))
 
-    node.broker.give_up = give_up
+    try:
+        node = start_node(loaded.configs, options, loop, give_up)
+        # What was made up to here stays. With many partitions the garbage collector would stop the loop for
+        # as long as it takes to look at all of it, again and again, and find nothing.
+        gc.freeze()
+        _serve(node, loop, stopped, ready)
+    finally:
+        loop.close()
+
+
+def _serve(
+    node: Node,
+    loop: asyncio.AbstractEventLoop,
+    stopped: "asyncio.Future[None]",
+    ready: Callable[[str], None],
+) -> None:
+    def stop() -> None:
+        _logger.info("stopping")
+        task = loop.create_task(stop_node(node))
+        task.add_done_callback(lambda done: _settle(stopped, done))
+
     StopSignals(loop, stop).install()
     node.housekeeping.start()
     _serve_metrics(node)

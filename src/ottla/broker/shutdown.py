@@ -13,8 +13,6 @@ from typing import Final
 from ottla.broker.deferred import Deferred
 from ottla.broker.membership import heartbeat
 from ottla.broker.startup import Node
-from ottla.quorum.controller.controller import needs_nothing
-from ottla.quorum.controller.heartbeat import decide_heartbeat
 from ottla.runtime.closing import close_directory
 from ottla.storage.directory import LogDirectory
 from ottla.storage.errors import StorageError
@@ -45,7 +43,6 @@ async def stop_node(node: Node) -> None:
     await broker.flusher.drain()
     broker.flusher.close()
     broker.leaving_logs.finish_all()
-    broker.controller.prepare = needs_nothing
     broker.threads.close()
     _close_metadata(node)
     for directory in broker.directories.online:
@@ -69,11 +66,9 @@ async def _leave_cluster(node: Node) -> None:
 
 async def _tell_of_stop(node: Node) -> BrokerHeartbeatResponse:
     broker = node.broker
-    said: Deferred[BrokerHeartbeatResponse] = Deferred()
-    ask = heartbeat(broker, wants_shut_down=True)
-    broker.decide(decide_heartbeat, ask, said.resolve)
+    said: Deferred[BrokerHeartbeatResponse] = broker.controller.ask(heartbeat(broker, wants_shut_down=True))
     answered = asyncio.Event()
-    said.when_done(lambda _: answered.set())
+    said.when_done(lambda _: answered.set(), lambda _: answered.set())
     await answered.wait()
     return said.value()
 
@@ -96,6 +91,6 @@ def _close_directory(directory: LogDirectory, broker_epoch: int) -> None:
 
 def _close_metadata(node: Node) -> None:
     try:
-        node.standalone.close()
+        node.broker.quorum.close()
     except (StorageError, DiskError) as error:
         _logger.critical("the metadata log did not stop cleanly: %s", error)

@@ -10,7 +10,8 @@ sentence for the user when it cannot be done.
 import logging
 import random
 import resource
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
 
 from ottla.broker.bound_listeners import (
     BoundListener,
@@ -21,6 +22,7 @@ from ottla.broker.bound_listeners import (
     with_address,
 )
 from ottla.broker.connection_limits import DescriptorShares, share_descriptors
+from ottla.broker.controller_channel import LocalController
 from ottla.broker.deletions import Deletions
 from ottla.broker.formatting import (
     FormatFailure,
@@ -39,7 +41,7 @@ from ottla.metadata.errors import MetadataError
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NodeId
 from ottla.quorum.controller.settings import ControllerSettings
-from ottla.quorum.standalone import Standalone, StandaloneSettings, open_standalone
+from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
 from ottla.quorum.voters import VoterIdentity
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.disk import RealDisk
@@ -64,6 +66,12 @@ _REASONS: Final = (
     StorageError,
 )
 
+GiveUp: TypeAlias = Callable[[Exception], None]
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
 
 class NodeFailure(Exception):
     """The node cannot start, or cannot go on. The message is for its user."""
@@ -80,25 +88,28 @@ class NodeOptions(NamedTuple):
 class Node:
     """A node that was started: what there is to keep going, and to stop."""
 
-    def __init__(
-        self, broker: Broker, standalone: Standalone, loop: ServingLoop, bound: list[BoundListener]
-    ) -> None:
+    def __init__(self, broker: Broker, loop: ServingLoop, bound: list[BoundListener]) -> None:
         self.broker = broker
-        self.standalone = standalone
         self.loop = loop
         self.bound = bound
-        self.housekeeping = Housekeeping(broker, standalone, loop)
+        self.housekeeping = Housekeeping(broker, loop)
 
 
-def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -> Node:
-    """Start a node. When this returns it serves, as soon as its event loop runs."""
+def start_node(
+    configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop, give_up: GiveUp = _raise
+) -> Node:
+    """Start a node. When this returns it serves, as soon as its event loop runs.
+
+    `give_up` is called when the node has to stop because its metadata cannot be written any more. Without
+    it the error is raised where it shows.
+    """
     try:
-        return _start(configs, options, loop)
+        return _start(configs, options, loop, give_up)
     except _REASONS as error:
         raise NodeFailure(str(error)) from error
 
 
-def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -> Node:
+def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop, give_up: GiveUp) -> Node:
     check_configs(configs.node)
     configs = with_address(configs, options.host, options.port)
     endpoints = configs.node.broker_endpoints
@@ -106,25 +117,28 @@ def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -
     descriptors = share_descriptors(_raise_descriptor_limit())
     disk = RealDisk(descriptors.files_max)
     directories = _open_directories(disk, configs)
-    broker = _make_broker(configs, directories, disk, loop, descriptors)
+    broker = _make_broker(configs, directories, disk, loop, descriptors, give_up)
     try:
         bound = bind(broker.listeners, endpoints)
-        standalone = _open_quorum(broker)
+        broker.quorum.start()
+        broker.quorum.flush()
+        broker.use_dynamic_configs(broker.image)
         _load_logs(broker)
         broker.metadata.listen(broker)
-        join_cluster(broker, standalone, advertised(configs.node, bound))
+        joined = join_cluster(broker, advertised(configs.node, bound))
+        # The loop does not run yet, so the metadata log is synced here.
+        broker.quorum.flush()
+        joined.value()
     except BaseException:
         broker.flusher.close()
         broker.listeners.close()
         directories.release()
         raise
-    standalone.voter.request_sync = lambda: _sync(broker, standalone)
-    standalone.controller.prepare = broker.prepare
     broker.groups.start(broker.image)
     broker.transactions.start(broker.image)
     broker.log_moves.resume()
     broker.listeners.start()
-    return Node(broker, standalone, loop, bound)
+    return Node(broker, loop, bound)
 
 
 def _raise_descriptor_limit() -> int:
@@ -150,34 +164,42 @@ def _make_broker(
     disk: RealDisk,
     loop: ServingLoop,
     descriptors: DescriptorShares,
+    give_up: GiveUp,
 ) -> Broker:
     clock = SystemClock()
     cluster_id = directories.directories[0].meta.cluster_id or ""
     threads = Threads(loop)
+    flusher = Flusher(loop)
     surroundings = Surroundings(
-        loop, clock, threads, Flusher(loop), directories, Deletions(loop, disk, threads.run), descriptors
+        loop, clock, threads, flusher, directories, Deletions(loop, disk, threads.run), descriptors
     )
-    return Broker(configs.node.node_id, cluster_id, configs, PublishedMetadata(), surroundings)
+    metadata = PublishedMetadata()
+    quorum = _make_quorum(configs, metadata, cluster_id, surroundings, give_up)
+    return Broker(
+        configs.node.node_id, cluster_id, configs, metadata, quorum, LocalController(quorum.ask), surroundings
+    )
 
 
-def _open_quorum(broker: Broker) -> Standalone:
-    """Open the metadata log, lead it, and publish what it holds."""
-    config = broker.config
-    directory = broker.directories.directories[0]
+def _make_quorum(
+    configs: EffectiveConfigs,
+    metadata: PublishedMetadata,
+    cluster_id: str,
+    surroundings: Surroundings,
+    give_up: GiveUp,
+) -> MetadataQuorum:
+    config = configs.node
+    directory = surroundings.directories.directories[0]
     assert directory.meta.directory_id is not None, "directories without ids are of the ZooKeeper age"
-    settings = StandaloneSettings(
-        controller=ControllerSettings(config.node_id, broker.cluster_id, broker.configs.layers.static),
+    settings = QuorumSettings(
+        controller=ControllerSettings(config.node_id, cluster_id, configs.layers.static),
         voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
         config=config,
         static_voters=_static_voters(config),
     )
-    standalone = open_standalone(
-        directory.volume, settings, broker.metadata, broker.random, broker.clock.now_ms()
+    world = QuorumWorld(
+        directory.volume, surroundings.clock, random.SystemRandom(), surroundings.flusher.request, give_up
     )
-    broker.controller = standalone.controller
-    broker.kraft_version = standalone.voter.kraft_version
-    broker.use_dynamic_configs(broker.image)
-    return standalone
+    return MetadataQuorum(settings, metadata, world)
 
 
 def _static_voters(config: NodeConfig) -> list[int]:
@@ -208,16 +230,3 @@ def _load_logs(broker: Broker) -> None:
             "after a clean stop" if directory.was_clean else "after no clean stop",
         )
     partitions.load(image)
-
-
-def _sync(broker: Broker, standalone: Standalone) -> None:
-    """Have the metadata log synced, and commit what was synced."""
-    log = standalone.voter.log
-
-    def synced(error: LogDirectoryOffline | None) -> None:
-        if error is not None:
-            broker.give_up(error)
-        else:
-            standalone.voter.synced()
-
-    broker.flusher.request(log, log.log_end_offset, synced)

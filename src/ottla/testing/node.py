@@ -208,6 +208,7 @@ class ThreadNode(LocalNode):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._failure: Exception | None = None
+        self._given_up: Exception | None = None
 
     @property
     def is_running(self) -> bool:
@@ -271,7 +272,8 @@ class ThreadNode(LocalNode):
         from ottla.metadata.configs.load import load_node_config
 
         loaded = load_node_config(b"", {"log.dirs": str(self.data_directory), **self.settings})
-        node = start_node(loaded.configs, NodeOptions(host=HOST, port=self.port), loop)
+        self._given_up = None
+        node = start_node(loaded.configs, NodeOptions(host=HOST, port=self.port), loop, self._give_up)
         listeners = node.broker.listeners
         new_session = node.broker.new_session
         listeners.make_session = lambda connection: FaultySession(
@@ -284,14 +286,6 @@ class ThreadNode(LocalNode):
         from ottla.runtime.disk import RealDisk
 
         self._stop = asyncio.Event()
-        given_up: list[Exception] = []
-
-        def give_up(error: Exception) -> None:
-            given_up.append(error)
-            assert self._stop is not None
-            self._stop.set()
-
-        node.broker.give_up = give_up
         node.housekeeping.start()
         started.set_result(None)
         await self._stop.wait()
@@ -301,8 +295,13 @@ class ThreadNode(LocalNode):
             disk = directory.volume.disk
             if isinstance(disk, RealDisk):
                 disk.close()
-        if given_up:
-            raise given_up[0]
+        if self._given_up is not None:
+            raise self._given_up
+
+    def _give_up(self, error: Exception) -> None:
+        self._given_up = error
+        if self._stop is not None:
+            self._stop.set()
 
 
 class ProcessNode(LocalNode):
