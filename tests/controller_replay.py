@@ -79,8 +79,10 @@ def _apart(batch: MetadataBatch) -> Iterator[MetadataBatch]:
         if count is None:
             break
         offset = Offset(batch.position.offset - len(rest) + count)
-        yield MetadataBatch(
-            Offset(offset - count + 1), batch.position._replace(offset=offset), False, rest[:count]
+        yield batch._replace(
+            base_offset=Offset(offset - count + 1),
+            position=batch.position._replace(offset=offset),
+            records=rest[:count],
         )
         rest = rest[count:]
     yield batch._replace(base_offset=Offset(batch.position.offset - len(rest) + 1), records=rest)

@@ -13,20 +13,13 @@ from tests.golden.metadata_logs import data_records, in_no_order, read_batches
 from tests.java.apache_kafka import CLUSTER_ID, ApacheKafka
 from tests.java.jars import java_classpath, java_command
 from tests.plain_client import PlainClient
-from tests.standalone_node import StandaloneNode
+from tests.quorum_node import QuorumNode
 
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.record_versions import record_version
 from ottla.metadata.snapshot_records import snapshot_records
-from ottla.model.uuid import ZERO_UUID
-from ottla.quorum.controller.acls import decide_create_acls
-from ottla.quorum.controller.configs import decide_incremental_alter_configs
-from ottla.quorum.controller.delete_topics import decide_delete_topics
-from ottla.quorum.controller.new_topics import decide_create_partitions
-from ottla.quorum.controller.producer_ids import decide_allocate_producer_ids
-from ottla.quorum.controller.quotas import decide_alter_client_quotas
-from ottla.quorum.controller.scram import decide_alter_scram_credentials
-from ottla.quorum.sole_voter import NotTheSoleVoter
+from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.quorum.voter import OtherVoters
 from ottla.runtime.disk import RealDisk
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import alter_client_quotas, incremental_alter_configs
@@ -35,7 +28,6 @@ from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
-from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -48,12 +40,13 @@ from ottla.wire.messages.describe_quorum import (
 )
 from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.metadata_records.access_control import AccessControlEntryRecord
 
 TOPIC_OVERRIDE = 1
 KEEP_SNAPSHOTS = {"metadata.max.retention.ms": "-1"}
 
 
-def write_everything(node: StandaloneNode) -> None:
+def write_everything(node: QuorumNode) -> None:
     """Have every kind of record in the log, on both sides of a snapshot."""
     broker_epoch = node.come_up()
     assert (
@@ -65,14 +58,12 @@ def write_everything(node: StandaloneNode) -> None:
         == [ErrorCode.NONE] * 3
     )
     node.ask(
-        decide_delete_topics,
         DeleteTopicsRequest(topics=(DeleteTopicState(name="gone", topic_id=ZERO_UUID),), timeout_ms=0),
     )
     alter_configs(node, 2, "grown", "max.message.bytes", "2000000")
     alter_configs(node, 4, "", "message.max.bytes", "1100000")
     alter_configs(node, 32, "a-group", "consumer.session.timeout.ms", "46000")
     node.ask(
-        decide_alter_client_quotas,
         alter_client_quotas.AlterClientQuotasRequest(
             entries=(
                 alter_client_quotas.QuotaAlteration(
@@ -89,7 +80,6 @@ def write_everything(node: StandaloneNode) -> None:
         ),
     )
     node.ask(
-        decide_alter_scram_credentials,
         AlterUserScramCredentialsRequest(
             deletions=(),
             upsertions=(
@@ -99,39 +89,33 @@ def write_everything(node: StandaloneNode) -> None:
             ),
         ),
     )
-    node.ask(
-        decide_create_acls,
-        CreateAclsRequest(
-            creations=(
-                AclCreation(
-                    resource_type=2, resource_name="orders", principal="User:alice", host="*", operation=3,
-                    permission_type=3,
-                ),
+    node.controller.append(
+        [
+            AccessControlEntryRecord(
+                id=Uuid(b"rule-00000000001"), resource_type=2, resource_name="orders", pattern_type=3,
+                principal="User:alice", host="*", operation=3, permission_type=3,
             )
-        ),
-    )  # fmt: skip
+        ])  # fmt: skip
     node.ask(
-        decide_allocate_producer_ids,
         AllocateProducerIdsRequest(broker_id=node.node_id, broker_epoch=broker_epoch),
     )
-    node.standalone.write_snapshot(node.now_ms)
+    node.write_snapshot()
     grown = CreatePartitionsTopic(name="grown", partition_count=4, assignments=None)
     node.ask(
-        decide_create_partitions,
         CreatePartitionsRequest(topics=(grown,), timeout_ms=0, validate_only=False),
     )
     assert node.create(new_topic("after the snapshot".replace(" ", "-"), 2, 1)) == [ErrorCode.NONE]
-    node.standalone.tick(node.now_ms + 10_000)
-    node.standalone.voter.flush()
+    node.tick(node.now_ms + 10_000)
+    node.quorum.flush()
 
 
-def alter_configs(node: StandaloneNode, kind: int, name: str, key: str, value: str) -> None:
+def alter_configs(node: QuorumNode, kind: int, name: str, key: str, value: str) -> None:
     config = incremental_alter_configs.AlterableConfig(name=key, config_operation=0, value=value)
     resource = incremental_alter_configs.AlterConfigsResource(
         resource_type=kind, resource_name=name, configs=(config,)
     )
     ask = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-    assert node.ask(decide_incremental_alter_configs, ask).responses[0].error_code is ErrorCode.NONE
+    assert node.ask(ask).responses[0].error_code is ErrorCode.NONE
 
 
 def dump(*files: Path) -> dict[str, list[dict[str, Any]]]:
@@ -158,7 +142,7 @@ def dump(*files: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def test_kafkas_tool_reads_what_we_wrote_without_complaint(tmp_path: Path) -> None:
-    node = StandaloneNode(RealDisk(), str(tmp_path / "data"), configs=KEEP_SNAPSHOTS)
+    node = QuorumNode(RealDisk(), str(tmp_path / "data"), configs=KEEP_SNAPSHOTS)
     write_everything(node)
     node.stop()
     files = [tmp_path / "data" / "bootstrap.checkpoint"]
@@ -187,7 +171,7 @@ class Takeover:
 @pytest.fixture(scope="module")
 def takeover(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Takeover]:
     root = tmp_path_factory.mktemp("takeover")
-    node = StandaloneNode(RealDisk(), str(root / "data"), node_id=3)
+    node = QuorumNode(RealDisk(), str(root / "data"), node_id=3)
     write_everything(node)
     image = node.image
     node.stop()
@@ -240,7 +224,7 @@ def test_apache_kafka_has_our_quotas_credentials_and_voter(takeover: Takeover) -
 
 def test_we_take_back_what_apache_kafka_took_over(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    node = StandaloneNode(RealDisk(), str(data))
+    node = QuorumNode(RealDisk(), str(data))
     write_everything(node)
     before = node.image
     node.stop()
@@ -248,8 +232,8 @@ def test_we_take_back_what_apache_kafka_took_over(tmp_path: Path) -> None:
     with kafka, PlainClient(kafka.bootstrap) as client:
         answer = client.ask(CreateTopicsRequest(topics=(new_topic("theirs", 2, 1),)))
         assert answer.topics[0].error_code is ErrorCode.NONE
-    after = StandaloneNode(RealDisk(), str(data))
-    assert after.standalone.voter.epoch == 3
+    after = QuorumNode(RealDisk(), str(data))
+    assert after.voter.epoch == 3
     assert set(after.image.topics.names) == {*before.topics.names, "theirs"}
     for topic in before.topics:
         assert after.image.topics.find_by_id(topic.id) is not None
@@ -282,10 +266,10 @@ def test_a_quorum_whose_voters_the_configuration_names_is_led_on_by_both(tmp_pat
         assert client.ask(CreateTopicsRequest(topics=(new_topic("theirs", 1, 1),))).topics[0].error_code == 0
 
     data = str(kafka.data_directory)
-    with pytest.raises(NotTheSoleVoter):
-        StandaloneNode(RealDisk(), data)
-    node = StandaloneNode(RealDisk(), data, static_voters=(0,))
-    assert node.standalone.voter.kraft_version == 0
+    with pytest.raises(OtherVoters):
+        QuorumNode(RealDisk(), data)
+    node = QuorumNode(RealDisk(), data, static_voters=(0,))
+    assert node.voter.kraft_version == 0
     node.come_up()
     assert node.create(new_topic("ours", 1, 1)) == [ErrorCode.NONE]
     node.stop()

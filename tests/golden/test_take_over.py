@@ -9,10 +9,10 @@ import pytest
 from tests.deciding import new_topic
 from tests.golden.directories import DATA, unpack
 from tests.golden.metadata_logs import SINGLE_NODES
-from tests.standalone_node import StandaloneNode
+from tests.quorum_node import QuorumNode
 
 from ottla.metadata.features import default_levels
-from ottla.quorum.sole_voter import NotTheSoleVoter
+from ottla.quorum.voter import OtherVoters
 from ottla.runtime.disk import RealDisk
 from ottla.wire.declare import replace
 
@@ -24,7 +24,7 @@ def manifest() -> dict[str, Any]:
 
 @pytest.mark.parametrize("archive", SINGLE_NODES)
 def test_every_topic_is_there_with_its_id(archive: str, tmp_path: Path) -> None:
-    node = StandaloneNode(RealDisk(), str(unpack(archive, tmp_path)))
+    node = QuorumNode(RealDisk(), str(unpack(archive, tmp_path)))
     expected = {(one["topic"], one["partition"]): one["topicId"] for one in manifest()[archive]["partitions"]}
     found = {
         (topic.name, number): str(topic.id) for topic in node.image.topics for number in topic.partitions
@@ -36,16 +36,16 @@ def test_every_topic_is_there_with_its_id(archive: str, tmp_path: Path) -> None:
 def test_the_quorum_goes_on_in_the_next_epoch(archive: str, tmp_path: Path) -> None:
     epochs = {"01-clean": 2, "02-compacted": 3, "03-killed9": 4}
     path = str(unpack(archive, tmp_path))
-    node = StandaloneNode(RealDisk(), path)
-    assert node.standalone.voter.epoch == epochs[archive]
+    node = QuorumNode(RealDisk(), path)
+    assert node.voter.epoch == epochs[archive]
     node.come_up()
     leaders = {one.leader for topic in node.image.topics for one in topic.partitions.values()}
     assert leaders == {1}, "every partition has a leader again"
     node.create(new_topic("ours", 2, 1))
     before = node.image
-    node.standalone.write_snapshot(node.now_ms)
+    node.write_snapshot()
     node.stop()
-    after = StandaloneNode(RealDisk(), path).image
+    after = QuorumNode(RealDisk(), path).image
     assert {topic.id for topic in after.topics} == {topic.id for topic in before.topics}
     assert after.configs == before.configs
     assert after.quotas == before.quotas
@@ -55,7 +55,7 @@ def test_the_quorum_goes_on_in_the_next_epoch(archive: str, tmp_path: Path) -> N
 
 
 def test_a_directory_that_was_only_formatted_becomes_a_cluster(tmp_path: Path) -> None:
-    node = StandaloneNode(RealDisk(), str(unpack("00-fresh-format", tmp_path)))
+    node = QuorumNode(RealDisk(), str(unpack("00-fresh-format", tmp_path)))
     assert node.image.features == default_levels()
     assert node.cluster_id == "Z29sZGVuR29sZGVuMDAwMQ"
     node.come_up()
@@ -65,7 +65,7 @@ def test_a_directory_that_was_only_formatted_becomes_a_cluster(tmp_path: Path) -
 def test_a_member_of_a_larger_quorum_is_left_alone(tmp_path: Path) -> None:
     directory = unpack("04-cluster", tmp_path) / "node1-a"
     before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
-    with pytest.raises(NotTheSoleVoter, match=r"nodes \[1, 2, 3\]"):
-        StandaloneNode(RealDisk(), str(directory))
+    with pytest.raises(OtherVoters, match=r"nodes \[1, 2, 3\]"):
+        QuorumNode(RealDisk(), str(directory))
     log = next(path for path in before if path.name.endswith("1770.log"))
     assert log.read_bytes() == before[log]

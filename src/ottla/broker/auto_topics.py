@@ -11,7 +11,7 @@ from ottla.broker.deferred import Deferred
 from ottla.broker.partition import INTERNAL_TOPICS
 from ottla.metadata.configs.node import NodeConfig
 from ottla.model.topic_names import find_topic_name_fault
-from ottla.quorum.controller.new_topics import decide_create_topics
+from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_topics import (
     CreatableTopic,
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 TOPICS_AT_ONCE_MAX: Final = 1000
 _TIMEOUT_MS: Final = 30_000
+_NEWEST_VERSION: Final = api_of(ApiKey.CREATE_TOPICS).versions.last
 
 
 def create_missing_topics(names: Sequence[str], context: "RequestContext") -> Deferred[CreateTopicsResponse]:
-    """Create topics that somebody asked for and that have valid names.
+    """Create topics that a client asked for and that have valid names.
 
-    Who asks for a topic of a coordinator is not charged for it: everybody needs it. As in Kafka, who is over
-    the quota is not told more than that the topic is unknown.
+    A topic of a coordinator is created for the node itself, not for the client, which is not charged for it.
+    As in Kafka, a client that is over its quota learns no more than that the topic is unknown.
     """
     broker = context.broker
     brokers = sum(not one.fenced for one in broker.image.brokers.values())
@@ -41,8 +42,8 @@ def create_missing_topics(names: Sequence[str], context: "RequestContext") -> De
         if why_unknown(name) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     )
     ask = CreateTopicsRequest(topics=topics[:TOPICS_AT_ONCE_MAX], timeout_ms=_TIMEOUT_MS)
-    charge = None if INTERNAL_TOPICS.issuperset(names) else context.charge_mutations(is_strict=True)
-    return context.decide(decide_create_topics, ask, charge)
+    caller = None if INTERNAL_TOPICS.issuperset(names) else context.caller(_NEWEST_VERSION)
+    return broker.controller.ask(ask, caller)
 
 
 def why_unknown(name: str) -> ErrorCode:

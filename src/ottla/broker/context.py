@@ -6,20 +6,15 @@ when the answer is deferred.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.served_apis import Listener
+from ottla.quorum.controller.decision import Caller
 from ottla.security.principal import ANONYMOUS
-from ottla.wire.declare import replace
 
 if TYPE_CHECKING:
-    from ottla.broker.mutation_quota import MutationCharge
     from ottla.broker.node import Broker
-    from ottla.quorum.controller.decision import Decide
-
-Ask = TypeVar("Ask")
-Reply = TypeVar("Reply")
 
 
 class Client(Protocol):
@@ -72,47 +67,20 @@ class RequestContext:
         """The name of the principal, as quotas know it."""
         return self.principal.name
 
-    def decide_within_quota(
-        self, decide: "Decide[Ask, Reply]", ask: Ask, strict_from: int
-    ) -> Deferred[Reply]:
-        """Let the controller decide on partitions that come and go, which there may be a quota on.
+    def ask_controller(self, ask: Any) -> Deferred[Any]:
+        """Ask the controller for the client. If the client is over a quota there, it has to wait."""
+        return self.broker.controller.ask(ask, self.caller()).then(self._heed_throttle)
 
-        From version `strict_from` on the API has an error for clients that are over it.
-        """
-        broker = self.broker
-        charge = self.charge_mutations(is_strict=self.version >= strict_from)
-        if charge is None:
-            return self.decide(decide, ask)
-
-        def throttled(response: Reply) -> Reply:
-            throttle_ms = charge.throttle_ms(broker.clock.monotonic_ms())
-            if throttle_ms > 0:
-                self.mute(throttle_ms)
-            return replace(response, throttle_time_ms=throttle_ms)
-
-        return self.decide(decide, ask, charge).then(throttled)
-
-    def charge_mutations(self, *, is_strict: bool) -> "MutationCharge | None":
-        """Return what partitions that come and go are charged to; None if there is no quota on them."""
-        broker = self.broker
-        if not broker.quotas.limits_mutations:
-            return None
-        config = broker.config
-        return broker.quotas.charge_mutations(
-            self.user,
+    def caller(self, version: int | None = None) -> Caller:
+        """Return who the client is. `version` is that of the API to ask in, if it is another one."""
+        return Caller(
+            self.principal,
             self.client_id or "",
-            is_strict,
-            config.controller_quota_window_num * config.controller_quota_window_size_seconds,
-            broker.clock.monotonic_ms(),
+            self.peer_host,
+            self.version if version is None else version,
         )
 
-    def decide(
-        self, decide: "Decide[Ask, Reply]", ask: Ask, charge: "MutationCharge | None" = None
-    ) -> Deferred[Reply]:
-        """Let the controller decide. The reply comes when the decision is committed and published."""
-        reply: Deferred[Reply] = Deferred()
-        if charge is None:
-            self.broker.decide(decide, ask, reply.resolve)
-        else:
-            self.broker.decide(decide, ask, reply.resolve, charge)
-        return reply
+    def _heed_throttle(self, response: Any) -> Any:
+        if response.throttle_time_ms > 0:
+            self.mute(response.throttle_time_ms)
+        return response

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.partition import Partition
 from ottla.model.uuid import Uuid
-from ottla.quorum.controller.directory_assignments import decide_assign_replicas_to_dirs
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignedPartition,
     AssignedTopic,
     AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
     DirectoryAssignment,
 )
 from ottla.world.scheduler import Scheduler
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from ottla.broker.node import Broker
 
 REPLICAS_MAX: Final = 2000
-"""How many replicas one report tells of: each makes a record, and a batch of records has a bound."""
+"""How many replicas one report names: each makes a record, and a batch of records has a bound."""
+
+RETRY_MS: Final = 1000
+"""After how long a report is sent again that found no controller."""
 
 
 class DirectoryReports:
-    """The replicas that the controller has to be told of."""
+    """The replicas that are to be reported."""
 
     def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._broker = broker
@@ -51,7 +55,18 @@ class DirectoryReports:
         ask = AssignReplicasToDirsRequest(
             broker_id=broker.node_id, broker_epoch=broker.broker_epoch, directories=tuple(self._group(some))
         )
-        broker.decide(decide_assign_replicas_to_dirs, ask, lambda _: None)
+
+        def reported(answer: AssignReplicasToDirsResponse) -> None:
+            if answer.error_code is ErrorCode.NOT_CONTROLLER:
+                # Another controller will be found. Partitions that are gone by then are no matter.
+                self._scheduler.call_later(RETRY_MS, self._repeat, some)
+
+        broker.controller.ask(ask).when_done(reported)
+
+    def _repeat(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            if self._broker.partitions.by_key.get((partition.topic_id, partition.index)) is partition:
+                self.add(partition)
 
     def _group(self, partitions: Iterable[Partition]) -> Iterable[DirectoryAssignment]:
         grouped: dict[Uuid, dict[Uuid, list[int]]] = {}

@@ -8,7 +8,7 @@
     syncs that `flush.ms` asks for, timeouts, failed directories: every second
     the metadata log          as often as it asks for itself
     what was recovered        once, right after a start that no clean stop preceded
-    handlers' modules         once, a second after the start
+    handlers, deciders        imported once, a second after the start
 
 A round over all partitions is cut into slices, so that a node with many of them goes on serving in between.
 What blocks is done by workers.
@@ -24,17 +24,17 @@ from ottla.broker.handlers import find_handler
 from ottla.broker.membership import heartbeat
 from ottla.broker.partition import Partition
 from ottla.broker.served_apis import SERVED
-from ottla.quorum.controller.heartbeat import decide_heartbeat
+from ottla.quorum.controller.deciders import import_deciders
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_checkpoints import CheckpointKind
-from ottla.storage.errors import LogDirectoryOffline, StorageError
+from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
-from ottla.world.disk import DiskError
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
-    from ottla.quorum.standalone import Standalone
 
 _logger: Final = logging.getLogger("ottla.housekeeping")
 
@@ -45,14 +45,14 @@ _SECOND_MS: Final = 1000
 class Housekeeping:
     """The timers of a node."""
 
-    def __init__(self, broker: "Broker", standalone: "Standalone", scheduler: Scheduler) -> None:
+    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._broker = broker
-        self._standalone = standalone
         self._scheduler = scheduler
         self._timers: dict[str, Timer] = {}
         self._unsynced_since_ms: dict[Partition, int] = {}
         self._failed: set[str] = set()
         self._cordoned: frozenset[str] = frozenset()
+        self._is_reported = True
         self.cleaner = Cleaner(broker, scheduler)
 
     def start(self) -> None:
@@ -131,7 +131,7 @@ class Housekeeping:
         broker = self._broker
         failed = {directory.path for directory in broker.directories.directories if directory.is_offline}
         cordoned = broker.directories.cordoned
-        if failed == self._failed and cordoned == self._cordoned:
+        if failed == self._failed and cordoned == self._cordoned and self._is_reported:
             return
         self._cordoned = cordoned
         for directory in broker.directories.directories:
@@ -140,17 +140,16 @@ class Housekeeping:
         self._failed = failed
         if broker.directories.directories[0].is_offline:
             # It holds the metadata, and without metadata there is no way on.
-            broker.give_up(broker.directories.directories[0].volume.offline_error())
+            broker.quorum.failed(broker.directories.directories[0].volume.offline_error())
             return
-        broker.decide(decide_heartbeat, heartbeat(broker), lambda _: None)
+        broker.controller.ask(heartbeat(broker)).when_done(self._reported)
+
+    def _reported(self, answer: BrokerHeartbeatResponse) -> None:
+        # Without a controller the directories are as good as never looked at: the next second reports again.
+        self._is_reported = answer.error_code is not ErrorCode.NOT_CONTROLLER
 
     def _tick_metadata(self) -> None:
-        try:
-            delay_ms = self._standalone.tick(self._broker.clock.now_ms())
-        except (StorageError, DiskError) as error:
-            self._broker.give_up(error)
-            return
-        self._later("metadata", delay_ms, self._tick_metadata)
+        self._later("metadata", self._broker.quorum.tick(), self._tick_metadata)
 
     def _flush_by_time(self) -> None:
         """Sync logs whose topic sets `flush.ms`, when their oldest unsynced record is that old."""
@@ -194,7 +193,7 @@ class Housekeeping:
         self._in_slices("producers", steps())
 
     def _import_handlers(self) -> None:
-        """Import the handlers that nobody has needed so far.
+        """Import the handlers and deciders that nobody has needed so far.
 
         A node that starts does not wait for them. But one that runs must not depend on files that somebody
         may replace: it would refuse requests, or serve them with the code of two releases.
@@ -204,6 +203,7 @@ class Housekeeping:
             for key in sorted(SERVED):
                 find_handler(key)
                 yield
+            yield from import_deciders()
 
         self._in_slices("handlers", steps())
 

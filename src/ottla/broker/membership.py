@@ -1,25 +1,23 @@
-"""The broker as a member of the cluster: how it registers, and what it tells the controller of itself.
+"""The broker as a member of the cluster: how it registers, and what it reports about itself.
 
-The controller is in the same process, so there are no heartbeats to keep a session alive. A heartbeat is
-sent when there is something to say: the broker wants in, wants out, has lost a log directory,
-or is to take no new logs into one.
+The controller is in the same process so far, so no heartbeats are needed to keep a session alive. One is sent
+when there is something to say: the broker wants in, wants out, has lost a log directory, or is to take no new
+logs into one.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.bound_listeners import BoundListener
+from ottla.broker.deferred import Deferred
 from ottla.broker.formatting import controller_endpoint
 from ottla.metadata.features import SUPPORTED
 from ottla.model.uuid import Uuid
-from ottla.quorum.controller.heartbeat import decide_heartbeat
-from ottla.quorum.controller.registration import decide_register_broker, decide_register_controller
 from ottla.quorum.random_id import random_id
-from ottla.quorum.standalone import Standalone
 from ottla.storage.directories import LogDirectories
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import broker_registration, controller_registration
-from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ottla.wire.messages.controller_registration import ControllerRegistrationRequest
 
@@ -28,32 +26,38 @@ if TYPE_CHECKING:
 
 
 class NotRegistered(Exception):
-    """The controller does not want this broker."""
+    """The controller refused this broker."""
 
 
-def join_cluster(broker: "Broker", standalone: Standalone, listeners: Sequence[BoundListener]) -> None:
-    """Make the broker and the controller part of the cluster, and let the broker lead."""
+def join_cluster(broker: "Broker", listeners: Sequence[BoundListener]) -> Deferred[None]:
+    """Make the broker and the controller part of the cluster, and let the broker lead.
+
+    Fails with `NotRegistered` if the controller refuses the broker.
+    """
+    joined: Deferred[None] = Deferred()
 
     def registered(answer: BrokerRegistrationResponse) -> None:
         if answer.error_code is not ErrorCode.NONE:
-            raise NotRegistered(f"the broker could not be registered: {answer.error_code.name}")
+            joined.fail(NotRegistered(f"the broker could not be registered: {answer.error_code.name}"))
+            return
         broker.broker_epoch = answer.broker_epoch
+        broker.controller.ask(heartbeat(broker)).when_done(unfenced, joined.fail)
 
-    now_ms = broker.clock.now_ms()
+    def unfenced(answer: BrokerHeartbeatResponse) -> None:
+        if answer.error_code is not ErrorCode.NONE:
+            joined.fail(NotRegistered(f"the broker was not let in: {answer.error_code.name}"))
+        else:
+            joined.resolve(None)
+
     incarnation_id = random_id(broker.random)
-    controller, flush = standalone.controller, standalone.voter.flush
-    ask = _controller_registration(broker, incarnation_id)
-    controller.handle(decide_register_controller, ask, now_ms, lambda _: None)
-    controller.handle(
-        decide_register_broker, _broker_registration(broker, incarnation_id, listeners), now_ms, registered
-    )
-    flush()
-    controller.handle(decide_heartbeat, heartbeat(broker), now_ms, lambda _: None)
-    flush()
+    broker.controller.ask(_controller_registration(broker, incarnation_id))
+    registration = _broker_registration(broker, incarnation_id, listeners)
+    broker.controller.ask(registration).when_done(registered, joined.fail)
+    return joined
 
 
 def heartbeat(broker: "Broker", wants_shut_down: bool = False) -> BrokerHeartbeatRequest:
-    """Return what the broker tells the controller of itself."""
+    """Return what the broker reports about itself."""
     return BrokerHeartbeatRequest(
         broker_id=broker.node_id,
         broker_epoch=broker.broker_epoch,

@@ -7,12 +7,13 @@ nothing here, or in the parts, that knows whether it is the real one or a simula
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from ottla.broker.bound_listeners import TakenAddress
 from ottla.broker.connection_limits import connection_limits
 from ottla.broker.connection_rates import ConnectionRates
 from ottla.broker.context import RequestContext
+from ottla.broker.controller_channel import ControllerChannel
 from ottla.broker.coordinators.groups import Groups
 from ottla.broker.coordinators.transactions import Transactions
 from ottla.broker.delayed_produce import DelayedProduces
@@ -38,8 +39,7 @@ from ottla.metadata.features import KRAFT_VERSION, SUPPORTED
 from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.uuid import Uuid
-from ottla.quorum.controller.controller import Controller
-from ottla.quorum.controller.decision import Charge, Decide, free_of_charge
+from ottla.quorum.metadata_quorum import MetadataQuorum
 from ottla.quorum.random_id import random_id
 from ottla.runtime.connection import Connection
 from ottla.runtime.flusher import Flusher
@@ -58,9 +58,6 @@ from ottla.world.world import World
 
 _logger: Final = logging.getLogger("ottla.broker")
 
-Ask = TypeVar("Ask")
-Reply = TypeVar("Reply")
-
 
 class Features(NamedTuple):
     """What this node supports, and what the cluster has agreed on as of a metadata offset."""
@@ -76,11 +73,9 @@ class Surroundings(NamedTuple):
     world: World
     flusher: Flusher
     directories: LogDirectories
-    controller: Controller
-    kraft_version: int
+    quorum: MetadataQuorum
+    controller: ControllerChannel
     addresses: Sequence[TakenAddress]
-    give_up: Callable[[Exception], None]
-    """Called when there is no way on: the node has to end without a clean stop."""
 
 
 class Broker:
@@ -102,14 +97,13 @@ class Broker:
         self.config: NodeConfig = configs.node
         self.metadata = metadata
         self.world = world
+        self.quorum = surroundings.quorum
         self.clock = clock
         self.workers = world.workers
         self.random = world.random
         self.flusher = surroundings.flusher
         self.directories = surroundings.directories
         self.controller = surroundings.controller
-        self.kraft_version = surroundings.kraft_version
-        self.give_up = surroundings.give_up
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
         self.partitions = Partitions(node_id, self.directories, configs, self, clock, self.leaving_logs)
@@ -158,8 +152,9 @@ class Broker:
         """Return the features that ApiVersions lists."""
         image = self.image
         finalized = dict(image.features)
-        if self.kraft_version > 0:
-            finalized[KRAFT_VERSION] = self.kraft_version
+        kraft_version = self.quorum.voter.kraft_version
+        if kraft_version > 0:
+            finalized[KRAFT_VERSION] = kraft_version
         return Features(
             supported=tuple(
                 SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
@@ -172,24 +167,10 @@ class Broker:
             finalized_epoch=image.offset,
         )
 
-    def decide(
-        self,
-        decide: Decide[Ask, Reply],
-        ask: Ask,
-        answer: Callable[[Reply], None],
-        charge: Charge = free_of_charge,
-    ) -> None:
-        """Let the controller decide. The answer comes when the decision is committed and published."""
-        try:
-            self.controller.handle(decide, ask, self.clock.now_ms(), answer, charge)
-        except LogDirectoryOffline as error:
-            # What was decided is in no log. Nobody is answered: whoever asks the next start learns the truth.
-            self.give_up(error)
-
     # What the metadata tells
 
     def prepare(self, image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
-        """Make what new metadata needs and takes long, while others are served. See `Controller.prepare`."""
+        """Make what new metadata needs and takes long, while others are served. See `MetadataListener`."""
         return self.partitions.prepare(image, delta, self.workers.run, done)
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:

@@ -8,7 +8,6 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ottla.broker.deferred import Deferred
-from ottla.quorum.controller.producer_ids import decide_allocate_producer_ids
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -44,23 +43,25 @@ class ProducerIds:
 
     def _ask_for_block(self) -> None:
         def take(block: AllocateProducerIdsResponse) -> None:
-            self._is_asking = False
             if block.error_code is ErrorCode.NONE:
+                self._is_asking = False
                 self._ids = iter(
                     range(block.producer_id_start, block.producer_id_start + block.producer_id_len)
                 )
                 self._serve()
-                return
+            elif block.error_code is ErrorCode.NOT_CONTROLLER:
+                # As in Kafka: clients know this error, and ask again.
+                refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            else:
+                refuse(block.error_code)
+
+        def refuse(error_code: ErrorCode) -> None:
+            self._is_asking = False
             waiting, self._waiting = self._waiting, deque()
             for answer in waiting:
-                answer.resolve(block.error_code)
+                answer.resolve(error_code)
 
         broker = self._broker
         ask = AllocateProducerIdsRequest(broker_id=broker.node_id, broker_epoch=broker.broker_epoch)
         self._is_asking = True
-        try:
-            broker.decide(decide_allocate_producer_ids, ask, take)
-        except BaseException:
-            # Nobody will answer: who comes next has to ask again.
-            self._is_asking = False
-            raise
+        broker.controller.ask(ask).when_done(take, lambda _: refuse(ErrorCode.UNKNOWN_SERVER_ERROR))

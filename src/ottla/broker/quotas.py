@@ -1,11 +1,10 @@
-"""Client quotas: bytes written, bytes read, request time and partitions made, for each user and client id.
+"""Client quotas: bytes written, bytes read and request time, for each user and client id.
 
 Whoever is over a quota is answered at once, told to wait, and not read from for that long. The time is
 chosen as Kafka chooses it: so long that the rate, over its window, would fall to the limit.
 
-Of all quotas set, the one for the most specific entity holds: a user with a client id, before a user, before
-a client id; and at each step a named one before the default. Entities under one default do not share it:
-each has the limit for itself.
+Which quota holds for a client is a matter of the metadata (`quota_limits`). The quota on partitions that are
+created and deleted is the controller's.
 
 Pure: time comes with each call.
 """
@@ -14,9 +13,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from ottla.broker.mutation_quota import MutationCharge, TokenBucket
 from ottla.broker.rate import Rate
 from ottla.metadata.image import QuotaEntity
+from ottla.metadata.quota_limits import find_limit
 
 
 class QuotaKind(Enum):
@@ -25,7 +24,6 @@ class QuotaKind(Enum):
     PRODUCE = "producer_byte_rate"
     FETCH = "consumer_byte_rate"
     REQUEST = "request_percentage"
-    MUTATION = "controller_mutation_rate"
 
 
 ENTITIES_MAX: Final = 10_000
@@ -51,12 +49,10 @@ class Quotas:
         self._limits: Mapping[QuotaEntity, Mapping[str, float]] = {}
         self._found: dict[tuple[QuotaKind, str, str], _Limited | None] = {}
         self._rates: dict[tuple[QuotaKind, str, str], Rate] = {}
-        self._buckets: dict[tuple[str, str], TokenBucket] = {}
         # What most brokers look at, and nothing else: no quota of the kind is set at all.
         self.limits_produce = False
         self.limits_fetch = False
         self.limits_requests = False
-        self.limits_mutations = False
         self.has_limits = False
 
     def use(self, limits: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
@@ -67,7 +63,6 @@ class Quotas:
         self.limits_produce = QuotaKind.PRODUCE.value in names
         self.limits_fetch = QuotaKind.FETCH.value in names
         self.limits_requests = QuotaKind.REQUEST.value in names
-        self.limits_mutations = QuotaKind.MUTATION.value in names
         self.has_limits = self.limits_produce or self.limits_fetch or self.limits_requests
 
     def record(self, kind: QuotaKind, user: str, client_id: str, amount: float, now_ms: int) -> int:
@@ -100,19 +95,6 @@ class Quotas:
             return None
         return int(limited.limit * (self._samples_max - 1) * self._sample_ms / 1000)
 
-    def charge_mutations(
-        self, user: str, client_id: str, is_strict: bool, window_s: int, now_ms: int
-    ) -> MutationCharge | None:
-        """Return what a request that changes the metadata is to be charged with. None: no limit."""
-        found = self._find_limit(QuotaKind.MUTATION, user, client_id)
-        if found is None:
-            return None
-        limit, shared_by = found
-        if len(self._buckets) >= ENTITIES_MAX:
-            self._buckets.clear()
-        bucket = self._buckets.setdefault(shared_by, TokenBucket(window_s))
-        return MutationCharge(bucket, limit, is_strict, now_ms)
-
     def _find(self, kind: QuotaKind, user: str, client_id: str) -> _Limited | None:
         key = (kind, user, client_id)
         if key in self._found:
@@ -121,33 +103,10 @@ class Quotas:
             self._found.clear()
             self._rates.clear()
         found = None
-        limited = self._find_limit(kind, user, client_id)
+        limited = find_limit(self._limits, kind.value, user, client_id)
         if limited is not None:
             limit, shared_by = limited
             rate = self._rates.setdefault((kind, *shared_by), Rate(self._samples_max, self._sample_ms))
             found = _Limited(limit, rate)
         self._found[key] = found
         return found
-
-    def _find_limit(self, kind: QuotaKind, user: str, client_id: str) -> tuple[float, tuple[str, str]] | None:
-        """Return the limit that holds, and who uses it together."""
-        for entity, shared_by in _entities(user, client_id):
-            limit = self._limits.get(entity, {}).get(kind.value)
-            if limit is not None:
-                return limit, shared_by
-        return None
-
-
-def _entities(user: str, client_id: str) -> tuple[tuple[QuotaEntity, tuple[str, str]], ...]:
-    """Return the entities whose quota may hold, the first first, and who uses it together."""
-    both, user_alone, client_alone = (user, client_id), (user, ""), ("", client_id)
-    return (
-        ((("client-id", client_id), ("user", user)), both),
-        ((("client-id", None), ("user", user)), both),
-        ((("user", user),), user_alone),
-        ((("client-id", client_id), ("user", None)), both),
-        ((("client-id", None), ("user", None)), both),
-        ((("user", None),), user_alone),
-        ((("client-id", client_id),), client_alone),
-        ((("client-id", None),), client_alone),
-    )

@@ -14,8 +14,6 @@ from typing import Final
 
 from ottla.broker.membership import heartbeat
 from ottla.broker.startup import Node
-from ottla.quorum.controller.controller import needs_nothing
-from ottla.quorum.controller.heartbeat import decide_heartbeat
 from ottla.runtime.closing import ClosingDirectory
 from ottla.storage.directory import LogDirectory
 from ottla.storage.errors import StorageError
@@ -90,7 +88,8 @@ class NodeStop:
             self._run(self._stop_coordinators)
 
         patience = self._scheduler.call_later(ANSWERS_MS_MAX, lose_patience)
-        self._broker.decide(decide_heartbeat, heartbeat(self._broker, wants_shut_down=True), answered)
+        asked = self._broker.controller.ask(heartbeat(self._broker, wants_shut_down=True))
+        asked.when_done(answered, lambda _: lose_patience())
 
     def _stop_coordinators(self) -> None:
         # Mostly they have nothing left by now. But the controller may not have answered.
@@ -116,10 +115,9 @@ class NodeStop:
         broker = self._broker
         broker.flusher.close()
         broker.leaving_logs.finish_all()
-        broker.controller.prepare = needs_nothing
         broker.workers.close()
         try:
-            self._node.standalone.close()
+            broker.quorum.close()
         except (StorageError, DiskError) as error:
             _logger.critical("the metadata log did not stop cleanly: %s", error)
         self._close_next(iter(broker.directories.online))

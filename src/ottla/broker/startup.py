@@ -23,6 +23,7 @@ from ottla.broker.bound_listeners import (
     with_address,
 )
 from ottla.broker.connection_limits import connection_limits
+from ottla.broker.controller_channel import LocalController
 from ottla.broker.formatting import (
     FormatFailure,
     controller_endpoint,
@@ -40,7 +41,7 @@ from ottla.metadata.errors import MetadataError
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NodeId
 from ottla.quorum.controller.settings import ControllerSettings
-from ottla.quorum.standalone import Standalone, StandaloneSettings, open_standalone
+from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
 from ottla.quorum.voters import VoterIdentity
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.recovery import LoadingLogs
@@ -80,12 +81,11 @@ class NodeOptions(NamedTuple):
 class Node:
     """A node that was started: what there is to keep going, and to stop."""
 
-    def __init__(self, broker: Broker, standalone: Standalone, bound: list[BoundListener]) -> None:
+    def __init__(self, broker: Broker, bound: list[BoundListener]) -> None:
         self.broker = broker
-        self.standalone = standalone
         self.world = broker.world
         self.bound = bound
-        self.housekeeping = Housekeeping(broker, standalone, broker.world.scheduler)
+        self.housekeeping = Housekeeping(broker, broker.world.scheduler)
 
 
 class NodeStart:
@@ -175,38 +175,44 @@ class NodeStart:
         self._then(self._open_quorum, directories)
 
     def _open_quorum(self, directories: LogDirectories) -> None:
-        """Open the metadata log, lead it, and publish what it holds."""
+        """Open the metadata log, and make the broker from what it holds."""
         config, world = self._configs.node, self._world
+        assert self._flusher is not None, "the directories were opened with it"
         directory = directories.directories[0]
         assert directory.meta.directory_id is not None, "directories without ids are of the ZooKeeper age"
         cluster_id = directory.meta.cluster_id or ""
-        settings = StandaloneSettings(
+        settings = QuorumSettings(
             controller=ControllerSettings(config.node_id, cluster_id, self._configs.layers.static),
             voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
             config=config,
             static_voters=_static_voters(config),
         )
         metadata = PublishedMetadata()
-        standalone = open_standalone(directory.volume, settings, metadata, world.random, world.clock.now_ms())
-        assert self._flusher is not None, "the directories were opened with it"
+        quorum = MetadataQuorum(
+            settings,
+            metadata,
+            QuorumWorld(directory.volume, world.clock, world.random, self._flusher.request, self._give_up),
+        )
+        quorum.start()
+        # The only voter commits what it has synced.
+        quorum.flush()
         surroundings = Surroundings(
             world=world,
             flusher=self._flusher,
             directories=directories,
-            controller=standalone.controller,
-            kraft_version=standalone.voter.kraft_version,
+            quorum=quorum,
+            controller=LocalController(quorum.ask),
             addresses=self._addresses,
-            give_up=self._give_up,
         )
         broker = Broker(config.node_id, cluster_id, self._configs, metadata, surroundings)
-        self._then(self._load_next, broker, standalone, iter(directories.online))
+        self._then(self._load_next, broker, iter(directories.online))
 
-    def _load_next(self, broker: Broker, standalone: Standalone, left: Iterator[LogDirectory]) -> None:
+    def _load_next(self, broker: Broker, left: Iterator[LogDirectory]) -> None:
         """Load the logs of one directory, and come again for the others."""
         directory = next(left, None)
         if directory is None:
             broker.partitions.load(broker.image)
-            self._then(self._join, broker, standalone)
+            self._then(self._join, broker)
             return
         clock = broker.clock
         started_ms = clock.monotonic_ms()
@@ -222,14 +228,14 @@ class NodeStart:
                 clock.monotonic_ms() - started_ms,
                 "after a clean stop" if directory.was_clean else "after no clean stop",
             )
-            self._then(self._load_next, broker, standalone, left)
+            self._then(self._load_next, broker, left)
 
         def failed(error: Exception) -> None:
             if not isinstance(error, LogDirectoryOffline):
                 self._fail(error)
                 return
             _logger.critical("%s", error)
-            self._then(self._load_next, broker, standalone, left)
+            self._then(self._load_next, broker, left)
 
         try:
             plan = directory.plan_load(
@@ -240,22 +246,19 @@ class NodeStart:
             return
         LoadingLogs(self._world, directory.volume, plan.loads, loaded, failed).begin()
 
-    def _join(self, broker: Broker, standalone: Standalone) -> None:
+    def _join(self, broker: Broker) -> None:
         """Make the broker a member of the cluster."""
         broker.metadata.listen(broker)
         bound = [address.listener for address in self._addresses]
-        join_cluster(
-            broker, standalone, advertised(self._configs.node, bound, self._world.network.host_name())
-        )
-        self._then(self._serve, broker, standalone, bound)
+        listeners = advertised(self._configs.node, bound, self._world.network.host_name())
+        joined = join_cluster(broker, listeners)
+        joined.when_done(lambda _: self._then(self._serve, broker, bound), self._fail)
 
-    def _serve(self, broker: Broker, standalone: Standalone, bound: list[BoundListener]) -> None:
-        standalone.voter.request_sync = partial(_sync, broker, standalone)
-        standalone.controller.prepare = broker.prepare
+    def _serve(self, broker: Broker, bound: list[BoundListener]) -> None:
         broker.groups.start(broker.image)
         broker.transactions.start(broker.image)
         broker.log_moves.resume()
-        node = Node(broker, standalone, bound)
+        node = Node(broker, bound)
         node.housekeeping.start()
         broker.listeners.start()
         self._started(node)
@@ -264,16 +267,3 @@ class NodeStart:
 def _static_voters(config: NodeConfig) -> list[int]:
     """Return the node ids of `controller.quorum.voters`, whose entries are `id@host:port`."""
     return [int(voter.partition("@")[0]) for voter in config.controller_quorum_voters]
-
-
-def _sync(broker: Broker, standalone: Standalone) -> None:
-    """Have the metadata log synced, and commit what was synced."""
-    log = standalone.voter.log
-
-    def synced(error: LogDirectoryOffline | None) -> None:
-        if error is not None:
-            broker.give_up(error)
-        else:
-            standalone.voter.synced()
-
-    broker.flusher.request(log, log.log_end_offset, synced)

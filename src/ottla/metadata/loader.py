@@ -67,6 +67,14 @@ class MetadataLoader:
         self._delta = MetadataDelta(image)
         return image, delta
 
+    def fork(self) -> "MetadataLoader":
+        """Return another loader that goes on from here. Nothing may have been fed since the last `take`."""
+        assert not self._delta, "what was fed is in no image yet"
+        other = MetadataLoader(self._delta.base)
+        other._position = self._position
+        other._hidden = None if self._hidden is None else list(self._hidden)
+        return other
+
     def _replay(self, records: Sequence[Any]) -> None:
         for record in records:
             self._delta.replay(record)

@@ -49,6 +49,7 @@ class MetadataBatch(NamedTuple):
     position: Position
     is_control: bool
     records: tuple[Any, ...]
+    size_bytes: int
 
 
 def encode_batch(
@@ -80,7 +81,7 @@ def decode_batch(batch: BatchView) -> MetadataBatch:
     except (RecordsError, MalformedBytes) as error:
         raise MetadataError(f"the batch of metadata at offset {header.base_offset}: {error}") from error
     position = Position(Offset(header.last_offset), header.leader_epoch, header.max_timestamp)
-    return MetadataBatch(Offset(header.base_offset), position, header.is_control, records)
+    return MetadataBatch(Offset(header.base_offset), position, header.is_control, records, batch.size_bytes)
 
 
 def _open_metadata(record: Record) -> Any:

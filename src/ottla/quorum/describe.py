@@ -3,7 +3,7 @@
 from typing import Final
 
 from ottla.model.uuid import ZERO_UUID, Uuid
-from ottla.quorum.controller.controller import RecordWriter
+from ottla.quorum.quorum_protocols import RecordWriter
 from ottla.storage.names import METADATA_PARTITION
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_quorum import (

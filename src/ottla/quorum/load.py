@@ -1,12 +1,13 @@
 """Load a metadata log: the newest snapshot, then the batches after it."""
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ottla.metadata.errors import MetadataError
 from ottla.metadata.image import EMPTY_IMAGE, Position
 from ottla.metadata.loader import MetadataLoader
 from ottla.model.ids import Offset
-from ottla.quorum.batches import decode_batch
+from ottla.quorum.batches import MetadataBatch, decode_batch
 from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT, SnapshotId
 from ottla.quorum.snapshots import Snapshots
 from ottla.quorum.voters import VoterHistory
@@ -55,18 +56,26 @@ def _feed(log: Log, offset: Offset, loader: MetadataLoader) -> tuple[VoterHistor
     """Feed the batches from `offset` on. Returns what they say about the quorum, and their size."""
     quorum = VoterHistory()
     size_bytes = 0
-    while offset < log.log_end_offset:
+    for batch in read_batches(log, offset, log.log_end_offset):
+        if batch.is_control:
+            loader.skip(batch.position)
+            quorum = quorum.after(batch.records)
+        else:
+            loader.feed(batch.records, batch.position)
+        size_bytes += batch.size_bytes
+    return quorum, size_bytes
+
+
+def read_batches(log: Log, offset: Offset, end: Offset) -> Iterator[MetadataBatch]:
+    """Yield the batches from `offset` to below `end`, committed or not."""
+    while offset < end:
         chunk = log.read(offset, _READ_BYTES, ReadLimit.LOG_END).read()
         for raw in iter_batches(memoryview(chunk)):
             if raw.base_offset < offset:
                 # A read starts with the batch that holds the offset. Snapshots end where a batch does.
                 continue
+            if raw.base_offset >= end:
+                return
             batch = decode_batch(raw)
-            if batch.is_control:
-                loader.skip(batch.position)
-                quorum = quorum.after(batch.records)
-            else:
-                loader.feed(batch.records, batch.position)
             offset = Offset(batch.position.offset + 1)
-            size_bytes += raw.size_bytes
-    return quorum, size_bytes
+            yield batch

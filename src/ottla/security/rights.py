@@ -63,6 +63,9 @@ def on_transactional_id(operation: Operation) -> Right:
     return Right(operation, ResourceType.TRANSACTIONAL_ID)
 
 
+NO_AUTHORIZER: Final = "No Authorizer is configured."
+"""What the APIs of access rules answer with SECURITY_DISABLED."""
+
 NOT_ASKED: Final = -(2**31)
 """The value of a bit set that the client did not ask for."""
 

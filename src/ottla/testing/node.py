@@ -211,6 +211,7 @@ class ThreadNode(LocalNode):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._begin_stop: Callable[[], None] | None = None
         self._failure: Exception | None = None
+        self._given_up: Exception | None = None
 
     @property
     def is_running(self) -> bool:

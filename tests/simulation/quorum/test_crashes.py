@@ -15,15 +15,13 @@ from random import Random
 
 import pytest
 from tests.deciding import new_topic
-from tests.standalone_node import START_MS, StandaloneNode
+from tests.quorum_node import START_MS, QuorumNode
 
 from ottla.metadata.errors import MetadataError
 from ottla.metadata.image import EMPTY_IMAGE
 from ottla.metadata.loader import MetadataLoader
 from ottla.model.uuid import ZERO_UUID
 from ottla.quorum.batches import decode_batch
-from ottla.quorum.controller.configs import decide_incremental_alter_configs
-from ottla.quorum.controller.delete_topics import decide_delete_topics
 from ottla.records.batch import iter_batches
 from ottla.storage.errors import StorageError
 from ottla.storage.names import find_segment_file
@@ -61,7 +59,7 @@ class History:
         self.uncertain: set[str] = set()
         self.epochs: list[int] = []
 
-    def check(self, node: StandaloneNode, seed: int) -> None:
+    def check(self, node: QuorumNode, seed: int) -> None:
         again = f"replay with seed={seed}"
         found = {
             topic.name: (len(topic.partitions), node.image.topic_config(topic.name).get("retention.ms", ""))
@@ -77,12 +75,12 @@ class History:
         # From now on it is known what became of what was not answered.
         self.topics = found
         self.uncertain.clear()
-        epoch = node.standalone.voter.epoch
+        epoch = node.voter.epoch
         assert not self.epochs or epoch > self.epochs[-1], f"EpochsGoUp: {epoch}, {again}"
         self.epochs.append(epoch)
 
 
-def live(node: StandaloneNode, history: History, chance: Random, sizes: Sequence[int]) -> None:
+def live(node: QuorumNode, history: History, chance: Random, sizes: Sequence[int]) -> None:
     """Do things until the power is cut."""
     for _ in range(60):
         match chance.randrange(5):
@@ -100,7 +98,7 @@ def live(node: StandaloneNode, history: History, chance: Random, sizes: Sequence
                 name = chance.choice(sorted(history.topics))
                 history.uncertain.add(name)
                 state = DeleteTopicState(name=name, topic_id=ZERO_UUID)
-                reply = node.ask(decide_delete_topics, DeleteTopicsRequest(topics=(state,), timeout_ms=0))
+                reply = node.ask(DeleteTopicsRequest(topics=(state,), timeout_ms=0))
                 assert reply.responses[0].error_code is ErrorCode.NONE
                 del history.topics[name]
                 history.uncertain.discard(name)
@@ -111,18 +109,16 @@ def live(node: StandaloneNode, history: History, chance: Random, sizes: Sequence
                 config = AlterableConfig(name="retention.ms", config_operation=0, value=value)
                 resource = AlterConfigsResource(resource_type=2, resource_name=name, configs=(config,))
                 ask = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-                assert (
-                    node.ask(decide_incremental_alter_configs, ask).responses[0].error_code is ErrorCode.NONE
-                )
+                assert node.ask(ask).responses[0].error_code is ErrorCode.NONE
                 history.topics[name] = (history.topics[name][0], value)
                 history.uncertain.discard(name)
             case _:
                 node.now_ms += 300
-                node.standalone.tick(node.now_ms)
-                node.standalone.voter.flush()
+                node.tick(node.now_ms)
+                node.quorum.flush()
 
 
-def check_log_and_snapshots(disk: SimulatedDisk, node: StandaloneNode, seed: int) -> None:
+def check_log_and_snapshots(disk: SimulatedDisk, node: QuorumNode, seed: int) -> None:
     """Replay the log from its very beginning, if it still has that."""
     loader = MetadataLoader(EMPTY_IMAGE)
     segments = sorted(
@@ -148,13 +144,13 @@ def run(seed: int, configs: Mapping[str, str] = CONFIGS, *, sync_lies: bool = Fa
     history = History()
     cuts = 0
     # The first start formats the directory. Doing that twice is not what is tested here.
-    StandaloneNode(disk, seed=seed, configs=configs)
+    QuorumNode(disk, seed=seed, configs=configs)
     disk.kill()
     disk.sync_lies = sync_lies
     for _ in range(LIVES):
         disk.cut_power_after(chance.choice((5, 20, 60, 200, 1000)))
         try:
-            node = StandaloneNode(disk, seed=chance.randrange(1 << 30), configs=configs)
+            node = QuorumNode(disk, seed=chance.randrange(1 << 30), configs=configs)
             history.check(node, seed)
             node.come_up()
             live(node, history, chance, (1, 3, 40) if configs is CONFIGS else (1,))
@@ -162,7 +158,7 @@ def run(seed: int, configs: Mapping[str, str] = CONFIGS, *, sync_lies: bool = Fa
         except PowerCut:
             cuts += 1
             disk.cut_power(chance)
-    node = StandaloneNode(disk, seed=seed, configs=configs)
+    node = QuorumNode(disk, seed=seed, configs=configs)
     history.check(node, seed)
     if configs is CONFIGS:
         check_log_and_snapshots(disk, node, seed)

@@ -1,6 +1,6 @@
 """Producer ids come out of blocks, and one block that is not to be had keeps nobody waiting for ever."""
 
-from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,23 +15,20 @@ BLOCK = AllocateProducerIdsResponse(producer_id_start=2000, producer_id_len=3)
 
 
 class Controller:
-    """Keeps who asks for a block, for the test to answer."""
-
-    node_id = broker_epoch = 0
+    """Keeps the requests for a block, for the test to answer."""
 
     def __init__(self) -> None:
-        self.asked: list[Callable[[AllocateProducerIdsResponse], None]] = []
-        self.is_broken = False
+        self.asked: list[Deferred[Any]] = []
 
-    def decide(self, _decide: object, _ask: object, take: Callable[[Any], None]) -> None:
-        if self.is_broken:
-            raise ZeroDivisionError
-        self.asked.append(take)
+    def ask(self, _ask: object, _caller: object = None) -> Deferred[Any]:
+        self.asked.append(Deferred())
+        return self.asked[-1]
 
 
 def make_world() -> tuple[ProducerIds, Controller]:
     controller = Controller()
-    return ProducerIds(controller), controller  # type: ignore[arg-type]
+    broker = SimpleNamespace(node_id=0, broker_epoch=0, controller=controller)
+    return ProducerIds(broker), controller  # type: ignore[arg-type]
 
 
 def values(answers: list[Deferred[int | ErrorCode]]) -> list[int | ErrorCode]:
@@ -41,42 +38,52 @@ def values(answers: list[Deferred[int | ErrorCode]]) -> list[int | ErrorCode]:
 def test_all_who_wait_share_one_question() -> None:
     ids, controller = make_world()
     answers = [ids.next() for _ in range(3)]
-    (take,) = controller.asked
-    take(BLOCK)
+    (asked,) = controller.asked
+    asked.resolve(BLOCK)
     assert values(answers) == [2000, 2001, 2002]
 
 
 def test_a_block_that_is_too_small_is_followed_by_another() -> None:
     ids, controller = make_world()
     answers = [ids.next() for _ in range(4)]
-    controller.asked[0](BLOCK)
-    controller.asked[1](replace(BLOCK, producer_id_start=5000))
+    controller.asked[0].resolve(BLOCK)
+    controller.asked[1].resolve(replace(BLOCK, producer_id_start=5000))
     assert values(answers) == [2000, 2001, 2002, 5000]
 
 
 def test_a_refusal_is_told_to_all_and_the_next_one_asks_again() -> None:
     ids, controller = make_world()
     answers = [ids.next() for _ in range(2)]
-    controller.asked[0](
+    controller.asked[0].resolve(
         AllocateProducerIdsResponse(
             error_code=ErrorCode.STALE_BROKER_EPOCH, producer_id_start=-1, producer_id_len=0
         )
     )
     assert values(answers) == [ErrorCode.STALE_BROKER_EPOCH] * 2
     later = ids.next()
-    controller.asked[1](BLOCK)
+    controller.asked[1].resolve(BLOCK)
     assert later.value() == 2000
 
 
-def test_after_a_question_that_could_not_be_asked_the_next_one_asks() -> None:
+def test_without_a_controller_clients_are_to_ask_again() -> None:
     ids, controller = make_world()
-    controller.is_broken = True
-    with pytest.raises(ZeroDivisionError):
-        ids.next()
-    controller.is_broken = False
+    answer = ids.next()
+    controller.asked[0].resolve(
+        AllocateProducerIdsResponse(
+            error_code=ErrorCode.NOT_CONTROLLER, producer_id_start=-1, producer_id_len=0
+        )
+    )
+    assert answer.value() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_after_a_failure_of_the_controller_the_next_one_asks() -> None:
+    ids, controller = make_world()
+    answer = ids.next()
+    controller.asked[0].fail(ZeroDivisionError())
+    assert answer.value() is ErrorCode.UNKNOWN_SERVER_ERROR
     later = ids.next()
-    controller.asked[0](BLOCK)
-    assert later.value() == 2001, "the one who came before gets the first"
+    controller.asked[1].resolve(BLOCK)
+    assert later.value() == 2000
 
 
 def test_whoever_fails_with_its_id_keeps_nothing_from_those_to_come() -> None:
@@ -88,6 +95,6 @@ def test_whoever_fails_with_its_id_keeps_nothing_from_those_to_come() -> None:
     ids.next().when_done(fail)
     waiting = ids.next()
     with pytest.raises(ZeroDivisionError):
-        controller.asked[0](BLOCK)
+        controller.asked[0].resolve(BLOCK)
     later = ids.next()
     assert values([waiting, later]) == [2001, 2002]

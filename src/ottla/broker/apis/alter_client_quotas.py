@@ -3,7 +3,6 @@
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.quotas import decide_alter_client_quotas
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 
@@ -12,4 +11,4 @@ def alter_client_quotas(
     ask: AlterClientQuotasRequest, context: RequestContext
 ) -> Deferred[AlterClientQuotasResponse]:
     """Answer when the quotas hold."""
-    return context.decide(decide_alter_client_quotas, ask)
+    return context.ask_controller(ask)

@@ -3,11 +3,10 @@
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.configs import decide_alter_configs
 from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 
 @handles(AlterConfigsRequest)
 def alter_configs(ask: AlterConfigsRequest, context: RequestContext) -> Deferred[AlterConfigsResponse]:
     """Answer when the configs hold."""
-    return context.decide(decide_alter_configs, ask)
+    return context.ask_controller(ask)

@@ -3,7 +3,6 @@
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.reassignments import decide_alter_reassignments
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -15,4 +14,4 @@ def alter_partition_reassignments(
     ask: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> Deferred[AlterPartitionReassignmentsResponse]:
     """Answer when the moves have begun. They take as long as they take."""
-    return context.decide(decide_alter_reassignments, ask)
+    return context.ask_controller(ask)

@@ -3,7 +3,6 @@
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.scram import decide_alter_scram_credentials
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -15,4 +14,4 @@ def alter_user_scram_credentials(
     ask: AlterUserScramCredentialsRequest, context: RequestContext
 ) -> Deferred[AlterUserScramCredentialsResponse]:
     """Answer when the credentials hold."""
-    return context.decide(decide_alter_scram_credentials, ask)
+    return context.ask_controller(ask)

@@ -3,19 +3,17 @@
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.delete_topics import decide_delete_topics
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 _DISABLED_FROM = 3
-_STRICT_FROM = 5
 
 
 @handles(DeleteTopicsRequest)
 def delete_topics(ask: DeleteTopicsRequest, context: RequestContext) -> Deferred[DeleteTopicsResponse]:
     """Answer when the topics are gone. Their files go later."""
-    reply = context.decide_within_quota(decide_delete_topics, ask, _STRICT_FROM)
+    reply = context.ask_controller(ask)
     return reply if context.version >= _DISABLED_FROM else reply.then(_without_disabled)
 
 

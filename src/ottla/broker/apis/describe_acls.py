@@ -2,7 +2,7 @@
 
 from ottla.broker.context import RequestContext
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.acls import NO_AUTHORIZER
+from ottla.security.rights import NO_AUTHORIZER
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 

@@ -10,4 +10,4 @@ from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQ
 def describe_quorum(ask: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
     """Answer as the leader, which this node is."""
     broker = context.broker
-    return describe.describe_quorum(broker.controller.writer, ask, context.version, broker.clock.now_ms())
+    return describe.describe_quorum(broker.quorum.voter, ask, context.version, broker.clock.now_ms())

@@ -3,11 +3,10 @@
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.elections import decide_elect_leaders
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 
 @handles(ElectLeadersRequest)
 def elect_leaders(ask: ElectLeadersRequest, context: RequestContext) -> Deferred[ElectLeadersResponse]:
     """Answer when the leaders lead."""
-    return context.decide(decide_elect_leaders, ask)
+    return context.ask_controller(ask)

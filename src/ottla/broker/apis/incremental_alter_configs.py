@@ -9,7 +9,6 @@ from ottla.broker.handlers import handles
 from ottla.broker.log_levels import change_log_levels
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
-from ottla.quorum.controller.configs import decide_incremental_alter_configs
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -29,7 +28,7 @@ def incremental_alter_configs(
     loggers = [one for one in ask.resources if one.resource_type == ResourceType.BROKER_LOGGER]
     others = tuple(one for one in ask.resources if one.resource_type != ResourceType.BROKER_LOGGER)
     answers = tuple(_alter_loggers(one, context.broker.node_id, ask.validate_only) for one in loggers)
-    reply = context.decide(decide_incremental_alter_configs, replace(ask, resources=others))
+    reply = context.ask_controller(replace(ask, resources=others))
     return reply.then(lambda response: replace(response, responses=(*response.responses, *answers)))
 
 

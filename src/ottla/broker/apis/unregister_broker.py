@@ -3,7 +3,6 @@
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.registration import decide_unregister_broker
 from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
@@ -12,4 +11,4 @@ def unregister_broker(
     ask: UnregisterBrokerRequest, context: RequestContext
 ) -> Deferred[UnregisterBrokerResponse]:
     """Answer when the broker is forgotten."""
-    return context.decide(decide_unregister_broker, ask)
+    return context.ask_controller(ask)

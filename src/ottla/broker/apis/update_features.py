@@ -3,11 +3,10 @@
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.quorum.controller.features import decide_update_features
 from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
 @handles(UpdateFeaturesRequest)
 def update_features(ask: UpdateFeaturesRequest, context: RequestContext) -> Deferred[UpdateFeaturesResponse]:
     """Answer when the levels hold."""
-    return context.decide(decide_update_features, ask)
+    return context.ask_controller(ask)

@@ -16,6 +16,7 @@ from ottla.metadata.configs.alter import (
 )
 from ottla.metadata.configs.errors import ChangeRefused
 from ottla.metadata.image import ConfigResource
+from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
@@ -31,6 +32,14 @@ from ottla.wire.metadata_records.partitions import ClearElrRecord
 Outcome = tuple[ConfigResource, Refusal | None]
 
 
+def refuse_incremental_alter_configs(
+    ask: IncrementalAlterConfigsRequest, refusal: Refusal
+) -> IncrementalAlterConfigsResponse:
+    """Refuse the changes of all resources."""
+    return _incremental_response([(resource, refusal) for resource in _resources(ask)])
+
+
+@decides(IncrementalAlterConfigsRequest, refuse=refuse_incremental_alter_configs)
 def decide_incremental_alter_configs(
     view: ControllerView, ask: IncrementalAlterConfigsRequest
 ) -> Decision[IncrementalAlterConfigsResponse]:
@@ -43,8 +52,12 @@ def decide_incremental_alter_configs(
         ]
         return decide_changes(resource, changes, view.image.configs.get(resource, {}), situation)
 
-    resources = [ConfigResource(one.resource_type, one.resource_name) for one in ask.resources]
-    outcomes, records = _judge_all(view, resources, judge)
+    outcomes, records = _judge_all(view, _resources(ask), judge)
+    reply = _incremental_response(outcomes)
+    return Decision(reply) if ask.validate_only else Decision(reply, records)
+
+
+def _incremental_response(outcomes: Sequence[Outcome]) -> IncrementalAlterConfigsResponse:
     responses = tuple(
         incremental_alter_configs.AlterConfigsResourceResponse(
             error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
@@ -54,10 +67,15 @@ def decide_incremental_alter_configs(
         )
         for resource, refusal in outcomes
     )
-    reply = IncrementalAlterConfigsResponse(responses=responses)
-    return Decision(reply) if ask.validate_only else Decision(reply, records)
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
+def refuse_alter_configs(ask: AlterConfigsRequest, refusal: Refusal) -> AlterConfigsResponse:
+    """Refuse the changes of all resources."""
+    return _response([(resource, refusal) for resource in _resources(ask)])
+
+
+@decides(AlterConfigsRequest, refuse=refuse_alter_configs)
 def decide_alter_configs(view: ControllerView, ask: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
     """Replace all configs of resources. Each resource stands for itself."""
 
@@ -65,8 +83,12 @@ def decide_alter_configs(view: ControllerView, ask: AlterConfigsRequest) -> Deci
         wanted = [(config.name, config.value) for config in ask.resources[index].configs]
         return decide_replacement(resource, wanted, view.image.configs.get(resource, {}), situation)
 
-    resources = [ConfigResource(one.resource_type, one.resource_name) for one in ask.resources]
-    outcomes, records = _judge_all(view, resources, judge)
+    outcomes, records = _judge_all(view, _resources(ask), judge)
+    reply = _response(outcomes)
+    return Decision(reply) if ask.validate_only else Decision(reply, records)
+
+
+def _response(outcomes: Sequence[Outcome]) -> AlterConfigsResponse:
     responses = tuple(
         alter_configs.AlterConfigsResourceResponse(
             error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
@@ -76,8 +98,11 @@ def decide_alter_configs(view: ControllerView, ask: AlterConfigsRequest) -> Deci
         )
         for resource, refusal in outcomes
     )
-    reply = AlterConfigsResponse(responses=responses)
-    return Decision(reply) if ask.validate_only else Decision(reply, records)
+    return AlterConfigsResponse(responses=responses)
+
+
+def _resources(ask: AlterConfigsRequest | IncrementalAlterConfigsRequest) -> list[ConfigResource]:
+    return [ConfigResource(one.resource_type, one.resource_name) for one in ask.resources]
 
 
 def _judge_all(

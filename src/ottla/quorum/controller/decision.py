@@ -15,6 +15,7 @@ from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import Topic
 from ottla.model.ids import Offset
 from ottla.quorum.controller.settings import ControllerSettings
+from ottla.security.principal import Principal
 from ottla.wire.error_code import ErrorCode
 
 Ask = TypeVar("Ask")
@@ -46,12 +47,27 @@ class Refusal(Exception):
         self.message = message
 
 
+class Caller(NamedTuple):
+    """The client that a request comes from. A request of a node itself has none."""
+
+    principal: Principal
+    client_id: str
+    host: str
+    version: int
+    """The version of the API that the client speaks."""
+
+    @property
+    def user(self) -> str:
+        """The name of the principal, as quotas know it."""
+        return self.principal.name
+
+
 Charge = Callable[[int], None]
-"""Take note of partitions to be created or deleted. Raises `Refusal` if whoever asks is over a quota."""
+"""Take note of partitions to be created or deleted. Raises `Refusal` if the client is over its quota."""
 
 
 def free_of_charge(_partitions: int) -> None:
-    """Let everybody create and delete as much as they like."""
+    """Allow any number of partitions."""
 
 
 class ControllerView(NamedTuple):
@@ -71,8 +87,8 @@ class ControllerView(NamedTuple):
     random: Randomness
     kraft_version: int
     """The level of kraft.version, which the image does not have."""
-    charge: "Charge" = free_of_charge
-    """Who asks is charged with this many partitions that come or go."""
+    charge: Charge = free_of_charge
+    """Called for partitions that are created or deleted."""
 
     @property
     def metadata_version(self) -> int:

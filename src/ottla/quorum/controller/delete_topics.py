@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_topics import (
@@ -15,12 +16,18 @@ from ottla.wire.messages.delete_topics import (
 from ottla.wire.metadata_records.topics import RemoveTopicRecord
 
 
+def refuse_delete_topics(ask: DeleteTopicsRequest, refusal: Refusal) -> DeleteTopicsResponse:
+    """Refuse all topics of a request."""
+    return DeleteTopicsResponse(responses=tuple(_refused(topic, refusal) for topic in _wanted(ask)))
+
+
+@decides(DeleteTopicsRequest, refuse=refuse_delete_topics, strict_from=5)
 def decide_delete_topics(view: ControllerView, ask: DeleteTopicsRequest) -> Decision[DeleteTopicsResponse]:
     """Delete topics. Each stands for itself; their logs go when the brokers have read the record."""
-    # Up to v5 topics are named in a list of their own.
-    wanted = (*ask.topics, *(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in ask.topic_names))
+    wanted = _wanted(ask)
     if not view.configs.node.delete_topic_enable:
-        return _refuse_all(wanted, Refusal(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled."))
+        disabled = Refusal(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+        return Decision(refuse_delete_topics(ask, disabled))
     times = Counter(_topic_of(view, topic) for topic in wanted if not _is_named_twice(topic))
     times[None] = 1
     results: dict[tuple[str | None, Uuid], DeletableTopicResult] = {}
@@ -39,8 +46,13 @@ def decide_delete_topics(view: ControllerView, ask: DeleteTopicsRequest) -> Deci
     try:
         check_record_count(len(records))
     except Refusal as refusal:
-        return _refuse_all(wanted, refusal)
+        return Decision(refuse_delete_topics(ask, refusal))
     return Decision(DeleteTopicsResponse(responses=tuple(results.values())), records)
+
+
+def _wanted(ask: DeleteTopicsRequest) -> tuple[DeleteTopicState, ...]:
+    """Return the topics to delete. Up to v5 they are named in a list of their own."""
+    return (*ask.topics, *(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in ask.topic_names))
 
 
 def _topic_of(view: ControllerView, topic: DeleteTopicState) -> Uuid | str | None:
@@ -81,7 +93,3 @@ def _refused(topic: DeleteTopicState, refusal: Refusal) -> DeletableTopicResult:
         error_code=refusal.error_code,
         error_message=refusal.message,
     )
-
-
-def _refuse_all(topics: tuple[DeleteTopicState, ...], refusal: Refusal) -> Decision[DeleteTopicsResponse]:
-    return Decision(DeleteTopicsResponse(responses=tuple(_refused(topic, refusal) for topic in topics)))

@@ -2,6 +2,7 @@
 
 from ottla.metadata.features import DIRECTORIES_FROM
 from ottla.model.uuid import Uuid
+from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal
 from ottla.quorum.controller.leadership import terms_of
 from ottla.quorum.controller.partition_change import Target, change_partition
@@ -17,15 +18,23 @@ from ottla.wire.messages.assign_replicas_to_dirs import (
 from ottla.wire.metadata_records.partitions import PartitionChangeRecord
 
 
+def refuse_assign_replicas_to_dirs(
+    _ask: AssignReplicasToDirsRequest, refusal: Refusal
+) -> AssignReplicasToDirsResponse:
+    """Refuse a report as a whole."""
+    return AssignReplicasToDirsResponse(error_code=refusal.error_code, directories=())
+
+
+@decides(AssignReplicasToDirsRequest, refuse=refuse_assign_replicas_to_dirs)
 def decide_assign_replicas_to_dirs(
     view: ControllerView, ask: AssignReplicasToDirsRequest
 ) -> Decision[AssignReplicasToDirsResponse]:
     """Note where replicas lie. Each stands for itself."""
     broker = view.image.brokers.get(ask.broker_id)
     if broker is None or broker.broker_epoch != ask.broker_epoch:
-        return _refuse(ErrorCode.STALE_BROKER_EPOCH)
+        return Decision(refuse_assign_replicas_to_dirs(ask, Refusal(ErrorCode.STALE_BROKER_EPOCH)))
     if view.metadata_version < DIRECTORIES_FROM:
-        return _refuse(ErrorCode.UNSUPPORTED_VERSION)
+        return Decision(refuse_assign_replicas_to_dirs(ask, Refusal(ErrorCode.UNSUPPORTED_VERSION)))
     records: list[PartitionChangeRecord] = []
     results = [
         DirectoryAssignmentResult(
@@ -76,7 +85,3 @@ def _change(
     return change_partition(
         partition, Target(directories={broker_id: directory_id}), terms_of(view, topic, partition)
     )
-
-
-def _refuse(error_code: ErrorCode) -> Decision[AssignReplicasToDirsResponse]:
-    return Decision(AssignReplicasToDirsResponse(error_code=error_code, directories=()))

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from ottla.metadata.topics import NO_LEADER, Topic
+from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
 from ottla.quorum.controller.leadership import terms_of
 from ottla.quorum.controller.partition_change import Election, Target, change_partition
@@ -24,13 +25,25 @@ _MESSAGES: Final = {
 }
 
 
+def refuse_elect_leaders(ask: ElectLeadersRequest, refusal: Refusal) -> ElectLeadersResponse:
+    """Refuse all elections of a request."""
+    results = tuple(
+        ReplicaElectionResult(
+            topic=one.topic,
+            partition_results=tuple(_refused(number, refusal) for number in one.partitions),
+        )
+        for one in ask.topic_partitions or ()
+    )
+    return ElectLeadersResponse(error_code=refusal.error_code, replica_election_results=results)
+
+
+@decides(ElectLeadersRequest, refuse=refuse_elect_leaders)
 def decide_elect_leaders(view: ControllerView, ask: ElectLeadersRequest) -> Decision[ElectLeadersResponse]:
     """Elect leaders. Asked about all partitions, only those are told of where there was something to do."""
     election = _ELECTIONS.get(ask.election_type)
     if election is None:
-        return _refuse_all(
-            ask, Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {ask.election_type}")
-        )
+        unknown = Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {ask.election_type}")
+        return Decision(refuse_elect_leaders(ask, unknown))
     records: list[Any] = []
     results = []
     try:
@@ -49,19 +62,8 @@ def decide_elect_leaders(view: ControllerView, ask: ElectLeadersRequest) -> Deci
                 results.append(ReplicaElectionResult(topic=one.topic, partition_results=tuple(elected)))
         check_record_count(len(records))
     except Refusal as refusal:
-        return _refuse_all(ask, refusal)
+        return Decision(refuse_elect_leaders(ask, refusal))
     return Decision(ElectLeadersResponse(replica_election_results=tuple(results)), records)
-
-
-def _refuse_all(ask: ElectLeadersRequest, refusal: Refusal) -> Decision[ElectLeadersResponse]:
-    results = tuple(
-        ReplicaElectionResult(
-            topic=one.topic,
-            partition_results=tuple(_refused(number, refusal) for number in one.partitions),
-        )
-        for one in ask.topic_partitions or ()
-    )
-    return Decision(ElectLeadersResponse(error_code=refusal.error_code, replica_election_results=results))
 
 
 def _refused(number: int, refusal: Refusal) -> PartitionResult:

@@ -12,6 +12,7 @@ from ottla.metadata.features import (
     find_unmet_need,
     loses_metadata,
 )
+from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.update_features import (
@@ -27,6 +28,12 @@ _SAFE_DOWNGRADE: Final = 2
 _UNSAFE_DOWNGRADE: Final = 3
 
 
+def refuse_update_features(_ask: UpdateFeaturesRequest, refusal: Refusal) -> UpdateFeaturesResponse:
+    """Refuse all updates of a request."""
+    return UpdateFeaturesResponse(error_code=refusal.error_code, error_message=refusal.message)
+
+
+@decides(UpdateFeaturesRequest, refuse=refuse_update_features)
 def decide_update_features(
     view: ControllerView, ask: UpdateFeaturesRequest
 ) -> Decision[UpdateFeaturesResponse]:
@@ -39,9 +46,7 @@ def decide_update_features(
         try:
             records += _update(view, update, levels.get(name, 0), proposed)
         except Refusal as refusal:
-            return Decision(
-                UpdateFeaturesResponse(error_code=refusal.error_code, error_message=refusal.message)
-            )
+            return Decision(refuse_update_features(ask, refusal))
     results = tuple(UpdatableFeatureResult(feature=name, error_message="NONE") for name in updates)
     reply = UpdateFeaturesResponse(error_message=None, results=results)
     return Decision(reply) if ask.validate_only else Decision(reply, records)

@@ -14,7 +14,8 @@ from typing import Any
 from ottla.metadata.features import CORDONED_FROM, DIRECTORIES_FROM
 from ottla.metadata.image import MetadataImage
 from ottla.model.uuid import Uuid
-from ottla.quorum.controller.decision import ControllerView, Decision
+from ottla.quorum.controller.deciders import decides
+from ottla.quorum.controller.decision import ControllerView, Decision, Refusal
 from ottla.quorum.controller.leadership import BrokerChange, partition_changes
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -24,13 +25,17 @@ FENCE = 1
 UNFENCE = -1
 
 
+def refuse_heartbeat(_ask: BrokerHeartbeatRequest, refusal: Refusal) -> BrokerHeartbeatResponse:
+    """Refuse a heartbeat."""
+    return BrokerHeartbeatResponse(error_code=refusal.error_code, should_shut_down=False)
+
+
+@decides(BrokerHeartbeatRequest, refuse=refuse_heartbeat)
 def decide_heartbeat(view: ControllerView, ask: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
     """Do what a broker wants, as far as its state allows, and note what it says about its directories."""
     broker = view.image.brokers.get(ask.broker_id)
     if broker is None or broker.broker_epoch != ask.broker_epoch:
-        return Decision(
-            BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, should_shut_down=False)
-        )
+        return Decision(refuse_heartbeat(ask, Refusal(ErrorCode.STALE_BROKER_EPOCH)))
     is_caught_up = ask.current_metadata_offset >= broker.broker_epoch
     records: list[Any] = []
     is_fenced, should_shut_down = broker.fenced, False

@@ -9,6 +9,7 @@ from ottla.metadata.configs.describe import describe_created_topic
 from ottla.metadata.configs.errors import ChangeRefused
 from ottla.model.topic_names import collision_key, find_topic_name_fault
 from ottla.model.uuid import Uuid
+from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import (
     RECORDS_MAX,
     ControllerView,
@@ -46,13 +47,18 @@ _DEFAULT: Final = -1
 _PARTITIONS_MAX: Final = RECORDS_MAX
 
 
+def refuse_create_topics(ask: CreateTopicsRequest, refusal: Refusal) -> CreateTopicsResponse:
+    """Refuse all topics of a request."""
+    return CreateTopicsResponse(topics=tuple(_refused_topic(topic.name, refusal) for topic in ask.topics))
+
+
+@decides(CreateTopicsRequest, refuse=refuse_create_topics, strict_from=6)
 def decide_create_topics(view: ControllerView, ask: CreateTopicsRequest) -> Decision[CreateTopicsResponse]:
     """Create topics. Each stands for itself: one that is refused spoils no other."""
     try:
         return _create_topics(view, ask)
     except Refusal as refusal:
-        results = [_refused_topic(topic.name, refusal) for topic in ask.topics]
-        return Decision(CreateTopicsResponse(topics=tuple(results)))
+        return Decision(refuse_create_topics(ask, refusal))
 
 
 def _create_topics(view: ControllerView, ask: CreateTopicsRequest) -> Decision[CreateTopicsResponse]:
@@ -218,6 +224,14 @@ def _partition_records(
     ]
 
 
+def refuse_create_partitions(ask: CreatePartitionsRequest, refusal: Refusal) -> CreatePartitionsResponse:
+    """Refuse all topics of a request."""
+    return CreatePartitionsResponse(
+        results=tuple(_refused_partitions(topic.name, refusal) for topic in ask.topics)
+    )
+
+
+@decides(CreatePartitionsRequest, refuse=refuse_create_partitions, strict_from=3)
 def decide_create_partitions(
     view: ControllerView, ask: CreatePartitionsRequest
 ) -> Decision[CreatePartitionsResponse]:

@@ -9,6 +9,7 @@ from ottla.metadata.configs.quota import QuotaConfig
 from ottla.metadata.configs.values import INT_MAX, LONG_MAX
 from ottla.metadata.delta import quota_entity
 from ottla.metadata.image import MetadataImage, QuotaEntity
+from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
 from ottla.wire.config_kinds import ConfigType
 from ottla.wire.error_code import ErrorCode
@@ -16,6 +17,7 @@ from ottla.wire.messages import alter_client_quotas, describe_client_quotas
 from ottla.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
+    QuotaAlteration,
     QuotaAlterationResult,
     QuotaOperation,
 )
@@ -60,6 +62,13 @@ _MATCH_DEFAULT: Final = 1
 _MATCH_ANY: Final = 2
 
 
+def refuse_alter_client_quotas(ask: AlterClientQuotasRequest, refusal: Refusal) -> AlterClientQuotasResponse:
+    """Refuse the changes of all entities."""
+    entities = dict.fromkeys(map(_entity_of, ask.entries))
+    return AlterClientQuotasResponse(entries=tuple(_result(entity, refusal) for entity in entities))
+
+
+@decides(AlterClientQuotasRequest, refuse=refuse_alter_client_quotas)
 def decide_alter_client_quotas(
     view: ControllerView, ask: AlterClientQuotasRequest
 ) -> Decision[AlterClientQuotasResponse]:
@@ -67,7 +76,7 @@ def decide_alter_client_quotas(
     outcomes: dict[QuotaEntity, Refusal | None] = {}
     records: list[Any] = []
     for entry in ask.entries:
-        entity = quota_entity({part.entity_type: part.entity_name for part in entry.entity})
+        entity = _entity_of(entry)
         try:
             if entity in outcomes:
                 raise _invalid(f"The entity {dict(entity)} is given more than once; the first one counts.")
@@ -82,6 +91,10 @@ def decide_alter_client_quotas(
         entries=tuple(_result(entity, refusal) for entity, refusal in outcomes.items())
     )
     return Decision(reply) if ask.validate_only else Decision(reply, records)
+
+
+def _entity_of(entry: QuotaAlteration) -> QuotaEntity:
+    return quota_entity({part.entity_type: part.entity_name for part in entry.entity})
 
 
 def _result(entity: QuotaEntity, refusal: Refusal | None) -> QuotaAlterationResult:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import Topic
+from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
 from ottla.quorum.controller.leadership import automatic_election, terms_of
 from ottla.quorum.controller.partition_change import Target, change_partition
@@ -30,6 +31,24 @@ from ottla.wire.messages.list_partition_reassignments import (
 from ottla.wire.metadata_records.partitions import PartitionChangeRecord, PartitionRecord
 
 
+def refuse_alter_reassignments(
+    ask: AlterPartitionReassignmentsRequest, refusal: Refusal
+) -> AlterPartitionReassignmentsResponse:
+    """Refuse all moves of a request."""
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=ask.allow_replication_factor_change,
+        error_code=refusal.error_code,
+        error_message=refusal.message,
+        responses=tuple(
+            ReassignableTopicResponse(
+                name=topic.name, partitions=tuple(_refused(one, refusal) for one in topic.partitions)
+            )
+            for topic in ask.topics
+        ),
+    )
+
+
+@decides(AlterPartitionReassignmentsRequest, refuse=refuse_alter_reassignments)
 def decide_alter_reassignments(
     view: ControllerView, ask: AlterPartitionReassignmentsRequest
 ) -> Decision[AlterPartitionReassignmentsResponse]:
@@ -71,14 +90,16 @@ def _alter(
             record = _begin(view, topic, partition, one.replicas, may_change_factor)
         check_record_count(len(records) + 1)
     except Refusal as refusal:
-        return ReassignablePartitionResponse(
-            partition_index=one.partition_index,
-            error_code=refusal.error_code,
-            error_message=refusal.message,
-        )
+        return _refused(one, refusal)
     if record is not None:
         records.append(record)
     return ReassignablePartitionResponse(partition_index=one.partition_index, error_message=None)
+
+
+def _refused(one: ReassignablePartition, refusal: Refusal) -> ReassignablePartitionResponse:
+    return ReassignablePartitionResponse(
+        partition_index=one.partition_index, error_code=refusal.error_code, error_message=refusal.message
+    )
 
 
 def _begin(

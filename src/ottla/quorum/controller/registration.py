@@ -10,6 +10,7 @@ from ottla.metadata.features import (
     UNSUPPORTED,
     LevelRange,
 )
+from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
 from ottla.quorum.controller.leadership import BrokerChange, partition_changes
 from ottla.wire.error_code import ErrorCode
@@ -33,6 +34,12 @@ from ottla.wire.metadata_records.controllers import (
 from ottla.wire.metadata_records.partitions import PartitionChangeRecord
 
 
+def refuse_register_broker(_ask: BrokerRegistrationRequest, refusal: Refusal) -> BrokerRegistrationResponse:
+    """Refuse the registration of a broker."""
+    return BrokerRegistrationResponse(error_code=refusal.error_code)
+
+
+@decides(BrokerRegistrationRequest, refuse=refuse_register_broker)
 def decide_register_broker(
     view: ControllerView, ask: BrokerRegistrationRequest
 ) -> Decision[BrokerRegistrationResponse]:
@@ -44,7 +51,7 @@ def decide_register_broker(
     try:
         _check_registration(view, ask)
     except Refusal as refusal:
-        return Decision(BrokerRegistrationResponse(error_code=refusal.error_code))
+        return Decision(refuse_register_broker(ask, refusal))
     known = view.image.brokers.get(ask.broker_id)
     is_same = known is not None and known.incarnation_id == ask.incarnation_id
     records = [] if is_same else list(_changes_of_restart(view, ask))
@@ -119,18 +126,20 @@ def _changes_of_restart(
     return partition_changes(view, BrokerChange(leaving=ask.broker_id))
 
 
+def refuse_unregister_broker(_ask: UnregisterBrokerRequest, refusal: Refusal) -> UnregisterBrokerResponse:
+    """Refuse to forget a broker."""
+    return UnregisterBrokerResponse(error_code=refusal.error_code, error_message=str(refusal))
+
+
+@decides(UnregisterBrokerRequest, refuse=refuse_unregister_broker)
 def decide_unregister_broker(
     view: ControllerView, ask: UnregisterBrokerRequest
 ) -> Decision[UnregisterBrokerResponse]:
     """Forget a broker for good. Its replicas stay assigned to it: it is for the user to move them."""
     broker = view.image.brokers.get(ask.broker_id)
     if broker is None:
-        return Decision(
-            UnregisterBrokerResponse(
-                error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
-                error_message=f"Broker {ask.broker_id} is not registered.",
-            )
-        )
+        unknown = Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {ask.broker_id} is not registered.")
+        return Decision(refuse_unregister_broker(ask, unknown))
     records = [
         *partition_changes(view, BrokerChange(leaving=ask.broker_id)),
         UnregisterBrokerRecord(broker_id=ask.broker_id, broker_epoch=broker.broker_epoch),
@@ -138,21 +147,28 @@ def decide_unregister_broker(
     try:
         check_record_count(len(records))
     except Refusal as refusal:
-        return Decision(UnregisterBrokerResponse(error_code=refusal.error_code, error_message=str(refusal)))
+        return Decision(refuse_unregister_broker(ask, refusal))
     return Decision(UnregisterBrokerResponse(error_message=None), records)
 
 
+def refuse_register_controller(
+    _ask: ControllerRegistrationRequest, refusal: Refusal
+) -> ControllerRegistrationResponse:
+    """Refuse the registration of a controller."""
+    return ControllerRegistrationResponse(error_code=refusal.error_code, error_message=refusal.message)
+
+
+@decides(ControllerRegistrationRequest, refuse=refuse_register_controller)
 def decide_register_controller(
     view: ControllerView, ask: ControllerRegistrationRequest
 ) -> Decision[ControllerRegistrationResponse]:
     """Note where a controller listens and what it supports."""
     if view.metadata_version < CONTROLLER_REGISTRATION_FROM:
-        return Decision(
-            ControllerRegistrationResponse(
-                error_code=ErrorCode.UNSUPPORTED_VERSION,
-                error_message="The cluster's metadata.version has no registrations of controllers.",
-            )
+        too_old = Refusal(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The cluster's metadata.version has no registrations of controllers.",
         )
+        return Decision(refuse_register_controller(ask, too_old))
     record = RegisterControllerRecord(
         controller_id=ask.controller_id,
         incarnation_id=ask.incarnation_id,

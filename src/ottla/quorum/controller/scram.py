@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ottla.metadata.features import SCRAM_FROM
 from ottla.metadata.image import MetadataImage, ScramKey
+from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_user_scram_credentials import (
@@ -34,6 +35,16 @@ ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
 
 
+def refuse_alter_scram_credentials(
+    ask: AlterUserScramCredentialsRequest, refusal: Refusal
+) -> AlterUserScramCredentialsResponse:
+    """Refuse the changes of all users."""
+    changes: list[ScramCredentialDeletion | ScramCredentialUpsertion] = [*ask.deletions, *ask.upsertions]
+    users = dict.fromkeys(change.name for change in changes)
+    return AlterUserScramCredentialsResponse(results=tuple(_result(user, refusal) for user in users))
+
+
+@decides(AlterUserScramCredentialsRequest, refuse=refuse_alter_scram_credentials)
 def decide_alter_scram_credentials(
     view: ControllerView, ask: AlterUserScramCredentialsRequest
 ) -> Decision[AlterUserScramCredentialsResponse]:
@@ -53,15 +64,16 @@ def decide_alter_scram_credentials(
         else:
             records[user] = _record(change)
     outcomes = {**dict.fromkeys(records), **refused}
-    results = [
-        AlterUserScramCredentialsResult(
-            user=user,
-            error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
-            error_message=None if refusal is None else refusal.message,
-        )
-        for user, refusal in outcomes.items()
-    ]
-    return Decision(AlterUserScramCredentialsResponse(results=tuple(results)), tuple(records.values()))
+    results = tuple(_result(user, refusal) for user, refusal in outcomes.items())
+    return Decision(AlterUserScramCredentialsResponse(results=results), tuple(records.values()))
+
+
+def _result(user: str, refusal: Refusal | None) -> AlterUserScramCredentialsResult:
+    return AlterUserScramCredentialsResult(
+        user=user,
+        error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
+        error_message=None if refusal is None else refusal.message,
+    )
 
 
 def scram_record(

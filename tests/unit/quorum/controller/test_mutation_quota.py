@@ -2,9 +2,15 @@
 
 import pytest
 
-from ottla.broker.mutation_quota import MutationCharge, TokenBucket
-from ottla.broker.quotas import QuotaKind, Quotas
-from ottla.quorum.controller.decision import Refusal
+from ottla.metadata.image import QuotaEntity
+from ottla.quorum.controller.decision import Caller, Refusal
+from ottla.quorum.controller.mutation_quota import (
+    MUTATION_RATE,
+    MutationCharge,
+    MutationQuotas,
+    TokenBucket,
+)
+from ottla.security.principal import Principal
 from ottla.wire.error_code import ErrorCode
 
 RATE = 2.0
@@ -54,21 +60,35 @@ def test_a_request_of_old_is_done_and_has_to_wait() -> None:
     assert second.throttle_ms(0) == 5_000
 
 
+def charge_for(
+    quotas: MutationQuotas, entity: QuotaEntity, client_id: str, version: int = 6
+) -> MutationCharge | None:
+    caller = Caller(Principal("User", "u"), client_id, "127.0.0.1", version)
+    return quotas.charge({entity: {MUTATION_RATE: RATE}}, caller, 6, WINDOW_S, 0)
+
+
 def test_clients_under_one_default_have_a_bucket_each() -> None:
-    quotas = Quotas()
-    quotas.use({(("client-id", None),): {QuotaKind.MUTATION.value: RATE}})
-    assert quotas.limits_mutations
+    quotas = MutationQuotas()
+    default = (("client-id", None),)
     for client_id in ("a", "b"):
-        charged = quotas.charge_mutations("u", client_id, True, WINDOW_S, 0)
+        charged = charge_for(quotas, default, client_id)
         assert charged is not None
         charged(100)
-    again = quotas.charge_mutations("u", "a", True, WINDOW_S, 0)
+    again = charge_for(quotas, default, "a")
     assert again is not None
     with pytest.raises(Refusal):
         again(1)
 
 
-def test_without_a_quota_nobody_is_charged() -> None:
-    quotas = Quotas()
-    quotas.use({(("user", "other"),): {QuotaKind.MUTATION.value: RATE}})
-    assert quotas.charge_mutations("u", "c", True, WINDOW_S, 0) is None
+def test_a_version_that_does_not_know_the_error_is_not_refused() -> None:
+    quotas = MutationQuotas()
+    for _ in range(2):
+        charged = charge_for(quotas, (("client-id", None),), "a", version=5)
+        assert charged is not None
+        charged(100)
+    assert charged is not None
+    assert charged.throttle_ms(0) > 0
+
+
+def test_a_client_without_a_quota_is_not_charged() -> None:
+    assert charge_for(MutationQuotas(), (("user", "other"),), "c") is None

@@ -4,16 +4,19 @@ from random import Random
 
 import pytest
 from tests.deciding import new_topic
-from tests.standalone_node import START_MS, StandaloneNode
+from tests.quorum_node import START_MS, QuorumNode
 
 from ottla.metadata.errors import MetadataError
 from ottla.metadata.features import METADATA_VERSION, default_levels
+from ottla.metadata.image import Position
 from ottla.model.ids import Offset
 from ottla.model.uuid import METADATA_TOPIC_ID, Uuid
 from ottla.quorum.batches import MetadataBatch, decode_batch
+from ottla.quorum.controller.decision import RECORDS_MAX
+from ottla.quorum.quorum_protocols import PreparedAppend
 from ottla.quorum.quorum_state import decode_quorum_state
 from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT, decode_snapshot
-from ottla.quorum.sole_voter import NotTheSoleVoter
+from ottla.quorum.voter import OtherVoters
 from ottla.quorum.voters import DYNAMIC, Endpoint, VoterHistory, voter
 from ottla.records.batch import iter_batches
 from ottla.storage.partition_metadata import decode_partition_metadata
@@ -48,7 +51,7 @@ def files(disk: SimulatedDisk, path: str = "/data/__cluster_metadata-0") -> list
 
 def test_a_formatted_directory_has_the_files_that_kafka_writes() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     assert [entry.name for entry in disk.list("/data")] == [
         "__cluster_metadata-0", "bootstrap.checkpoint", "meta.properties",
     ]  # fmt: skip
@@ -64,7 +67,7 @@ def test_a_formatted_directory_has_the_files_that_kafka_writes() -> None:
 
 def test_an_empty_log_begins_as_kafkas_does() -> None:
     disk = new_disk()
-    StandaloneNode(disk)
+    QuorumNode(disk)
     control, first = read_log(disk)
     assert [type(record) for record in control.records] == [
         LeaderChangeMessage, KRaftVersionRecord, VotersRecord,
@@ -78,8 +81,8 @@ def test_an_empty_log_begins_as_kafkas_does() -> None:
 def test_every_start_begins_an_epoch_that_is_remembered_first() -> None:
     disk = new_disk()
     for epoch in (1, 2, 3):
-        node = StandaloneNode(disk)
-        assert node.standalone.voter.epoch == epoch
+        node = QuorumNode(disk)
+        assert node.voter.epoch == epoch
         state = decode_quorum_state(disk.read_file(f"{node.metadata_path}/quorum-state"))
         assert (state.leader_id, state.leader_epoch) == (1, epoch)
         disk.kill()
@@ -90,47 +93,71 @@ def test_every_start_begins_an_epoch_that_is_remembered_first() -> None:
 
 def test_an_epoch_that_was_remembered_but_never_used_is_not_used_again() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     text = disk.read_file(f"{node.metadata_path}/quorum-state").replace(
         b'"leaderEpoch":1', b'"leaderEpoch":8'
     )
     disk.kill()
     disk.write_file_atomically(f"{node.metadata_path}/quorum-state", text)
-    assert StandaloneNode(disk).standalone.voter.epoch == 9
+    assert QuorumNode(disk).voter.epoch == 9
 
 
 def test_another_address_of_the_controller_is_recorded() -> None:
     disk = new_disk()
-    StandaloneNode(disk)
+    QuorumNode(disk)
     disk.kill()
-    node = StandaloneNode(disk, port=7000)
+    node = QuorumNode(disk, port=7000)
     me = voter(1, node.directory_id, [Endpoint("CONTROLLER", "127.0.0.1", 7001)])
-    assert node.standalone.voter.quorum == VoterHistory(DYNAMIC, (me,))
+    assert node.voter.voter_history == VoterHistory(DYNAMIC, (me,))
     disk.kill()
-    StandaloneNode(disk, port=7000)
+    QuorumNode(disk, port=7000)
     assert [len(batch.records) for batch in read_log(disk) if batch.is_control] == [3, 3, 1]
 
 
 def test_what_was_answered_is_there_after_a_restart() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     node.come_up()
     assert node.create(new_topic("t", 3, 1, configs={"retention.ms": "7"})) == [ErrorCode.NONE]
     before = node.image
     disk.cut_power()
-    after = StandaloneNode(disk).image
+    after = QuorumNode(disk).image
     assert after.has_same_content(before)
+
+
+def test_records_of_a_decision_are_one_batch() -> None:
+    disk = new_disk()
+    node = QuorumNode(disk)
+    before = len(read_log(disk))
+    node.controller.append([NoOpRecord(), NoOpRecord()])
+    node.controller.append([NoOpRecord()])
+    assert [len(batch.records) for batch in read_log(disk)[before:]] == [2, 1]
+
+
+def test_more_than_a_batch_can_hold_is_split_and_published_as_a_whole() -> None:
+    disk = new_disk()
+    node = QuorumNode(disk)
+    before, end = len(read_log(disk)), node.voter.log_end_offset
+    records = [FeatureLevelRecord(name=f"f{number}", feature_level=1) for number in range(RECORDS_MAX + 5)]
+    node.controller.append(records)
+    assert [len(batch.records) for batch in read_log(disk)[before:]] == [RECORDS_MAX, 5]
+    # A quorum of several may commit one batch and not the other.
+    node.voter.log.recovery_point = Offset(end + RECORDS_MAX)
+    node.voter._synced(None)
+    assert "f0" not in node.image.features
+    node.quorum.flush()
+    assert {"f0", f"f{RECORDS_MAX + 4}"} <= node.image.features.keys()
 
 
 def test_nothing_is_published_before_it_is_synced() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk)
-    end = node.standalone.voter.high_watermark
-    node.standalone.controller.append([NoOpRecord()], START_MS)
-    assert node.standalone.voter.high_watermark == end
+    node = QuorumNode(disk)
+    end = node.voter.high_watermark
+    node.controller.append([NoOpRecord()])
+    assert node.voter.high_watermark == end
     assert node.image.offset == end - 1
-    node.standalone.voter.flush()
-    assert node.standalone.voter.high_watermark == end + 1
+    node.quorum.flush()
+    assert node.voter.high_watermark == end + 1
     assert node.image.offset == end
 
 
@@ -139,34 +166,34 @@ def test_a_failed_sync_is_the_end() -> None:
     from ottla.world.disk import Reason
 
     disk = new_disk()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     before = node.image
-    node.standalone.controller.append([NoOpRecord()], START_MS)
+    node.controller.append([NoOpRecord()])
     disk.fail("sync", Reason.IO_ERROR)
     with pytest.raises(LogDirectoryOffline):
-        node.standalone.voter.flush()
+        node.quorum.flush()
     disk.heal()
     with pytest.raises(LogDirectoryOffline):
-        node.standalone.voter.flush()
+        node.quorum.flush()
     assert node.image is before, "nobody was told of what may be lost"
 
 
 def test_a_transaction_that_another_controller_left_open_is_aborted() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     feature = FeatureLevelRecord(name="group.version", feature_level=0)
-    node.standalone.controller.append([BeginTransactionRecord(name="half"), feature], START_MS)
-    node.standalone.voter.flush()
+    node.controller.append([BeginTransactionRecord(name="half"), feature])
+    node.quorum.flush()
     assert "group.version" in node.image.features
     disk.kill()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     assert "group.version" in node.image.features
     assert isinstance(read_log(disk)[-1].records[0], AbortTransactionRecord)
 
 
 def test_first_records_that_were_left_half_are_written_again() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     control, first = read_log(disk)
     disk.kill()
     # Keep the beginning of the transaction only.
@@ -178,7 +205,7 @@ def test_first_records_that_were_left_half_are_written_again() -> None:
     file.truncate(0)
     file.write(0, (content,))
     file.sync()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     assert node.image.features == default_levels()
     last = read_log(disk)[-1]
     assert isinstance(last.records[0], AbortTransactionRecord)
@@ -187,7 +214,7 @@ def test_first_records_that_were_left_half_are_written_again() -> None:
 
 def test_a_quorum_with_other_voters_is_not_taken_over() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     others = (
         voter(1, node.directory_id, [Endpoint("C", "h", 1)]),
         voter(2, Uuid(b"directory-000002"), [Endpoint("C", "h", 2)]),
@@ -195,17 +222,19 @@ def test_a_quorum_with_other_voters_is_not_taken_over() -> None:
     from ottla.quorum.batches import encode_control_batch
 
     records = VoterHistory(DYNAMIC, others).records()
-    batch = encode_control_batch(records, node.standalone.voter.log_end_offset, 1, START_MS)
-    node.standalone.voter.append(batch, START_MS)
-    node.standalone.voter.flush()
+    end = node.voter.log_end_offset
+    batch = encode_control_batch(records, end, 1, START_MS)
+    position = Position(Offset(end + len(records) - 1), 1, START_MS)
+    node.voter.append(PreparedAppend((), [batch], position), START_MS)
+    node.voter.log.flush()
     disk.kill()
-    with pytest.raises(NotTheSoleVoter, match=r"nodes \[1, 2\]"):
-        StandaloneNode(disk)
+    with pytest.raises(OtherVoters, match=r"nodes \[1, 2\]"):
+        QuorumNode(disk)
 
 
 def test_a_copied_directory_with_another_id_is_not_the_voter() -> None:
     disk = new_disk()
-    StandaloneNode(disk)
+    QuorumNode(disk)
     disk.kill()
     meta = disk.read_file("/data/meta.properties").decode().splitlines()
     other = [
@@ -213,50 +242,50 @@ def test_a_copied_directory_with_another_id_is_not_the_voter() -> None:
         for line in meta
     ]
     disk.write_file_atomically("/data/meta.properties", "\n".join(other).encode())
-    with pytest.raises(NotTheSoleVoter, match="directory"):
-        StandaloneNode(disk)
+    with pytest.raises(OtherVoters, match="directory"):
+        QuorumNode(disk)
 
 
 def test_a_sign_of_life_is_written_when_nothing_else_is() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk)
-    assert node.standalone.tick(START_MS + 100) == 400
-    end = node.standalone.voter.log_end_offset
-    assert node.standalone.tick(START_MS + 500) == 500
-    assert node.standalone.voter.log_end_offset == end + 1
+    node = QuorumNode(disk)
+    assert node.tick(START_MS + 100) == 400
+    end = node.voter.log_end_offset
+    assert node.tick(START_MS + 500) == 500
+    assert node.voter.log_end_offset == end + 1
     assert isinstance(read_log(disk)[-1].records[0], NoOpRecord)
-    node.standalone.tick(START_MS + 900)
-    assert node.standalone.voter.log_end_offset == end + 1
+    node.tick(START_MS + 900)
+    assert node.voter.log_end_offset == end + 1
 
 
 def test_signs_of_life_can_be_switched_off() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk, configs={"metadata.max.idle.interval.ms": "0"})
-    end = node.standalone.voter.log_end_offset
-    node.standalone.tick(START_MS + 1_000_000)
-    assert node.standalone.voter.log_end_offset == end
+    node = QuorumNode(disk, configs={"metadata.max.idle.interval.ms": "0"})
+    end = node.voter.log_end_offset
+    node.tick(START_MS + 1_000_000)
+    assert node.voter.log_end_offset == end
 
 
-def tick_until_written(node: StandaloneNode, now_ms: int) -> None:
+def tick_until_written(node: QuorumNode, now_ms: int) -> None:
     for _ in range(1000):
-        if node.standalone.tick(now_ms) > 0:
+        if node.tick(now_ms) > 0:
             return
     raise AssertionError("a snapshot takes so many steps at most")
 
 
 def test_a_snapshot_is_written_after_an_hour() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk, configs={"metadata.max.idle.interval.ms": "0"})
+    node = QuorumNode(disk, configs={"metadata.max.idle.interval.ms": "0"})
     node.come_up()
     node.create(new_topic("t", 2000, 1))
     tick_until_written(node, START_MS + 3_599_999)
     assert sum(name.endswith(".checkpoint") for name in files(disk)) == 1
     tick_until_written(node, START_MS + 3_600_000)
-    end = node.standalone.voter.log_end_offset
+    end = node.voter.log_end_offset
     assert f"{end:020d}-0000000001.checkpoint" in files(disk)
     before = node.image
     disk.cut_power()
-    assert StandaloneNode(disk).image.has_same_content(before)
+    assert QuorumNode(disk).image.has_same_content(before)
 
 
 def test_a_snapshot_is_written_after_so_many_bytes() -> None:
@@ -265,7 +294,7 @@ def test_a_snapshot_is_written_after_so_many_bytes() -> None:
         "metadata.log.max.record.bytes.between.snapshots": "20000",
         "metadata.max.idle.interval.ms": "0",
     }
-    node = StandaloneNode(disk, configs=configs)
+    node = QuorumNode(disk, configs=configs)
     node.come_up()
     tick_until_written(node, START_MS)
     assert sum(name.endswith(".checkpoint") for name in files(disk)) == 1
@@ -278,10 +307,10 @@ def test_a_snapshot_is_written_after_so_many_bytes() -> None:
 
 def test_a_snapshot_has_what_was_committed_when_it_was_begun() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk, configs={"metadata.log.max.record.bytes.between.snapshots": "1000"})
+    node = QuorumNode(disk, configs={"metadata.log.max.record.bytes.between.snapshots": "1000"})
     node.come_up()
     node.create(new_topic("before", 1500, 1))
-    node.standalone.tick(START_MS)
+    node.tick(START_MS)
     end = node.image.offset + 1
     node.create(new_topic("meanwhile", 3, 1))
     tick_until_written(node, START_MS)
@@ -293,15 +322,15 @@ def test_a_snapshot_has_what_was_committed_when_it_was_begun() -> None:
 
 def test_an_unfinished_snapshot_is_removed_at_the_next_start() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk, configs={"metadata.log.max.record.bytes.between.snapshots": "1000"})
+    node = QuorumNode(disk, configs={"metadata.log.max.record.bytes.between.snapshots": "1000"})
     node.come_up()
     node.create(new_topic("t", 3000, 1))
-    node.standalone.tick(START_MS)
-    node.standalone.tick(START_MS)
+    node.tick(START_MS)
+    node.tick(START_MS)
     assert any(name.endswith(".part") for name in files(disk))
     before = node.image
     disk.kill()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     assert not any(name.endswith(".part") for name in files(disk))
     assert node.image.has_same_content(before)
 
@@ -313,43 +342,43 @@ def test_old_snapshots_and_the_log_before_them_are_let_go() -> None:
         "metadata.max.idle.interval.ms": "0",
         "internal.metadata.log.segment.bytes": "100000",
     }
-    node = StandaloneNode(disk, configs=configs)
+    node = QuorumNode(disk, configs=configs)
     node.come_up()
     for number in range(14):
         assert node.create(new_topic(f"t{number}", 300, 1)) == [ErrorCode.NONE]
     assert sum(name.endswith(".log") for name in files(disk)) > 1
-    node.standalone.write_snapshot(START_MS)
+    node.write_snapshot()
     assert sum(name.endswith(".checkpoint") for name in files(disk)) == 1, "the one of formatting is gone"
     assert sum(name.endswith(".log") for name in files(disk)) == 1
     before = node.image
     disk.cut_power()
-    node = StandaloneNode(disk, configs=configs)
+    node = QuorumNode(disk, configs=configs)
     assert node.image.has_same_content(before)
     assert node.image.topics.count_partitions() == 4_200
 
 
 def test_a_log_that_lost_what_a_snapshot_has_goes_on_after_the_snapshot() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     node.come_up()
-    node.standalone.write_snapshot(START_MS)
+    node.write_snapshot()
     before = node.image
     disk.kill()
     file = disk.open(FIRST_SEGMENT)
     file.truncate(300)
     file.sync()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     assert node.image.has_same_content(before)
     assert node.image.offset == before.offset + 1, "the change of the leader"
 
 
 def test_a_log_that_begins_after_the_newest_snapshot_is_refused() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     node.come_up()
-    node.standalone.write_snapshot(START_MS)
+    node.write_snapshot()
     newest = f"{node.image.offset + 1:020d}-0000000001.checkpoint"
-    log = node.standalone.voter.log
+    log = node.voter.log
     log.increment_log_start_offset(log.high_watermark)
     node.create(new_topic("t", 1, 1))
     from ottla.storage.roll import roll
@@ -362,17 +391,17 @@ def test_a_log_that_begins_after_the_newest_snapshot_is_refused() -> None:
     assert newest in files(disk)
     disk.kill()
     with pytest.raises(MetadataError, match="newest snapshot"):
-        StandaloneNode(disk)
+        QuorumNode(disk)
 
 
 def test_a_clean_stop_leaves_the_broker_fenced_and_leading_nothing() -> None:
     disk = new_disk()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     epoch = node.come_up()
     node.create(new_topic("t", 2, 1))
     node.stop()
     disk.kill()
-    node = StandaloneNode(disk)
+    node = QuorumNode(disk)
     assert node.image.brokers[1].fenced
     assert {one.leader for topic in node.image.topics for one in topic.partitions.values()} == {-1}
     node.come_up(previous_broker_epoch=epoch)
@@ -387,20 +416,20 @@ def test_segments_that_come_back_after_a_power_cut_do_not_end_the_log() -> None:
         "metadata.max.retention.bytes": "1000",
         "metadata.log.max.record.bytes.between.snapshots": "3000",
     }
-    node = StandaloneNode(disk, configs=configs)
+    node = QuorumNode(disk, configs=configs)
     node.come_up()
-    node.standalone.write_snapshot(START_MS)
+    node.write_snapshot()
     for number in range(40):
         node.create(new_topic(f"t-{number}", 1, 1))
-    log = node.standalone.voter.log
+    log = node.voter.log
     before = len(log.segments)
-    node.standalone.tick(START_MS)
+    node.tick(START_MS)
     # This one comes while the snapshot is being written, and is not in it.
     node.create(new_topic("last", 1, 1))
     while len(log.segments) >= before:
-        assert node.standalone.tick(START_MS) == 0 or len(log.segments) < before
+        assert node.tick(START_MS) == 0 or len(log.segments) < before
     assert before - len(log.segments) >= 3, "several segments went at once"
     for seed in range(40):
         rest = disk.copy()
         rest.cut_power(Random(seed))
-        assert StandaloneNode(rest, configs=configs).image.topics.find("last") is not None, f"{seed=}"
+        assert QuorumNode(rest, configs=configs).image.topics.find("last") is not None, f"{seed=}"

@@ -6,11 +6,23 @@ long as the bucket is not below zero, so a single large one always is. Newer ver
 strict: what comes while the bucket is below zero is refused with THROTTLING_QUOTA_EXCEEDED, topic by topic.
 Older ones do not know that error: they are done, and the client has to wait.
 
+The controller charges, for its own clients and for those whose requests are forwarded to it.
+
 Pure: time comes with each call.
 """
 
-from ottla.quorum.controller.decision import Refusal
+from collections.abc import Mapping
+from typing import Final
+
+from ottla.metadata.image import QuotaEntity
+from ottla.metadata.quota_limits import find_limit
+from ottla.quorum.controller.decision import Caller, Refusal
 from ottla.wire.error_code import ErrorCode
+
+MUTATION_RATE: Final = "controller_mutation_rate"
+
+BUCKETS_MAX: Final = 10_000
+"""How many users and clients are followed. A peer can choose its client id, so there has to be a bound."""
 
 
 class TokenBucket:
@@ -70,3 +82,27 @@ class MutationCharge:
     def throttle_ms(self, now_ms: int) -> int:
         """Return for how long the client has to wait, from now on."""
         return max(0, self._throttle_ms - (now_ms - self._now_ms))
+
+
+class MutationQuotas:
+    """The buckets of all clients that there is a quota for. They outlive the loss of the leadership."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[tuple[str, str], TokenBucket] = {}
+
+    def charge(
+        self,
+        limits: Mapping[QuotaEntity, Mapping[str, float]],
+        caller: Caller,
+        strict_from: int,
+        window_s: int,
+        now_ms: int,
+    ) -> MutationCharge | None:
+        """Return what a request that creates or deletes partitions is charged with. None: no quota."""
+        limit = find_limit(limits, MUTATION_RATE, caller.user, caller.client_id)
+        if limit is None:
+            return None
+        if len(self._buckets) >= BUCKETS_MAX:
+            self._buckets.clear()
+        bucket = self._buckets.setdefault(limit.shared_by, TokenBucket(window_s))
+        return MutationCharge(bucket, limit.value, caller.version >= strict_from, now_ms)

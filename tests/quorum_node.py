@@ -2,21 +2,22 @@
 
 import random
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.features import SUPPORTED
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.published import PublishedMetadata
-from ottla.model.ids import NodeId
-from ottla.quorum.controller.decision import Decide
-from ottla.quorum.controller.heartbeat import decide_heartbeat
-from ottla.quorum.controller.registration import decide_register_broker, decide_register_controller
+from ottla.model.ids import NodeId, Offset
+from ottla.quorum.controller.active_controller import ActiveController
+from ottla.quorum.controller.decision import Caller
 from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.format import METADATA_DIRECTORY, NewCluster, format_directories, is_formatted
+from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
 from ottla.quorum.random_id import random_id
-from ottla.quorum.standalone import Standalone, StandaloneSettings, open_standalone
+from ottla.quorum.voter import Voter
 from ottla.quorum.voters import Endpoint, VoterIdentity
+from ottla.storage.log import Log
 from ottla.storage.meta_properties import FILE as META_PROPERTIES
 from ottla.storage.meta_properties import decode_meta_properties
 from ottla.storage.volume import Volume
@@ -26,14 +27,31 @@ from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.world.disk import Disk
 
-Ask = TypeVar("Ask")
-Reply = TypeVar("Reply")
-
 STATIC = {"process.roles": "broker,controller", "controller.listener.names": "CONTROLLER"}
 START_MS = 1_800_000_000_000
 
 
-class StandaloneNode:
+class ManualClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+
+    def now_ms(self) -> int:
+        return self.now
+
+    def monotonic_ms(self) -> int:
+        return self.now
+
+    def monotonic_ns(self) -> int:
+        return 1_000_000 * self.now
+
+
+def _sync_nothing(_log: Log, _offset: Offset, _done: object) -> None:
+    """Leave the log to `flush`."""
+
+
+class QuorumNode:
     """Opens, and formats if need be, the directory `path` of `disk`."""
 
     def __init__(
@@ -48,7 +66,7 @@ class StandaloneNode:
         static_voters: tuple[int, ...] = (),
     ) -> None:
         self.random = random.Random(seed)
-        self.now_ms = START_MS
+        self.clock = ManualClock(START_MS)
         self.port = port
         endpoint = Endpoint("CONTROLLER", "127.0.0.1", port + 1)
         if not is_formatted(disk, path):
@@ -62,38 +80,70 @@ class StandaloneNode:
         static = {**STATIC, "node.id": str(self.node_id), "log.dirs": path, **(configs or {})}
         self.published = PublishedMetadata()
         self.metadata_path = f"{path}/{METADATA_DIRECTORY}"
-        self.standalone: Standalone = open_standalone(
-            Volume(disk, path),
-            StandaloneSettings(
+        self.given_up: list[Exception] = []
+        self.quorum = MetadataQuorum(
+            QuorumSettings(
                 ControllerSettings(self.node_id, self.cluster_id, static),
                 VoterIdentity(self.node_id, self.directory_id, endpoint),
                 EffectiveConfigs(static).node,
                 static_voters,
             ),
             self.published,
-            self.random,
-            self.now_ms,
+            QuorumWorld(Volume(disk, path), self.clock, self.random, _sync_nothing, self.given_up.append),
         )
+        self.quorum.start()
+        self.quorum.flush()
+
+    @property
+    def now_ms(self) -> int:
+        """The time."""
+        return self.clock.now
+
+    @now_ms.setter
+    def now_ms(self, now_ms: int) -> None:
+        self.clock.now = now_ms
+
+    @property
+    def voter(self) -> Voter:
+        """The node as a voter."""
+        return self.quorum.voter
+
+    @property
+    def controller(self) -> ActiveController:
+        """The active controller."""
+        assert self.quorum.controller is not None, "the node leads"
+        return self.quorum.controller
 
     @property
     def image(self) -> MetadataImage:
         """What is committed."""
         return self.published.image
 
-    def ask(self, decide: Decide[Ask, Reply], ask: Ask) -> Reply:
+    def ask(self, ask: Any, caller: Caller | None = None) -> Any:
         """Decide, commit at once and return the answer."""
-        answers: list[Reply] = []
-        self.standalone.controller.handle(decide, ask, self.now_ms, answers.append)
-        self.standalone.voter.flush()
+        answers: list[Any] = []
+        self.quorum.ask(ask, caller, answers.append)
+        self.quorum.flush()
         (answer,) = answers
         return answer
+
+    def tick(self, now_ms: int) -> int:
+        """Let it be `now_ms`, and do what is due."""
+        self.now_ms = now_ms
+        return self.quorum.tick()
+
+    def write_snapshot(self) -> None:
+        """Write a snapshot of what is published, at once."""
+        writer = self.quorum.snapshot_writer
+        writer.begin(self.now_ms)
+        while writer.is_writing:
+            writer.tick(self.now_ms)
 
     def come_up(self, previous_broker_epoch: int = -1) -> int:
         """Register controller and broker, and unfence the broker. Returns its epoch."""
         incarnation_id = random_id(self.random)
         levels = [(name, one.min, one.max) for name, one in SUPPORTED.items()]
         self.ask(
-            decide_register_controller,
             controller_registration.ControllerRegistrationRequest(
                 controller_id=self.node_id,
                 incarnation_id=incarnation_id,
@@ -112,7 +162,6 @@ class StandaloneNode:
             ),
         )
         answer = self.ask(
-            decide_register_broker,
             broker_registration.BrokerRegistrationRequest(
                 broker_id=self.node_id,
                 cluster_id=self.cluster_id,
@@ -135,7 +184,7 @@ class StandaloneNode:
         )
         assert answer.error_code is ErrorCode.NONE, answer.error_code
         self.heartbeat()
-        return answer.broker_epoch
+        return int(answer.broker_epoch)
 
     def heartbeat(self, **wishes: Any) -> bool:
         """Send a heartbeat of the broker. Returns whether it may stop."""
@@ -147,17 +196,16 @@ class StandaloneNode:
             "want_shut_down": False,
             "cordoned_log_dirs": (),
         }
-        return self.ask(decide_heartbeat, BrokerHeartbeatRequest(**{**fields, **wishes})).should_shut_down
+        answer = self.ask(BrokerHeartbeatRequest(**{**fields, **wishes}))
+        return bool(answer.should_shut_down)
 
     def stop(self) -> None:
         """Take the broker out of the cluster and close the log."""
         while not self.heartbeat(want_shut_down=True):
             pass
-        self.standalone.close()
+        self.quorum.close()
 
     def create(self, *topics: CreatableTopic) -> list[ErrorCode]:
         """Create topics."""
-        from ottla.quorum.controller.new_topics import decide_create_topics
-
-        reply = self.ask(decide_create_topics, CreateTopicsRequest(topics=topics))
+        reply = self.ask(CreateTopicsRequest(topics=topics))
         return [topic.error_code for topic in reply.topics]

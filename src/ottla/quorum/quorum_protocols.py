@@ -1,0 +1,89 @@
+"""What the metadata quorum and the rest of a node know of each other.
+
+The quorum agrees on a log (`voter`). It tells its node which records are committed and whether the node leads
+(`QuorumListener`). While the node leads, its controller appends to the log (`RecordWriter`). Neither side
+sees how the other works, so the quorum may have one voter or several.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from ottla.metadata.image import Position
+from ottla.model.ids import Offset
+from ottla.quorum.voters import VoterIdentity
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.log import Log
+
+
+class BatchTooLarge(Exception):
+    """What was decided does not fit into one batch. Nothing of it was appended."""
+
+
+class PreparedAppend(NamedTuple):
+    """Records that are encoded for the place in the log where they will lie."""
+
+    records: Sequence[Any]
+    batches: Sequence[bytearray]
+    position: Position
+    """Where the last record will lie."""
+
+
+class CommittedRecords(NamedTuple):
+    """Records that the quorum has agreed on. Control records are left out: only their place is known."""
+
+    records: Sequence[Any]
+    position: Position
+    """Where the last record lies."""
+    is_control: bool = False
+
+
+class RecordWriter(Protocol):
+    """The metadata log, as its leader writes it."""
+
+    @property
+    def me(self) -> VoterIdentity:
+        """Who leads."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that new records belong to."""
+
+    @property
+    def kraft_version(self) -> int:
+        """The level of kraft.version."""
+
+    @property
+    def log_end_offset(self) -> Offset:
+        """Where the next record will lie."""
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Everything below is committed."""
+
+    def prepare(
+        self, records: Sequence[Any], metadata_version: int, batch_records_max: int, now_ms: int
+    ) -> PreparedAppend:
+        """Encode records for the end of the log. Raises `BatchTooLarge`, and changes nothing."""
+
+    def append(self, prepared: PreparedAppend, now_ms: int) -> None:
+        """Append what was prepared last. It counts when `QuorumListener.committed` gets it."""
+
+
+class QuorumListener(Protocol):
+    """A node, as its quorum tells it what happened. The calls come in the order of the log."""
+
+    def committed(self, batch: CommittedRecords) -> None:
+        """Act on records that will never be undone."""
+
+    def became_leader(self) -> None:
+        """Take over. All that was appended in earlier epochs is committed, and was told before."""
+
+    def resigned(self) -> None:
+        """Give up what was appended and not committed. It may be lost, or be committed by the next leader."""
+
+    def failed(self, error: LogDirectoryOffline) -> None:
+        """Stop: the log cannot be written any more."""
+
+
+RequestSync: TypeAlias = Callable[[Log, Offset, Callable[[LogDirectoryOffline | None], None]], None]
+"""Have a log synced, and call the last when all below the offset is safe or the disk has failed."""
