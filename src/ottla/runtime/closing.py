@@ -12,7 +12,7 @@ from ottla.storage.directory import LogDirectory
 from ottla.storage.errors import StorageError
 from ottla.storage.flush import FlushTicket
 from ottla.storage.log import Log
-from ottla.world.disk import Disk, DiskError
+from ottla.world.disk import DiskError
 from ottla.world.workers import MakeSyncs, SyncResult
 
 
@@ -21,12 +21,15 @@ class _LastSync:
 
     only_file = None
 
-    def __init__(self, ticket: FlushTicket, disk: Disk) -> None:
+    def __init__(self, log: Log, ticket: FlushTicket) -> None:
+        self._log = log
         self._ticket = ticket
-        self._disk = disk
+
+    def __repr__(self) -> str:
+        return f"<last sync of {self._log.path}>"
 
     def run(self) -> None:
-        flush.run(self._ticket, self._disk)
+        flush.run(self._ticket, self._log.volume.disk)
         for file in self._ticket.files:
             # Here nobody else closes them, and there may be more logs than descriptors.
             file.close()
@@ -65,8 +68,8 @@ class ClosingDirectory:
         self._missing = len(self._starts)
         if not self._starts:
             self._finish()
-        for _, ticket in self._starts:
-            self._syncs.begin(_LastSync(ticket, directory.volume.disk))
+        for log, ticket in self._starts:
+            self._syncs.begin(_LastSync(log, ticket))
 
     def _take(self, results: Sequence[SyncResult]) -> None:
         self._missing -= len(results)

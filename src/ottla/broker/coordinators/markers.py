@@ -151,7 +151,8 @@ class MarkerWriter:
             markers.coordinator_epoch,
             markers.transaction_version,
         )
-        for where in partitions:
+        # In order, since a set has another one in each process: a simulation could not be repeated.
+        for where in sorted(partitions):
             result = append_marker(self._broker, where, marker)
             if isinstance(result, WrittenMarker):
                 written.append(result)

@@ -42,6 +42,9 @@ class Event:
         self.is_cancelled = True
 
 
+_UNDER_WAY: Final = Event(lambda: None, (), -1)
+
+
 class Simulation:
     """All machines under one seed."""
 
@@ -187,7 +190,10 @@ class Machine:
             return
         self._inbox.append(event)
         if self._turn is None:
-            self._take_turn_at(self._busy_until_us)
+            if self._busy_until_us <= self.simulation.now_us:
+                self._take_turn()
+            else:
+                self._take_turn_at(self._busy_until_us)
 
     def _take_turn_at(self, time_us: int) -> None:
         delay_us = max(time_us - self.simulation.now_us, 0)
@@ -195,6 +201,8 @@ class Machine:
         self.simulation.post(self, delay_us, self._turn)
 
     def _take_turn(self) -> None:
+        # What becomes due meanwhile needs no turn to be asked for: the end of this one looks for it.
+        self._turn = _UNDER_WAY
         if self.before_turn is not None:
             self.before_turn()
         inbox, self._inbox = self._inbox, []
