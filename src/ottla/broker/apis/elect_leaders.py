@@ -1,12 +1,24 @@
-"""ElectLeaders: partitions get back their preferred leaders, or any leader at all."""
+"""ElectLeaders: partitions get the leader that a user wants."""
+
+from typing import Final
 
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+_ERROR_OF_ALL_FROM: Final = 1
 
 
 @handles(ElectLeadersRequest)
 def elect_leaders(ask: ElectLeadersRequest, context: RequestContext) -> Deferred[ElectLeadersResponse]:
-    """Answer when the leaders lead."""
-    return context.ask_controller(ask)
+    """Answer when the leaders are elected."""
+    reply = context.ask_controller(ask)
+    return reply if context.version >= _ERROR_OF_ALL_FROM else reply.then(_without_error_of_all)
+
+
+def _without_error_of_all(response: ElectLeadersResponse) -> ElectLeadersResponse:
+    """The first version has no error for the request as a whole. Each partition has it as well."""
+    return replace(response, error_code=ErrorCode.NONE)
