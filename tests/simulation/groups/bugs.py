@@ -79,7 +79,7 @@ def start_no_sessions_after_loading(patch: MonkeyPatch) -> None:
 
 
 def do_nothing_when_a_member_leaves(patch: MonkeyPatch) -> None:
-    patch.setattr(Rebalances, "after_leaving", lambda _self, _group, _reason, _now_ms: NOTHING)
+    patch.setattr(Rebalances, "after_leaving", lambda _self, _group, _now_ms: NOTHING)
 
 
 def write_down_old_assignments(patch: MonkeyPatch) -> None:

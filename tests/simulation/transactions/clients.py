@@ -89,7 +89,7 @@ class Client:
 
         def init(answer: Callable[[Given], None]) -> None:
             assert world.coordinator is not None
-            world.coordinator.init_producer_id(self.transactional_id, 2000, None, "", answer)
+            world.coordinator.init_producer_id(self.transactional_id, 2000, None, answer)
 
         given = yield from self._insist(init, 50)
         if given is None or given.error_code is not ErrorCode.NONE:
@@ -129,9 +129,7 @@ class Client:
     def _adding(self, who: Identity, where: Any) -> Ask:
         def ask(answer: Callable[[ErrorCode], None]) -> None:
             assert self.world.coordinator is not None
-            self.world.coordinator.add_partitions(
-                self.transactional_id, who, frozenset((where,)), 0, "", answer
-            )
+            self.world.coordinator.add_partitions(self.transactional_id, who, frozenset((where,)), 0, answer)
 
         return ask
 
@@ -141,7 +139,7 @@ class Client:
     def _ending(self, who: Identity, committed: bool) -> Ask:
         def ask(answer: Callable[[Given], None]) -> None:
             assert self.world.coordinator is not None
-            self.world.coordinator.end(self.transactional_id, who, committed, self.version, "", answer)
+            self.world.coordinator.end(self.transactional_id, who, committed, self.version, answer)
 
         return ask
 

@@ -261,7 +261,7 @@ class World:
 
         if version == 2:
             self.coordinator.add_partitions(
-                transactional_id, who, frozenset((where,)), 2, "", confirmed, waits=True
+                transactional_id, who, frozenset((where,)), 2, confirmed, waits=True
             )
         else:
             self.coordinator.verify_partitions(

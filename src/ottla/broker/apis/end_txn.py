@@ -5,7 +5,7 @@ from typing import Final
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.broker.transaction_checks import CLIENT_VERSION, client_name
+from ottla.broker.transaction_checks import CLIENT_VERSION
 from ottla.coordination.transaction.coordinator import Given
 from ottla.coordination.transaction.decide import Identity
 from ottla.wire.error_code import ErrorCode
@@ -37,7 +37,6 @@ def end_txn(ask: EndTxnRequest, context: RequestContext) -> Deferred[EndTxnRespo
         Identity(ask.producer_id, ask.producer_epoch),
         ask.committed,
         CLIENT_VERSION if version >= _RAISES_EPOCHS_FROM else 0,
-        client_name(context),
         ended,
     )
     return answer

@@ -9,7 +9,6 @@ from typing import Final
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.broker.transaction_checks import client_name
 from ottla.coordination.transaction.coordinator import Given
 from ottla.coordination.transaction.decide import Identity
 from ottla.wire.error_code import ErrorCode
@@ -34,7 +33,6 @@ def init_producer_id(
         ask.transactional_id,
         ask.transaction_timeout_ms,
         expected,
-        client_name(context),
         lambda given: answer.resolve(_answer(given, version)),
         ask.enable_2pc,
         ask.keep_prepared_txn,

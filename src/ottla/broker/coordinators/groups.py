@@ -72,7 +72,7 @@ class Groups:
         self.coordinator.topics_changed({change.topic for change in delta.topics}, bool(delta.topics.created))
         deleted = [(topic.name, topic.id) for topic in delta.topics.deleted.values() if topic.name != TOPIC]
         if deleted:
-            self.coordinator.topics_deleted(deleted, self.clock.now_ms())
+            self.coordinator.topics_deleted(deleted)
 
     def stop(self) -> None:
         """Tell whoever waits that this node serves no more."""

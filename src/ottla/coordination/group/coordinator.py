@@ -23,7 +23,6 @@ from ottla.coordination.group.consumer.describe import (
 from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
 from ottla.coordination.group.consumer.validation import check_heartbeat
 from ottla.coordination.group.environment import Client, Topics
-from ottla.coordination.group.journal import Journal
 from ottla.coordination.group.offsets.commit import (
     decide_commit,
     decide_transactional_commit,
@@ -97,7 +96,6 @@ class ShardEnvironment:
     def __init__(self, coordinator: "GroupCoordinator", partition: int, clock: Clock, wake: Wake) -> None:
         self.settings = coordinator.settings
         self.topics = coordinator.surroundings.topics
-        self.journal = coordinator.journal
         self.timers = Timers(clock, wake)
         self.new_member_suffix = coordinator.surroundings.new_member_suffix
         self.consumer_intervals = coordinator.surroundings.consumer_intervals
@@ -117,7 +115,6 @@ class GroupCoordinator:
     def __init__(self, settings: GroupSettings, surroundings: Surroundings) -> None:
         self.settings = settings
         self.surroundings = surroundings
-        self.journal = Journal()
         self.shards: Shards[GroupShard] = Shards(self._new_shard_state)
 
     def _new_shard_state(self, partition: int) -> GroupShard:
@@ -297,7 +294,7 @@ class GroupCoordinator:
         )
 
     def delete_offsets(
-        self, ask: OffsetDeleteRequest, _client: Client, now_ms: int, answer: Answer[OffsetDeleteResponse]
+        self, ask: OffsetDeleteRequest, _client: Client, _now_ms: int, answer: Answer[OffsetDeleteResponse]
     ) -> None:
         """Delete offsets that nobody needs."""
         if not ask.group_id:
@@ -305,9 +302,7 @@ class GroupCoordinator:
             return
         self._write(
             ask.group_id,
-            lambda shard: decide_delete_offsets(
-                shard.groups.get(ask.group_id), shard.offsets, ask, shard.env, now_ms
-            ),
+            lambda shard: decide_delete_offsets(shard.groups.get(ask.group_id), shard.offsets, ask),
             answer,
             refused_delete,
         )
@@ -319,12 +314,12 @@ class GroupCoordinator:
             if shard.refusal is ErrorCode.NONE:
                 shard.state.consumers.topics_changed(names, has_new)
 
-    def topics_deleted(self, topics: list[tuple[str, Uuid]], now_ms: int) -> None:
+    def topics_deleted(self, topics: list[tuple[str, Uuid]]) -> None:
         """Delete what groups have committed for topics that are gone."""
         for shard in self.shards:
             if shard.refusal is ErrorCode.NONE:
                 shard.write(
-                    lambda state: decide_topics_deleted(state.offsets, topics, state.env, now_ms),
+                    lambda state: decide_topics_deleted(state.offsets, topics),
                     _ignore,
                     _ignore,
                 )
@@ -375,11 +370,11 @@ class GroupCoordinator:
             lambda code: refused_consumer_description(group_id, code),
         )
 
-    def delete_group(self, group_id: str, now_ms: int, answer: Answer[DeletableGroupResult]) -> None:
+    def delete_group(self, group_id: str, answer: Answer[DeletableGroupResult]) -> None:
         """Delete a group and its offsets."""
         self._write(
             group_id,
-            lambda shard: _decide_delete(shard, group_id, now_ms),
+            lambda shard: _decide_delete(shard, group_id),
             answer,
             lambda code: DeletableGroupResult(group_id=group_id, error_code=code),
         )
@@ -461,11 +456,11 @@ def _decide_commit_in_transaction(
     return decide_transactional_commit(group, ask, client.version, shard.env, now_ms)
 
 
-def _decide_delete(shard: GroupShard, group_id: str, now_ms: int) -> Decision[DeletableGroupResult]:
+def _decide_delete(shard: GroupShard, group_id: str) -> Decision[DeletableGroupResult]:
     records: list[CoordinatorRecord] = []
     code = ErrorCode.NONE
     try:
-        records = delete_group(group_id, shard.groups.get(group_id), shard.offsets, shard.env, now_ms)
+        records = delete_group(group_id, shard.groups.get(group_id), shard.offsets)
     except Refused as refused:
         code = refused.error_code
     return Decision(tuple(records), DeletableGroupResult(group_id=group_id, error_code=code))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ottla.coordination.group.journal import Journal
 from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
 from ottla.coordination.runtime.decision import Decision
 from ottla.coordination.runtime.timers import Timers
@@ -43,7 +42,6 @@ class Environment(Protocol):
     settings: GroupSettings
     timers: Timers
     topics: Topics
-    journal: Journal
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         """Return the times of a consumer group: its own where it has set them, else the node's."""

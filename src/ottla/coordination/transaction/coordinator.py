@@ -30,7 +30,6 @@ from ottla.coordination.transaction.decide import (
     may_go_on,
     verify_partition,
 )
-from ottla.coordination.transaction.journal import Event, TransactionJournal
 from ottla.coordination.transaction.listing import (
     Filters,
     describe_transaction,
@@ -116,7 +115,6 @@ class ShardEnvironment:
     def __init__(self, coordinator: "TransactionCoordinator", partition: int) -> None:
         around = coordinator.surroundings
         self.settings = coordinator.settings
-        self.journal = coordinator.journal
         self.timers = Timers(around.clock, around.wake)
         self._coordinator = coordinator
         self._partition = partition
@@ -137,7 +135,7 @@ class ShardEnvironment:
         """Abort a transaction whose time is over."""
         shard = self._coordinator.shards.get(self._partition)
         if shard is not None:
-            self._coordinator.fence(shard, transaction, Event.TIMED_OUT, "", now_ms, _ignore)
+            self._coordinator.fence(shard, transaction, now_ms, _ignore)
 
     def wake_waiting(self, transactional_id: str) -> None:
         """Let go on whoever waits for a transaction to be complete."""
@@ -150,7 +148,6 @@ class TransactionCoordinator:
     def __init__(self, settings: TransactionSettings, surroundings: Surroundings) -> None:
         self.settings = settings
         self.surroundings = surroundings
-        self.journal = TransactionJournal()
         self.shards: Shards[TransactionShard] = Shards(
             lambda partition: TransactionShard(ShardEnvironment(self, partition))
         )
@@ -178,7 +175,6 @@ class TransactionCoordinator:
         transactional_id: str,
         timeout_ms: int,
         expected: Identity | None,
-        client: str,
         answer: Answer[Given],
         enable_two_phase_commit: bool = False,
         keep_prepared: bool = False,
@@ -196,11 +192,11 @@ class TransactionCoordinator:
             timeout_ms = TWO_PHASE_TIMEOUT_MS
         transaction = shard.state.find(transactional_id)
         if transaction is not None and transaction.status is TransactionStatus.ONGOING:
-            self._fence_for(shard, transaction, expected, client, answer)
+            self._fence_for(shard, transaction, expected, answer)
             return
 
         def decide(new_producer_id: int | None) -> None:
-            self._init(transactional_id, timeout_ms, expected, new_producer_id, client, answer)
+            self._init(transactional_id, timeout_ms, expected, new_producer_id, answer)
 
         if init_needs_producer_id(transaction, expected):
             self._with_producer_id(decide, lambda code: answer(Given(code)))
@@ -226,7 +222,6 @@ class TransactionCoordinator:
         timeout_ms: int,
         expected: Identity | None,
         new_producer_id: int | None,
-        client: str,
         answer: Answer[Given],
     ) -> None:
         shard = self.shards.find(transactional_id)
@@ -241,11 +236,7 @@ class TransactionCoordinator:
             )
             after = outcome.after
             if after is None:
-                self._note_refusal(transactional_id, "InitProducerId", expected, outcome, client, now_ms)
                 return Decision(reply=Given(outcome.error_code))
-            self.journal.add(
-                transactional_id, now_ms, Event.INITIALIZED, after.producer_id, after.producer_epoch, client
-            )
 
             return Decision(
                 (self._record(after),),
@@ -262,34 +253,23 @@ class TransactionCoordinator:
         shard: Shard[TransactionShard],
         transaction: Transaction,
         expected: Identity | None,
-        client: str,
         answer: Answer[Given],
     ) -> None:
         """Abort what another instance has open. Whoever asked has to come again when that is done."""
         now_ms = self.surroundings.clock.now_ms()
         if expected is not None and not may_go_on(transaction, expected):
-            self._note_refusal(
-                transaction.transactional_id,
-                "InitProducerId",
-                expected,
-                Outcome(error_code=ErrorCode.PRODUCER_FENCED),
-                client,
-                now_ms,
-            )
             answer(Given(ErrorCode.PRODUCER_FENCED))
             return
 
         def fenced(code: ErrorCode) -> None:
             answer(Given(ErrorCode.CONCURRENT_TRANSACTIONS if code is ErrorCode.NONE else code))
 
-        self.fence(shard, transaction, Event.FENCED_BY_INIT, client, now_ms, fenced)
+        self.fence(shard, transaction, now_ms, fenced)
 
     def fence(
         self,
         shard: Shard[TransactionShard],
         transaction: Transaction,
-        event: Event,
-        client: str,
         now_ms: int,
         answer: Answer[ErrorCode],
     ) -> None:
@@ -309,7 +289,6 @@ class TransactionCoordinator:
                 answer(ErrorCode.CONCURRENT_TRANSACTIONS)
                 return
             outcome = decide_fence(current, version, new_producer_id, now_ms)
-            self._journal_outcome(outcome, event, client, now_ms)
             self._decide_outcome(shard, outcome, answer)
 
         if end_needs_producer_id(transaction, version):
@@ -325,7 +304,6 @@ class TransactionCoordinator:
         who: Identity,
         partitions: frozenset[TopicPartition],
         client_version: int,
-        client: str,
         answer: Answer[ErrorCode],
         waits: bool = False,
     ) -> None:
@@ -346,9 +324,7 @@ class TransactionCoordinator:
             if transaction is not None and transaction.status.is_ending:
                 self._wait(
                     transactional_id,
-                    lambda: self.add_partitions(
-                        transactional_id, who, partitions, client_version, client, answer
-                    ),
+                    lambda: self.add_partitions(transactional_id, who, partitions, client_version, answer),
                 )
                 return
         now_ms = self.surroundings.clock.now_ms()
@@ -358,9 +334,7 @@ class TransactionCoordinator:
                 state.find(transactional_id), who, partitions, client_version, now_ms
             )
             if outcome.after is None:
-                self._note_refusal(transactional_id, "AddPartitionsToTxn", who, outcome, client, now_ms)
                 return Decision(reply=outcome.error_code)
-            self._journal_outcome(outcome, Event.PARTITIONS_ADDED, client, now_ms, partitions)
             return Decision((self._record(outcome.after),), ErrorCode.NONE)
 
         shard.write(decide, answer, answer)
@@ -401,7 +375,6 @@ class TransactionCoordinator:
         who: Identity,
         committed: bool,
         client_version: int,
-        client: str,
         answer: Answer[Given],
     ) -> None:
         """Decide how a transaction ends. Answered when that cannot change any more."""
@@ -414,7 +387,7 @@ class TransactionCoordinator:
             return
 
         def decide(new_producer_id: int | None) -> None:
-            self._end(transactional_id, who, committed, client_version, new_producer_id, client, answer)
+            self._end(transactional_id, who, committed, client_version, new_producer_id, answer)
 
         if end_needs_producer_id(shard.state.find(transactional_id), client_version):
             self._with_producer_id(decide, lambda code: answer(Given(code)))
@@ -428,7 +401,6 @@ class TransactionCoordinator:
         committed: bool,
         client_version: int,
         new_producer_id: int | None,
-        client: str,
         answer: Answer[Given],
     ) -> None:
         shard = self.shards.find(transactional_id)
@@ -440,15 +412,12 @@ class TransactionCoordinator:
         outcome = decide_end(before, who, committed, client_version, new_producer_id, now_ms)
         raises = raises_epochs(client_version)
         if outcome.after is None:
-            self._note_refusal(transactional_id, "EndTxn", who, outcome, client, now_ms)
             given = Given(outcome.error_code)
             if outcome.error_code is ErrorCode.NONE and raises and before is not None:
                 # A retry: it gets what was lost.
                 given = Given(ErrorCode.NONE, before.producer_id, before.producer_epoch)
             shard.read(lambda _: given, answer, lambda code: answer(Given(code)))
             return
-        event = Event.COMMIT_DECIDED if committed else Event.ABORT_DECIDED
-        self._journal_outcome(outcome, event, client, now_ms)
         # What the producer goes on with is what it will be once the transaction is complete.
         next_one = completed(outcome.after, now_ms)
 
@@ -508,7 +477,6 @@ class TransactionCoordinator:
         decision: Decision[ErrorCode] = Decision((self._record(after),), ErrorCode.NONE)
         shard.write(lambda _: decision, _ignore, retry)
         if shard.state.find(name) is not transaction:
-            self.journal.add(name, now_ms, Event.COMPLETED, after.producer_id, after.producer_epoch)
             self.wake_waiting(name)
 
     # Looking
@@ -594,31 +562,6 @@ class TransactionCoordinator:
                 use(producer_id)
 
         self.surroundings.new_producer_id(take)
-
-    def _journal_outcome(
-        self, outcome: Outcome, event: Event, client: str, now_ms: int, detail: object = None
-    ) -> None:
-        if outcome.after is not None:
-            after = outcome.after
-            self.journal.add(
-                after.transactional_id, now_ms, event, after.producer_id, after.producer_epoch, client, detail
-            )
-
-    def _note_refusal(
-        self,
-        transactional_id: str,
-        request: str,
-        who: Identity | None,
-        outcome: Outcome,
-        client: str,
-        now_ms: int,
-    ) -> None:
-        if outcome.error_code is not ErrorCode.NONE:
-            producer_id, epoch = (NO_PRODUCER_ID, NO_EPOCH) if who is None else who
-            self.journal.add(
-                transactional_id, now_ms, Event.REFUSED, producer_id, epoch, client,
-                (request, outcome.error_code),
-            )  # fmt: skip
 
 
 class _Waiting(NamedTuple):

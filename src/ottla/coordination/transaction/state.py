@@ -6,7 +6,6 @@ from typing import Any, Protocol
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.coordination.runtime.timers import Timers
 from ottla.coordination.transaction.decide import has_expired, has_timed_out
-from ottla.coordination.transaction.journal import Event, TransactionJournal
 from ottla.coordination.transaction.settings import TransactionSettings
 from ottla.coordination.transaction.status import TransactionStatus
 from ottla.coordination.transaction.transaction import Transaction, replayed, transaction_tombstone
@@ -19,7 +18,6 @@ class Environment(Protocol):
 
     settings: TransactionSettings
     timers: Timers
-    journal: TransactionJournal
 
     def submit(self, decide: Callable[[], Decision[Any]]) -> None:
         """Write what a timer's action decides."""
@@ -119,9 +117,5 @@ class TransactionShard:
     def _decide_expiry(self, now_ms: int) -> Decision[None]:
         expiration_ms = self.env.settings.id_expiration_ms
         expired = [one for one in self.transactions.values() if has_expired(one, expiration_ms, now_ms)]
-        for one in expired:
-            self.env.journal.add(
-                one.transactional_id, now_ms, Event.EXPIRED, one.producer_id, one.producer_epoch
-            )
         records = tuple(transaction_tombstone(one.transactional_id) for one in expired)
         return Decision(records, is_atomic=False)

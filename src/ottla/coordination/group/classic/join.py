@@ -11,7 +11,6 @@ from ottla.coordination.group.classic.group import (
 from ottla.coordination.group.classic.rebalance import NOTHING, Rebalances
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Client, Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.runtime.decision import Decision
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -101,14 +100,11 @@ class Joins:
         if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
             group.new_member_added = True
         group.add(member)
-        self._env.journal.add(
-            group.group_id, now_ms, Event.MEMBER_JOINED, member_id, group.generation, ask.reason
-        )
         # A new member sends no heartbeats while its join is parked, and may have gone away meanwhile.
         self._rebalances.expect_word_of(
             group.group_id, member_id, self._env.settings.new_member_join_timeout_ms
         )
-        return self._rebalances.start_or_go_on(group, f"{member_id} joins", now_ms)
+        return self._rebalances.start_or_go_on(group, now_ms)
 
     def _join_again(
         self,
@@ -151,8 +147,7 @@ class Joins:
         now_ms: int,
     ) -> Decision[Any]:
         group.update(member, protocols, ask.rebalance_timeout_ms, ask.session_timeout_ms, answer)
-        reason = ask.reason or "it leads, or its metadata changed"
-        return self._rebalances.start_or_go_on(group, f"{member.member_id} joins again: {reason}", now_ms)
+        return self._rebalances.start_or_go_on(group, now_ms)
 
     def _come_back(
         self,
@@ -176,10 +171,10 @@ class Joins:
         if group.state is not GroupState.STABLE:
             if group.state is GroupState.COMPLETING_REBALANCE:
                 # The leader may already be assigning partitions to the old id.
-                return self._rebalances.start(group, f"static member {instance_id} is back", now_ms)
+                return self._rebalances.start(group, now_ms)
             return self._rebalances.go_on(group, now_ms)
         if group.select_protocol() != group.protocol_name:
-            return self._rebalances.start(group, f"static member {instance_id} changes the protocol", now_ms)
+            return self._rebalances.start(group, now_ms)
 
         def stored(error: ErrorCode) -> None:
             if member.awaiting_join is not answer:

@@ -73,14 +73,13 @@ class Memberships:
         """Let members go. One that is not known spoils no other."""
         if group.state is GroupState.DEAD:
             return LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE), NOTHING
-        answers = tuple(self._leave_one(group, identity, now_ms) for identity in ask.members)
-        left = [item.member_id for item in answers if item.error_code is ErrorCode.NONE]
+        answers = tuple(self._leave_one(group, identity) for identity in ask.members)
         decision = NOTHING
-        if left:
-            decision = self._rebalances.after_leaving(group, f"{', '.join(left)} left", now_ms)
+        if any(item.error_code is ErrorCode.NONE for item in answers):
+            decision = self._rebalances.after_leaving(group, now_ms)
         return LeaveGroupResponse(members=answers), decision
 
-    def _leave_one(self, group: ClassicGroup, who: MemberIdentity, now_ms: int) -> MemberResponse:
+    def _leave_one(self, group: ClassicGroup, who: MemberIdentity) -> MemberResponse:
         code = ErrorCode.NONE
         member_id = who.member_id
         if not member_id:
@@ -90,7 +89,7 @@ class Memberships:
         elif member_id not in group.pending_members:
             code = group.check_member(member_id, who.group_instance_id)
         if code is ErrorCode.NONE:
-            self._rebalances.forget(group, member_id, who.reason or "left", now_ms)
+            self._rebalances.forget(group, member_id)
         return MemberResponse(
             member_id=who.member_id, group_instance_id=who.group_instance_id, error_code=code
         )
@@ -107,9 +106,7 @@ class Memberships:
                 self._rebalances.hand_out(group, assignments, now_ms)
             else:
                 self._rebalances.hand_out_error(group, error)
-                self._rebalances.start_again(
-                    group, f"the assignment could not be stored: {error.name}", now_ms
-                )
+                self._rebalances.start_again(group, now_ms)
 
         return Decision(records=(group.record(assignments),), on_commit=stored, replayed=False)
 

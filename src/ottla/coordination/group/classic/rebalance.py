@@ -17,7 +17,6 @@ from ottla.coordination.group.classic.group import (
 )
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.runtime.decision import Decision
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.sync_group import SyncGroupResponse
@@ -33,13 +32,13 @@ class Rebalances:
         self._env = environment
         self._find_group = find_group
 
-    def start_or_go_on(self, group: ClassicGroup, reason: str, now_ms: int) -> Decision[Any]:
+    def start_or_go_on(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
         """Start a rebalance, or see whether the one under way is complete now."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY):
-            return self.start(group, reason, now_ms)
+            return self.start(group, now_ms)
         return self.go_on(group, now_ms)
 
-    def start(self, group: ClassicGroup, reason: str, now_ms: int) -> Decision[Any]:
+    def start(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
         """Ask everybody to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.hand_out_error(group, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -47,9 +46,6 @@ class Rebalances:
         self._env.timers.cancel(("sync", group.group_id))
         is_first = group.state is GroupState.EMPTY
         group.move_to(GroupState.PREPARING_REBALANCE, now_ms)
-        self._env.journal.add(
-            group.group_id, now_ms, Event.REBALANCE_STARTED, generation=group.generation, detail=reason
-        )
         if is_first:
             delay_ms = self._env.settings.initial_rebalance_delay_ms
             self._wait_for_more(group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
@@ -59,9 +55,9 @@ class Rebalances:
         self._schedule_join(group)
         return NOTHING
 
-    def start_again(self, group: ClassicGroup, reason: str, now_ms: int) -> None:
+    def start_again(self, group: ClassicGroup, now_ms: int) -> None:
         """Start a rebalance that is not the outcome of a request."""
-        self._env.submit(lambda: self.start(group, reason, now_ms))
+        self._env.submit(lambda: self.start(group, now_ms))
 
     def go_on(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
         """Complete the joining if everybody is there. A group that was empty waits for its timer."""
@@ -75,18 +71,11 @@ class Rebalances:
         # A static member is given until its session ends: it may just be restarting.
         for member in list(group.members.values()):
             if member.awaiting_join is None and member.instance_id is None:
-                self.forget(group, member.member_id, "did not join again in time", now_ms)
+                self.forget(group, member.member_id)
         if group.members and not group.elect_joined_leader():
             self._schedule_join(group)
             return NOTHING
         group.start_next_generation(now_ms)
-        self._env.journal.add(
-            group.group_id,
-            now_ms,
-            Event.GENERATION_STARTED,
-            generation=group.generation,
-            detail=tuple(group.members),
-        )
         if group.state is GroupState.EMPTY:
             return Decision(records=(group.record(),), replayed=False)
         for member in list(group.members.values()):
@@ -103,7 +92,6 @@ class Rebalances:
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         group.move_to(GroupState.STABLE, now_ms)
-        self._env.journal.add(group.group_id, now_ms, Event.ASSIGNED, "", group.generation, dict(assignments))
         for member in list(group.members.values()):
             answer = SyncGroupResponse(
                 protocol_type=group.protocol_type,
@@ -132,22 +120,19 @@ class Rebalances:
             lambda now_ms: self._env.submit(lambda: self._session_ended(group_id, member_id, now_ms)),
         )
 
-    def forget(self, group: ClassicGroup, member_id: str, reason: str, now_ms: int) -> None:
+    def forget(self, group: ClassicGroup, member_id: str) -> None:
         """Take a member, or an id that was only handed out, out of the group."""
         self._env.timers.cancel(("session", group.group_id, member_id))
         member = group.members.get(member_id)
         if member is not None:
             group.answer_join(member, refused_join("", ErrorCode.UNKNOWN_MEMBER_ID))
             answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, assignment=b""))
-            self._env.journal.add(
-                group.group_id, now_ms, Event.MEMBER_LEFT, member_id, group.generation, reason
-            )
         group.remove(member_id)
 
-    def after_leaving(self, group: ClassicGroup, reason: str, now_ms: int) -> Decision[Any]:
+    def after_leaving(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
         """Act on members that are gone."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            return self.start(group, reason, now_ms)
+            return self.start(group, now_ms)
         return self.go_on(group, now_ms)
 
     def resume(self, group: ClassicGroup, now_ms: int) -> None:
@@ -156,7 +141,7 @@ class Rebalances:
             self.expect_heartbeat(group, member)
         if len(group.members) > self._env.settings.classic_group_size_max:
             # The limit was lowered. The rebalance lets as many in as there may be now.
-            self.start_again(group, "the group has more members than it may have", now_ms)
+            self.start_again(group, now_ms)
 
     def give_up_all(self, group: ClassicGroup, error_code: ErrorCode) -> None:
         """Tell everybody who waits that the coordinator is another one now."""
@@ -185,10 +170,10 @@ class Rebalances:
         member = group.members.get(member_id)
         if member is None or member.waits_for_others:
             return NOTHING
-        self.forget(group, member_id, "session timed out", now_ms)
+        self.forget(group, member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
             return self.complete_join(group, now_ms) if group.all_joined else NOTHING
-        return self.after_leaving(group, f"the session of {member_id} timed out", now_ms)
+        return self.after_leaving(group, now_ms)
 
     def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
         group.new_member_added = False
@@ -214,8 +199,8 @@ class Rebalances:
             if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
                 return NOTHING
             for member_id in sorted(group.pending_sync):
-                self.forget(group, member_id, "did not ask for its assignment in time", now_ms)
-            return self.start(group, "members did not ask for their assignment", now_ms)
+                self.forget(group, member_id)
+            return self.start(group, now_ms)
 
         self._after(("sync", group.group_id), group.rebalance_timeout_ms, group, over)
 

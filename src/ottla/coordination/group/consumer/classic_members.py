@@ -27,7 +27,6 @@ from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.consumer.steps import Draft, RegexChange, Steps
 from ottla.coordination.group.consumer.target import Target
 from ottla.coordination.group.environment import Client, Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.runtime.decision import Decision
 from ottla.wire.consumer_protocol import ConsumerProtocolSubscription
@@ -133,14 +132,6 @@ class ClassicMembers:
             )
         if downgrade is None:
             steps.reconcile(draft, steps.renew_target(draft, epoch), owned, is_changed)
-        self._env.journal.add(
-            group.group_id,
-            draft.now_ms,
-            Event.MEMBER_JOINED,
-            draft.new.member_id,
-            draft.new.epoch,
-            ask.reason,
-        )
         return Decision(
             records=(*draft.records, *(() if downgrade is None else downgrade.records)),
             reply=_joined(draft.new),
@@ -212,7 +203,7 @@ class ClassicMembers:
                 )
             )
         reply = LeaveGroupResponse(members=tuple(answers))
-        return self._departures.fence(group, list(leaving.values()), "it left", now_ms, reply)
+        return self._departures.fence(group, list(leaving.values()), now_ms, reply)
 
     def _find_classic(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int

@@ -5,7 +5,7 @@ group of the same generation as its epoch, and is asked to rebalance.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ottla.coordination.group.classic import group as classic
 from ottla.coordination.group.classic.rebalance import Rebalances
@@ -18,9 +18,6 @@ from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.kinds import Group
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.errors import MalformedBytes
-
-_MEMBER_LEFT: Final = "the last member of the consumer protocol left"
-_STALE_TARGET: Final = "the group changed since its last assignment"
 
 
 class Downgrade(NamedTuple):
@@ -55,7 +52,7 @@ class Downgrades:
         if successor is None:
             return None
         records = (*group.tombstones(), successor.record())
-        return Downgrade(records, self._installer(group, successor, _MEMBER_LEFT, now_ms))
+        return Downgrade(records, self._installer(group, successor, True, now_ms))
 
     def is_due_after_replacement(self, group: ConsumerGroup, replaced: Member) -> bool:
         """Say whether a classic member that takes the place of a static one makes the group classic."""
@@ -77,8 +74,7 @@ class Downgrades:
         if successor is None:
             return None
         records = (*group.tombstones_of(ids.values()), successor.record())
-        reason = _STALE_TARGET if rebalance else None
-        return Downgrade(records, self._installer(group, successor, reason, now_ms))
+        return Downgrade(records, self._installer(group, successor, rebalance, now_ms))
 
     def _may_be_classic(self, member_count: int) -> bool:
         settings = self._env.settings
@@ -105,7 +101,7 @@ class Downgrades:
         return successor
 
     def _installer(
-        self, group: ConsumerGroup, successor: classic.ClassicGroup, reason: str | None, now_ms: int
+        self, group: ConsumerGroup, successor: classic.ClassicGroup, rebalance: bool, now_ms: int
     ) -> Callable[[], None]:
         members = list(group.members)
 
@@ -115,8 +111,8 @@ class Downgrades:
             for member_id in members:
                 self._sessions.forget(group.group_id, member_id)
             self._rebalances.resume(successor, now_ms)
-            if reason is not None:
-                self._rebalances.start(successor, reason, now_ms)
+            if rebalance:
+                self._rebalances.start(successor, now_ms)
 
         return install
 

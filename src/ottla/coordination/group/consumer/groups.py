@@ -30,7 +30,7 @@ class ConsumerGroups:
         hashes = self._steps.hashes
         downgrades = Downgrades(env, groups, self._sessions, rebalances)
         upgrades = Upgrades(env, hashes, self._sessions, rebalances)
-        self._departures = Departures(env, hashes, self._sessions, downgrades)
+        self._departures = Departures(hashes, self._sessions, downgrades)
         self.heartbeats = Heartbeats(env, groups, self._steps, self._sessions, upgrades, self._departures)
         self.classic_members = ClassicMembers(env, self._steps, self._sessions, self._departures, downgrades)
 
@@ -64,11 +64,9 @@ class ConsumerGroups:
             if isinstance(group, ConsumerGroup) and any(map(group.is_subscribed_to, names)):
                 group.topics_have_changed()
 
-    def _fence(
-        self, group_id: str, member_id: str, epoch: int | None, reason: str, now_ms: int
-    ) -> Decision[Any]:
+    def _fence(self, group_id: str, member_id: str, epoch: int | None, now_ms: int) -> Decision[Any]:
         group = self.find(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None or epoch not in (None, member.epoch):
             return Decision()
-        return self._departures.fence(group, [member], reason, now_ms)
+        return self._departures.fence(group, [member], now_ms)

@@ -19,7 +19,6 @@ from ottla.coordination.group.consumer.steps import Draft, RegexChange, Steps
 from ottla.coordination.group.consumer.upgrade import Upgrade, Upgrades
 from ottla.coordination.group.consumer.validation import JOIN_EPOCH
 from ottla.coordination.group.environment import Client, Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.kinds import Group
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.runtime.decision import Decision
@@ -81,10 +80,6 @@ class Heartbeats:
         subscription_changed = names_changed or regex_change is not RegexChange.NONE
         self._steps.reconcile(draft, target, owned, subscription_changed)
         self._sessions.expect_heartbeat(ask.group_id, draft.new.member_id)
-        if ask.member_epoch == JOIN_EPOCH:
-            self._env.journal.add(
-                ask.group_id, now_ms, Event.MEMBER_JOINED, draft.new.member_id, draft.new.epoch
-            )
         return Decision(
             records=tuple(draft.records), reply=self._reply(ask, draft), after_replay=draft.after_replay
         )

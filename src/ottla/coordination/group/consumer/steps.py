@@ -30,7 +30,6 @@ from ottla.coordination.group.consumer.regexes import Resolution, compile_regex,
 from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.consumer.target import Target, compute_target, is_due, target_records
 from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.runtime.decision import Decision
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
@@ -129,7 +128,7 @@ class Steps:
                 topics |= found.topics
         metadata_hash = self.hashes.of_group(topics)
         if has_changed or metadata_hash != group.metadata_hash:
-            records.append(self._next_epoch(group, metadata_hash, "topics match", now_ms))
+            records.append(self._next_epoch(group, metadata_hash, now_ms))
         return Decision(records=tuple(records))
 
     # 2. The epoch of the group
@@ -142,22 +141,16 @@ class Steps:
         metadata_hash = self.hashes.of_group(group.topics_with(draft.old, draft.new))
         epoch = group.epoch
         if is_changed or metadata_hash != group.metadata_hash:
-            reason = f"{draft.new.member_id} subscribes anew" if is_changed else "topics changed"
-            draft.records.append(self._next_epoch(group, metadata_hash, reason, draft.now_ms))
+            draft.records.append(self._next_epoch(group, metadata_hash, draft.now_ms))
             epoch += 1
         group.expect_topics_unchanged(epoch, draft.now_ms)
         if group.has_partition_metadata:
             draft.records.append(partition_metadata_tombstone(group.group_id))
         return epoch
 
-    def _next_epoch(
-        self, group: ConsumerGroup, metadata_hash: int, reason: str, now_ms: int
-    ) -> CoordinatorRecord:
+    def _next_epoch(self, group: ConsumerGroup, metadata_hash: int, now_ms: int) -> CoordinatorRecord:
         epoch = group.epoch + 1
         group.expect_topics_unchanged(epoch, now_ms)
-        self._env.journal.add(
-            group.group_id, now_ms, Event.REBALANCE_STARTED, generation=epoch, detail=reason
-        )
         return epoch_record(group.group_id, epoch, metadata_hash)
 
     # 3. The target
@@ -170,9 +163,6 @@ class Steps:
             return Target(group.assignment_epoch, group.find_target(new))
         targets = compute_target(group, draft.old, new, self._assignor(draft), self._env)
         draft.records += target_records(group, targets, epoch, now_ms)
-        self._env.journal.add(
-            group.group_id, now_ms, Event.GENERATION_STARTED, generation=epoch, detail=len(targets)
-        )
         return Target(epoch, targets[new.member_id])
 
     def _assignor(self, draft: Draft) -> str:
@@ -202,9 +192,6 @@ class Steps:
             return
         draft.new = member = member.with_assignment(assignment)
         draft.records.append(current_record(group.group_id, member))
-        self._env.journal.add(
-            group.group_id, draft.now_ms, Event.ASSIGNED, member.member_id, member.epoch, assignment
-        )
         # A member of the classic protocol is watched when it joins and syncs.
         if member.classic is None:
             if assignment.state is MemberState.UNREVOKED_PARTITIONS:

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.kinds import Group
 from ottla.coordination.group.offsets.ledger import OffsetLedger, offset_tombstone
 from ottla.coordination.group.refusal import Refused
@@ -22,7 +20,7 @@ from ottla.wire.messages.offset_delete import (
 
 
 def decide_delete_offsets(
-    group: Group | None, offsets: OffsetLedger, ask: OffsetDeleteRequest, env: Environment, now_ms: int
+    group: Group | None, offsets: OffsetLedger, ask: OffsetDeleteRequest
 ) -> Decision[OffsetDeleteResponse]:
     """Delete offsets of topics that nobody in the group reads."""
     if group is None:
@@ -33,8 +31,6 @@ def decide_delete_offsets(
         return Decision(reply=refused_delete(refused.error_code))
     gone: list[TopicPartition] = []
     topics = tuple(_delete_topic(group, offsets, topic, gone) for topic in ask.topics)
-    if gone:
-        env.journal.add(ask.group_id, now_ms, Event.OFFSETS_DELETED, detail=tuple(gone))
     return Decision(
         records=tuple(offset_tombstone(ask.group_id, where) for where in gone),
         reply=OffsetDeleteResponse(topics=topics),
@@ -52,9 +48,7 @@ def all_offset_tombstones(offsets: OffsetLedger, group_id: str) -> Iterator[Coor
         yield offset_tombstone(group_id, where)
 
 
-def decide_topics_deleted(
-    offsets: OffsetLedger, topics: Iterable[tuple[str, Uuid]], env: Environment, now_ms: int
-) -> Decision[None]:
+def decide_topics_deleted(offsets: OffsetLedger, topics: Iterable[tuple[str, Uuid]]) -> Decision[None]:
     """Delete what all groups have committed for topics that are gone.
 
     A topic of the same name may exist again already, and offsets of that one stay.
@@ -64,8 +58,6 @@ def decide_topics_deleted(
         for group_id, where, committed in offsets.all_of_topic(name):
             if committed.topic_id in (ZERO_UUID, topic_id):
                 gone[group_id, where] = None
-    for group_id, where in gone:
-        env.journal.add(group_id, now_ms, Event.OFFSETS_DELETED, detail=(where,))
     records = tuple(offset_tombstone(group_id, where) for group_id, where in gone)
     return Decision(records=records, is_atomic=False)
 

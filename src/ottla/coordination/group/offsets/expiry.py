@@ -8,7 +8,6 @@ an open transaction holds, stays. A group without members and without offsets go
 from collections.abc import Iterable
 
 from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.kinds import Group
 from ottla.coordination.group.offsets.ledger import CommittedOffset, OffsetLedger, offset_tombstone
 from ottla.coordination.runtime.decision import Decision
@@ -36,12 +35,9 @@ def _expire_group(
         and _is_expired(group, offset, env, now_ms)
         and not offsets.is_unstable(group.group_id, where)
     ]
-    if expired:
-        env.journal.add(group.group_id, now_ms, Event.OFFSETS_EXPIRED, detail=tuple(expired))
     records = [offset_tombstone(group.group_id, where) for where in expired]
     has_nothing_left = len(expired) == len(committed) and not offsets.has_pending(group.group_id)
     if has_nothing_left and group.is_empty:
-        env.journal.add(group.group_id, now_ms, Event.GROUP_DELETED, detail="nothing was left of it")
         records += group.tombstones()
     return records
 

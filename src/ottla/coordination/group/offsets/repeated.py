@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from ottla.coordination.group.classic.group import ClassicGroup
-from ottla.coordination.group.offsets.commit import commit_of, note_commit
+from ottla.coordination.group.offsets.commit import commit_of
 from ottla.coordination.group.offsets.ledger import CommittedPartition, commit_record
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.group.state import GroupShard
@@ -25,7 +25,7 @@ _NO_EXPIRY: Final = -1
 class RepeatedCommit:
     """What stays the same. One that was taken as a whole, in a version that sets no expiry."""
 
-    __slots__ = ("_commit", "_names", "_partitions", "group_id")
+    __slots__ = ("_commit", "_partitions", "group_id")
 
     def __init__(self, ask: OffsetCommitRequest, version: int) -> None:
         """Topics are given by name and id both."""
@@ -41,7 +41,6 @@ class RepeatedCommit:
             for topic in ask.topics
             for part in topic.partitions
         ]
-        self._names = tuple([(where.topic, where.partition) for where, *_ in self._partitions])
 
     def records(self, offsets: tuple[int, ...], now_ms: int) -> list[CoordinatorRecord]:
         """Return the records of such a commit."""
@@ -68,6 +67,5 @@ class RepeatedCommit:
         except Refused:
             return None
         shard.keep_alive(group, commit.member_id)
-        note_commit(group, commit, self._names, offsets, shard.env, now_ms)
         replay = partial(shard.offsets.replay_commit, self.group_id, self._partitions, offsets, now_ms)
         return Decision(reply=True, encoded=encoded, replay=replay)
