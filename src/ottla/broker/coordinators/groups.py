@@ -33,7 +33,7 @@ _INTERVALS_MAX: Final = 10_000
 
 
 class Groups:
-    """The group coordinator of a node, and what it needs of the node. Implements its `Surroundings`."""
+    """The group coordinator of a node, and what it needs of the node. Implements `GroupHost`."""
 
     def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
         self._broker = broker

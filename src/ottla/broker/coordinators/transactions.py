@@ -10,7 +10,8 @@ from ottla.broker.coordinators.shard_hosting import ShardHosting
 from ottla.broker.coordinators.shard_log import PartitionShardLog
 from ottla.broker.coordinators.turn_end import TurnEnd
 from ottla.broker.partition import Partition
-from ottla.coordination.transaction.coordinator import Markers, TransactionCoordinator
+from ottla.coordination.transaction.coordinator import TransactionCoordinator
+from ottla.coordination.transaction.environment import Markers
 from ottla.coordination.transaction.settings import TransactionSettings
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
@@ -28,7 +29,7 @@ TOPIC: Final = TRANSACTION_RECORDS.topic
 
 
 class Transactions:
-    """The transaction coordinator of a node, and what it needs of the node. Implements its `Surroundings`."""
+    """The transaction coordinator of a node, and what it needs of the node. Implements `TransactionHost`."""
 
     def __init__(self, broker: "Broker", loop: AbstractEventLoop) -> None:
         self._broker = broker

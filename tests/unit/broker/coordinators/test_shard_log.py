@@ -276,7 +276,7 @@ def test_nothing_is_written_on_top_of_what_failed() -> None:
     world.partition.is_leader = True
     assert world.shard.status is ShardStatus.FAILED
     with pytest.raises(CannotAppend):
-        world.shard_log.append((commit(1),), PRODUCER, True, None)
+        world.shard_log.append((commit(1),), PRODUCER, True)
     assert world.log.log_end_offset == 0
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.simulation.transactions.world import PARTITIONS, SETTINGS, World
 
-from ottla.coordination.transaction.coordinator import Given, TransactionCoordinator
+from ottla.coordination.transaction.coordinator import ProducerIdResult, TransactionCoordinator
 from ottla.coordination.transaction.decide import Identity
 from ottla.coordination.transaction.listing import Filters
 from ottla.coordination.transaction.status import TransactionStatus
@@ -35,8 +35,8 @@ class Node(World):
         (answer,) = answers
         return answer
 
-    def init(self, timeout_ms: int = 60_000, expected: Identity | None = None) -> Given:
-        given: Given = self.ask(self.serving.init_producer_id, "t", timeout_ms, expected)
+    def init(self, timeout_ms: int = 60_000, expected: Identity | None = None) -> ProducerIdResult:
+        given: ProducerIdResult = self.ask(self.serving.init_producer_id, "t", timeout_ms, expected)
         return given
 
     def add(self, who: Identity, *partitions: Any) -> ErrorCode:
@@ -45,8 +45,8 @@ class Node(World):
         )
         return code
 
-    def end(self, who: Identity, committed: bool = True) -> Given:
-        given: Given = self.ask(self.serving.end, "t", who, committed, 2)
+    def end(self, who: Identity, committed: bool = True) -> ProducerIdResult:
+        given: ProducerIdResult = self.ask(self.serving.end, "t", who, committed, 2)
         return given
 
     def statuses(self) -> list[TransactionStatus]:
@@ -75,7 +75,7 @@ def node() -> Node:
     return Node()
 
 
-def identity(given: Given) -> Identity:
+def identity(given: ProducerIdResult) -> Identity:
     return Identity(given.producer_id, given.producer_epoch)
 
 
@@ -108,7 +108,7 @@ def test_write_waits_until_the_transaction_before_is_complete(node: Node) -> Non
     node.add(who, A)
     answers: list[ErrorCode] = []
 
-    def go_on(given: Given) -> None:
+    def go_on(given: ProducerIdResult) -> None:
         # The markers are not written yet.
         node.serving.add_partitions("t", identity(given), frozenset((B,)), 2, answers.append, waits=True)
         assert answers == []

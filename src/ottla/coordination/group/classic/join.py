@@ -1,14 +1,18 @@
-"""JoinGroup on a classic group: who may come in, and what a member that is in already gets."""
+"""JoinGroup on a classic group: who may come in, and what a member that is in already gets.
+
+A join changes the group in memory only, so it is a step of the rebalance (`rebalance.py`) and no decision. It
+answers by itself: at once, or when everybody has come. One thing is written here: that a static member of a
+stable group is back under another id.
+"""
 
 from collections.abc import Callable
-from typing import Any
 
 from ottla.coordination.group.classic.group import (
     ClassicGroup,
     Member,
     refused_join,
 )
-from ottla.coordination.group.classic.rebalance import NOTHING, Rebalances
+from ottla.coordination.group.classic.rebalance import NOTHING, Rebalances, Settled
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Client, Environment
 from ottla.coordination.runtime.decision import Decision
@@ -30,8 +34,13 @@ class Joins:
 
     def join(
         self, group: ClassicGroup, ask: JoinGroupRequest, client: Client, answer: Answer, now_ms: int
-    ) -> Decision[Any]:
+    ) -> None:
         """Let a client in, or say why not. The answer comes when the rebalance is complete."""
+        self._rebalances.write(self._join(group, ask, client, answer, now_ms))
+
+    def _join(
+        self, group: ClassicGroup, ask: JoinGroupRequest, client: Client, answer: Answer, now_ms: int
+    ) -> Settled:
         protocols = {item.name: item.metadata for item in ask.protocols}
         if not self._has_room_for(group, ask.member_id):
             group.remove(ask.member_id)
@@ -62,7 +71,7 @@ class Joins:
 
     def _join_new(
         self, group: ClassicGroup, ask: JoinGroupRequest, client: Client, answer: Answer, now_ms: int
-    ) -> Decision[Any]:
+    ) -> Settled:
         prefix = client.client_id if ask.group_instance_id is None else ask.group_instance_id
         member_id = f"{prefix}-{self._env.new_member_suffix()}"
         if ask.group_instance_id is not None:
@@ -84,7 +93,7 @@ class Joins:
         member_id: str,
         answer: Answer,
         now_ms: int,
-    ) -> Decision[Any]:
+    ) -> Settled:
         member = Member(
             member_id,
             ask.group_instance_id,
@@ -113,7 +122,7 @@ class Joins:
         protocols: dict[str, bytes],
         answer: Answer,
         now_ms: int,
-    ) -> Decision[Any]:
+    ) -> Settled:
         refusal = group.check_member(ask.member_id, ask.group_instance_id)
         if refusal is not ErrorCode.NONE:
             answer(refused_join(ask.member_id, refusal))
@@ -145,7 +154,7 @@ class Joins:
         protocols: dict[str, bytes],
         answer: Answer,
         now_ms: int,
-    ) -> Decision[Any]:
+    ) -> Settled:
         group.update(member, protocols, ask.rebalance_timeout_ms, ask.session_timeout_ms, answer)
         return self._rebalances.start_or_go_on(group, now_ms)
 
@@ -158,7 +167,7 @@ class Joins:
         new_id: str,
         answer: Answer,
         now_ms: int,
-    ) -> Decision[Any]:
+    ) -> Settled:
         """A static member is back under a new id. If nothing changed for the others, they need not know."""
         assert ask.group_instance_id is not None
         instance_id, old_leader = ask.group_instance_id, group.leader_id
@@ -176,16 +185,11 @@ class Joins:
         if group.select_protocol() != group.protocol_name:
             return self._rebalances.start(group, now_ms)
 
-        def stored(error: ErrorCode) -> None:
+        def stored(_is_stored: bool) -> None:
             if member.awaiting_join is not answer:
                 # It came back yet again, or left, while the record was on its way to the disk.
                 return
-            if error is not ErrorCode.NONE:
-                group.update(member, *before, None)
-                group.replace_static_member(instance_id, new_id, old_id)
-                self._rebalances.expect_heartbeat(group, member)
-                answer(replace(group.join_answer(member, error), member_id="", members=()))
-            elif client.version >= _FIRST_VERSION_THAT_SKIPS_ASSIGNMENT:
+            if client.version >= _FIRST_VERSION_THAT_SKIPS_ASSIGNMENT:
                 leads = group.leader_id == new_id
                 group.answer_join(member, replace(group.join_answer(member), skip_assignment=leads))
             else:
@@ -193,4 +197,12 @@ class Joins:
                 response = replace(group.join_answer(member), leader=old_leader or "", members=())
                 group.answer_join(member, response)
 
-        return Decision(records=(group.record(),), on_commit=stored, replayed=False)
+        def not_stored(error: ErrorCode) -> None:
+            if member.awaiting_join is answer:
+                group.update(member, *before, None)
+                group.replace_static_member(instance_id, new_id, old_id)
+                self._rebalances.expect_heartbeat(group, member)
+                answer(replace(group.join_answer(member, error), member_id="", members=()))
+
+        self._env.submit(lambda: Decision((group.record(),), reply=True), stored, not_stored)
+        return NOTHING

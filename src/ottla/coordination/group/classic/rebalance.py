@@ -4,10 +4,14 @@ A rebalance starts when somebody joins, leaves or goes silent. It waits until ev
 again, or the longest rebalance timeout is over; who has not come by then is out. Then the generation counts
 up, the leader learns of all members, and brings the assignment with its SyncGroup. A group that was empty
 waits a little longer, so that the members of an application that starts up come in together.
+
+All of this is in memory only, as in Kafka, and a crash takes it: members then join again. So the steps here
+are no decisions. They change the group at once, as the effect of a decision without records, and return what
+the group has settled on: the records to write. Replaying these while the shard serves changes nothing, for
+the group in memory is what they were made from.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from ottla.coordination.group.classic.group import (
     ClassicGroup,
@@ -18,11 +22,14 @@ from ottla.coordination.group.classic.group import (
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.runtime.decision import Decision
+from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.sync_group import SyncGroupResponse
 
 FindGroup = Callable[[str], ClassicGroup | None]
-NOTHING: Decision[Any] = Decision()
+Settled = tuple[CoordinatorRecord, ...]
+"""The records of what a step has settled; mostly none."""
+NOTHING: Settled = ()
 
 
 class Rebalances:
@@ -32,13 +39,22 @@ class Rebalances:
         self._env = environment
         self._find_group = find_group
 
-    def start_or_go_on(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
+    def take_step(self, step: Callable[[], Settled]) -> None:
+        """Take a step that no request asks for, if the shard still serves."""
+        self._env.submit(lambda: Decision(after_append=lambda: self.write(step())))
+
+    def write(self, settled: Settled) -> None:
+        """Write what a step has settled, if it has."""
+        if settled:
+            self._env.submit(lambda: Decision(settled))
+
+    def start_or_go_on(self, group: ClassicGroup, now_ms: int) -> Settled:
         """Start a rebalance, or see whether the one under way is complete now."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY):
             return self.start(group, now_ms)
         return self.go_on(group, now_ms)
 
-    def start(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
+    def start(self, group: ClassicGroup, now_ms: int) -> Settled:
         """Ask everybody to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.hand_out_error(group, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -57,15 +73,15 @@ class Rebalances:
 
     def start_again(self, group: ClassicGroup, now_ms: int) -> None:
         """Start a rebalance that is not the outcome of a request."""
-        self._env.submit(lambda: self.start(group, now_ms))
+        self.take_step(lambda: self.start(group, now_ms))
 
-    def go_on(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
+    def go_on(self, group: ClassicGroup, now_ms: int) -> Settled:
         """Complete the joining if everybody is there. A group that was empty waits for its timer."""
         if group.state is not GroupState.PREPARING_REBALANCE or group.previous_state is GroupState.EMPTY:
             return NOTHING
         return self.complete_join(group, now_ms) if group.all_joined else NOTHING
 
-    def complete_join(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
+    def complete_join(self, group: ClassicGroup, now_ms: int) -> Settled:
         """Start the next generation with those who have come."""
         self._env.timers.cancel(("join", group.group_id))
         # A static member is given until its session ends: it may just be restarting.
@@ -77,7 +93,7 @@ class Rebalances:
             return NOTHING
         group.start_next_generation(now_ms)
         if group.state is GroupState.EMPTY:
-            return Decision(records=(group.record(),), replayed=False)
+            return (group.record(),)
         for member in list(group.members.values()):
             group.answer_join(member, group.join_answer(member))
             member.is_new = False
@@ -117,7 +133,7 @@ class Rebalances:
         self._env.timers.schedule(
             ("session", group_id, member_id),
             timeout_ms,
-            lambda now_ms: self._env.submit(lambda: self._session_ended(group_id, member_id, now_ms)),
+            lambda now_ms: self.take_step(lambda: self._session_ended(group_id, member_id, now_ms)),
         )
 
     def forget(self, group: ClassicGroup, member_id: str) -> None:
@@ -129,7 +145,7 @@ class Rebalances:
             answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, assignment=b""))
         group.remove(member_id)
 
-    def after_leaving(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
+    def after_leaving(self, group: ClassicGroup, now_ms: int) -> Settled:
         """Act on members that are gone."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             return self.start(group, now_ms)
@@ -158,7 +174,7 @@ class Rebalances:
         timers.cancel(("join", group_id))
         timers.cancel(("sync", group_id))
 
-    def _session_ended(self, group_id: str, member_id: str, now_ms: int) -> Decision[Any]:
+    def _session_ended(self, group_id: str, member_id: str, now_ms: int) -> Settled:
         group = self._find_group(group_id)
         if group is None:
             return NOTHING
@@ -178,7 +194,7 @@ class Rebalances:
     def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
         group.new_member_added = False
 
-        def over(group: ClassicGroup, now_ms: int) -> Decision[Any]:
+        def over(group: ClassicGroup, now_ms: int) -> Settled:
             if group.new_member_added and remaining_ms:
                 more_ms = min(self._env.settings.initial_rebalance_delay_ms, remaining_ms)
                 self._wait_for_more(group, more_ms, max(remaining_ms - delay_ms, 0))
@@ -193,7 +209,7 @@ class Rebalances:
     def _schedule_sync(self, group: ClassicGroup) -> None:
         generation = group.generation
 
-        def over(group: ClassicGroup, now_ms: int) -> Decision[Any]:
+        def over(group: ClassicGroup, now_ms: int) -> Settled:
             if group.generation != generation or not group.pending_sync:
                 return NOTHING
             if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
@@ -209,13 +225,13 @@ class Rebalances:
         name: tuple[str, str],
         delay_ms: int,
         group: ClassicGroup,
-        act: Callable[[ClassicGroup, int], Decision[Any]],
+        act: Callable[[ClassicGroup, int], Settled],
     ) -> None:
         """Act on the group after a while, if it still exists as a classic group then."""
         group_id = group.group_id
 
-        def decide(now_ms: int) -> Decision[Any]:
+        def step(now_ms: int) -> Settled:
             found = self._find_group(group_id)
             return NOTHING if found is None else act(found, now_ms)
 
-        self._env.timers.schedule(name, delay_ms, lambda now_ms: self._env.submit(lambda: decide(now_ms)))
+        self._env.timers.schedule(name, delay_ms, lambda now_ms: self.take_step(lambda: step(now_ms)))

@@ -64,7 +64,7 @@ class Departures:
         group_id = group.group_id
         downgrade = self._downgrades.after_departure(group, members, now_ms)
         if downgrade is not None:
-            return Decision(records=downgrade.records, reply=reply, after_replay=downgrade.after_replay)
+            return Decision(downgrade.records, reply, downgrade.after_append)
         records: list[CoordinatorRecord] = []
         for member in members:
             records += member_tombstones(group_id, member.member_id)
@@ -76,7 +76,7 @@ class Departures:
             for member in members:
                 self._sessions.forget(group_id, member.member_id)
 
-        return Decision(records=tuple(records), reply=reply, after_replay=forget)
+        return Decision(tuple(records), reply, forget)
 
     def _leave_for_now(
         self, group: ConsumerGroup, member: Member

@@ -4,7 +4,7 @@ The members that stay keep what the target gives them, as the blobs they know. T
 group of the same generation as its epoch, and is asked to rebalance.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.coordination.group.classic import group as classic
@@ -16,15 +16,16 @@ from ottla.coordination.group.consumer.member import Member
 from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.kinds import Group
+from ottla.coordination.runtime.decision import Effect
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.errors import MalformedBytes
 
 
 class Downgrade(NamedTuple):
-    """The records of a group's change, and what is to be done once they are replayed."""
+    """The records of a group's change, and what is to be done once they are appended and replayed."""
 
     records: tuple[CoordinatorRecord, ...]
-    after_replay: Callable[[], None]
+    after_append: Effect
 
 
 class Downgrades:
@@ -102,7 +103,7 @@ class Downgrades:
 
     def _installer(
         self, group: ConsumerGroup, successor: classic.ClassicGroup, rebalance: bool, now_ms: int
-    ) -> Callable[[], None]:
+    ) -> Effect:
         members = list(group.members)
 
         def install() -> None:
@@ -112,7 +113,7 @@ class Downgrades:
                 self._sessions.forget(group.group_id, member_id)
             self._rebalances.resume(successor, now_ms)
             if rebalance:
-                self._rebalances.start(successor, now_ms)
+                self._rebalances.write(self._rebalances.start(successor, now_ms))
 
         return install
 

@@ -10,7 +10,6 @@ from ottla.coordination.group.consumer.downgrade import Downgrades
 from ottla.coordination.group.consumer.group import ConsumerGroup
 from ottla.coordination.group.consumer.heartbeat import Heartbeats
 from ottla.coordination.group.consumer.reconciliation import MemberState
-from ottla.coordination.group.consumer.replay import replay
 from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.consumer.steps import Steps
 from ottla.coordination.group.consumer.upgrade import Upgrades
@@ -39,12 +38,8 @@ class ConsumerGroups:
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
-    def replay(self, key: Any, value: Any) -> bool:
-        """Apply a record. False when it is not one of a consumer group's."""
-        return replay(self._groups, key, value)
-
     def activate(self) -> None:
-        """Give every member that was loaded its session anew."""
+        """Give every member that was loaded a new session."""
         # Topics may have been created while nobody was here to be told.
         self._steps.newest_topic_version = self._env.topics.version()
         for group_id, group in self._groups.items():

@@ -7,7 +7,7 @@ from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.kinds import Commit, Group
 from ottla.coordination.group.offsets.ledger import commit_record
 from ottla.coordination.group.refusal import Refused
-from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.runtime.decision import Decision, Effect
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
@@ -84,9 +84,17 @@ def commit_of(ask: OffsetCommitRequest, version: int) -> Commit:
 
 
 def decide_commit(
-    group: Group, ask: OffsetCommitRequest, version: int, env: Environment, now_ms: int
+    group: Group,
+    ask: OffsetCommitRequest,
+    version: int,
+    env: Environment,
+    now_ms: int,
+    keep_alive: Effect | None = None,
 ) -> Decision[OffsetCommitResponse]:
-    """Commit offsets. Topics are given by name and id both: the broker has filled in what was missing."""
+    """Commit offsets. Topics are given by name and id both: the broker has filled in what was missing.
+
+    `keep_alive` is done if offsets are taken: a member that commits is alive.
+    """
     commit = commit_of(ask, version)
     expire_ms = -1 if ask.retention_time_ms == -1 else now_ms + ask.retention_time_ms
     taking = _Taking(group, commit, env, now_ms, expire_ms)
@@ -95,7 +103,8 @@ def decide_commit(
         reply = _answer(ask, taking.take)
     except Refused as refused:
         return Decision(reply=refused_commit(ask, refused.error_code))
-    return Decision(tuple(taking.records), reply)
+    records = tuple(taking.records)
+    return Decision(records, reply, keep_alive if records else None)
 
 
 def decide_transactional_commit(

@@ -170,8 +170,9 @@ def test_a_transaction_may_commit_also_while_an_assignment_is_awaited() -> None:
     world.advance(3000)
     member.joined(joins)
     decision = transactional(world, 1, member.member_id)
-    assert decision.records[0].value.topic_id == topic_id(TOPIC)
-    assert decision.records[0].value.metadata == ""
+    (record,) = decision.records
+    assert record.value.topic_id == topic_id(TOPIC)
+    assert record.value.metadata == ""
     assert decision.reply is not None
     assert decision.reply.topics[0].partitions[0].error_code is ErrorCode.NONE
 

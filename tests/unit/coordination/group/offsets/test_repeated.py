@@ -9,6 +9,7 @@ from ottla.coordination.group.environment import Client
 from ottla.coordination.group.offsets.ledger import CommittedOffset, OffsetLedger
 from ottla.coordination.group.offsets.repeated import RepeatedCommit
 from ottla.model.ids import TopicPartition
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 
 VERSION = 9
@@ -50,8 +51,7 @@ def test_what_is_committed_is_what_the_records_say() -> None:
             by_records.replay(key, value, None)
         decision = repeated.decide(world.shard.state, offsets, now_ms, [b"5", b"7"])
         assert decision is not None
-        assert decision.replay is not None
-        decision.replay()
+        world.shard.state.replay(decision.records, None)
         assert dict(directly.of_group(GROUP)) == dict(by_records.of_group(GROUP))
         assert directly._place == by_records._place
     found = directly.of_group(GROUP)
@@ -65,9 +65,25 @@ def test_who_commits_again_lives() -> None:
     repeated = RepeatedCommit(ask, VERSION)
     for _ in range(10):
         world.advance(5_000)
-        assert repeated.decide(world.shard.state, (5, 7), world.clock.now_ms(), []) is not None
+        decision = repeated.decide(world.shard.state, (5, 7), world.clock.now_ms(), [b"5", b"7"])
+        assert decision is not None
+        world.shard.carry_out(decision, lambda _: None, lambda _: None)
     world.advance(60_000)
     assert repeated.decide(world.shard.state, (5, 7), world.clock.now_ms(), []) is None
+
+
+def test_a_refused_repetition_is_no_sign_of_life() -> None:
+    world = GroupWorld()
+    repeated = RepeatedCommit(member_commit(world, OFFSETS), VERSION)
+    world.logs[0].refusal = ErrorCode.NOT_ENOUGH_REPLICAS
+    for _ in range(10):
+        world.advance(5_000)
+        decision = repeated.decide(world.shard.state, (5, 7), world.clock.now_ms(), [b"5", b"7"])
+        if decision is None:
+            break
+        world.shard.carry_out(decision, lambda _: None, lambda _: None)
+    else:
+        raise AssertionError("the session never ended")
 
 
 def test_another_generation_is_not_decided_on() -> None:
