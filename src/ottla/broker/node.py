@@ -7,13 +7,14 @@ worker threads, which hand their results back to the loop.
 import logging
 import random
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ottla.broker.commits import Commits
 from ottla.broker.connection_limits import DescriptorShares, connection_limits
 from ottla.broker.connection_rates import ConnectionRates
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import Groups
+from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.transactions import Transactions
 from ottla.broker.deletions import Deletions
 from ottla.broker.directory_reports import DirectoryReports
@@ -117,6 +118,7 @@ class Broker:
         self.producer_ids = ProducerIds(self)
         self.groups = Groups(self, loop)
         self.transactions = Transactions(self, loop)
+        self.coordinators: tuple[HostedCoordinator[Any], ...] = (self.groups, self.transactions)
         self.log_moves = LogMoves(self, loop)
         self.directory_reports = DirectoryReports(self, loop)
         self.routes = Routes()
@@ -187,8 +189,8 @@ class Broker:
         if DEFAULT_BROKERS in delta.configs.changed or own in delta.configs.changed:
             self.use_dynamic_configs(image)
         self.partitions.metadata_changed(image, delta)
-        self.groups.metadata_changed(image, delta)
-        self.transactions.metadata_changed(image, delta)
+        for coordinator in self.coordinators:
+            coordinator.metadata_changed(image, delta)
         if delta.quotas:
             self.use_quotas(image)
 

@@ -37,8 +37,8 @@ async def stop_node(node: Node) -> None:
     broker.parked_fetches.give_up_all()
     await _leave_cluster(node)
     # Mostly they have nothing left by now. But the controller may not have answered.
-    broker.groups.stop()
-    broker.transactions.stop()
+    for coordinator in broker.coordinators:
+        coordinator.stop()
     await _send_answers(node)
     broker.listeners.close()
     await node.housekeeping.cleaner.drain()

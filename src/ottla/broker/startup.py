@@ -120,8 +120,8 @@ def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -
         raise
     standalone.voter.request_sync = lambda: _sync(broker, standalone)
     standalone.controller.prepare = broker.prepare
-    broker.groups.start(broker.image)
-    broker.transactions.start(broker.image)
+    for coordinator in broker.coordinators:
+        coordinator.start(broker.image)
     broker.log_moves.resume()
     broker.listeners.start()
     return Node(broker, standalone, loop, bound)
