@@ -103,6 +103,19 @@ def test_the_short_way_answers_and_writes_as_the_long_way_does(
         assert fetched.groups[0].topics[0].partitions[0].committed_offset == 4_000_000 + partitions - 1
 
 
+def test_a_lane_is_of_one_principal(tmp_path: Path) -> None:
+    with in_process_node(tmp_path) as node:
+        client = new_client(node)
+        for offset in range(4):
+            assert commit_codes(client, commit_request(GROUP, {0: offset}, topic=TOPIC)) == [ErrorCode.NONE]
+            if offset == 2:
+                before = set(client.session._commit_lanes._lanes.values())  # type: ignore[union-attr]
+        assert before == set(client.session._commit_lanes._lanes.values())  # type: ignore[union-attr]
+        client.session.context.principal = "User:another"
+        assert commit_codes(client, commit_request(GROUP, {0: 5}, topic=TOPIC)) == [ErrorCode.NONE]
+        assert before.isdisjoint(client.session._commit_lanes._lanes.values())  # type: ignore[union-attr]
+
+
 def test_who_may_not_commit_any_more_is_refused(tmp_path: Path) -> None:
     with in_process_node(tmp_path, {"group.initial.rebalance.delay.ms": "0"}) as node:
         client = new_client(node)

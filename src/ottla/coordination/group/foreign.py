@@ -7,7 +7,7 @@ their offsets do not expire. Whoever coordinates them again finds them as they w
 from typing import Any, Final
 
 from ottla.coordination.group.kinds import Commit, Group, GroupKind, Replay
-from ottla.coordination.group.offsets.ledger import CommittedOffset
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffset
 from ottla.coordination.group.refusal import Refused
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records import share_group, streams_group

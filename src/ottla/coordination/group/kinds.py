@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Protocol
 
-from ottla.coordination.group.offsets.ledger import CommittedOffset
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffset
 from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord

@@ -17,8 +17,8 @@ from ottla.coordination.group.consumer.replay import consumer_replays
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.foreign import foreign_replays
 from ottla.coordination.group.kinds import Group, Replay
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffsets
 from ottla.coordination.group.offsets.expiry import decide_expiry
-from ottla.coordination.group.offsets.ledger import OffsetLedger
 from ottla.coordination.group.offsets.repeated import RepeatedOffsets
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.wire.coordinator_records.classic_group import GroupMetadataKey
@@ -39,7 +39,7 @@ class GroupShard:
     def __init__(self, environment: Environment) -> None:
         self.env = environment
         self.groups: dict[str, Group] = {}
-        self.offsets = OffsetLedger()
+        self.offsets = CommittedOffsets()
         self.rebalances = Rebalances(environment, self.find_classic)
         self.joins = Joins(environment, self.rebalances)
         self.memberships = Memberships(environment, self.rebalances)

@@ -10,7 +10,7 @@ from tests.group_world import GroupWorld, ManualClock, MemoryLog
 from ottla.broker.coordinators import shard_hosting
 from ottla.broker.coordinators.shard_hosting import ShardHosting
 from ottla.coordination.group.coordinator import GroupShardEnvironment
-from ottla.coordination.group.offsets.ledger import commit_record
+from ottla.coordination.group.offsets.committed_offsets import commit_record
 from ottla.coordination.group.state import GroupShard
 from ottla.coordination.runtime.shard import LoggedBatch, ShardStatus
 from ottla.coordination.runtime.shards import Shards

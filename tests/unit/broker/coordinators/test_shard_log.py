@@ -10,7 +10,7 @@ from tests.unit.storage.logs import new_log
 
 from ottla.broker.coordinators.shard_log import HELD_MIN, PartitionShardLog
 from ottla.broker.partition import Partition
-from ottla.coordination.group.offsets.ledger import commit_record, offset_tombstone
+from ottla.coordination.group.offsets.committed_offsets import commit_record, offset_tombstone
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.coordination.runtime.shard import CannotAppend, Shard, ShardStatus
 from ottla.model.ids import LeaderEpoch, Offset, TopicPartition

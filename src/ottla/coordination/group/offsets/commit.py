@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol
 
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.kinds import Commit, Group
-from ottla.coordination.group.offsets.ledger import commit_record
+from ottla.coordination.group.offsets.committed_offsets import commit_record
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.runtime.decision import Decision, Effect
 from ottla.model.uuid import ZERO_UUID, Uuid

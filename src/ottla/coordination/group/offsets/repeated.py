@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.coordination.group.classic.group import ClassicGroup
 from ottla.coordination.group.offsets.commit import commit_of
-from ottla.coordination.group.offsets.ledger import CommittedPartition, OffsetLedger, commit_record
+from ottla.coordination.group.offsets.committed_offsets import (
+    CommittedOffsets,
+    CommittedPartition,
+    commit_record,
+)
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.runtime.decision import Decision, EncodedRecords
 from ottla.model.ids import TopicPartition
@@ -25,7 +29,7 @@ _NO_EXPIRY: Final = -1
 
 
 class RepeatedOffsets(EncodedRecords):
-    """The records of a repeated commit, which have a shorter way into the log and into the ledger."""
+    """The records of a repeated commit, which have a shorter way into the log and into the state."""
 
     __slots__ = ("_commit", "_now_ms", "_offsets")
 
@@ -40,10 +44,10 @@ class RepeatedOffsets(EncodedRecords):
     def __iter__(self) -> Iterator[CoordinatorRecord]:
         return iter(self._commit.records(self._offsets, self._now_ms))
 
-    def replay(self, ledger: OffsetLedger) -> None:
+    def replay(self, offsets: CommittedOffsets) -> None:
         """Apply the records to the offsets of a shard."""
         commit = self._commit
-        ledger.replay_commit(commit.group_id, commit.partitions, self._offsets, self._now_ms)
+        offsets.replay_commit(commit.group_id, commit.partitions, self._offsets, self._now_ms)
 
 
 class RepeatedCommit:
@@ -69,8 +73,12 @@ class RepeatedCommit:
     def records(self, offsets: tuple[int, ...], now_ms: int) -> list[CoordinatorRecord]:
         """Return the records of such a commit."""
         return [
-            commit_record(self.group_id, *where, offset, epoch, metadata, now_ms, _NO_EXPIRY, topic_id)
-            for (where, epoch, metadata, topic_id), offset in zip(self.partitions, offsets, strict=True)
+            commit_record(
+                self.group_id, *topic_partition, offset, epoch, metadata, now_ms, _NO_EXPIRY, topic_id
+            )
+            for (topic_partition, epoch, metadata, topic_id), offset in zip(
+                self.partitions, offsets, strict=True
+            )
         ]
 
     def decide(
@@ -86,8 +94,8 @@ class RepeatedCommit:
         try:
             group.check_commit(commit)
             if type(group) is not ClassicGroup:
-                for where, _, _, topic_id in self.partitions:
-                    group.check_commit_to(commit, topic_id, where.partition)
+                for topic_partition, _, _, topic_id in self.partitions:
+                    group.check_commit_to(commit, topic_id, topic_partition.partition)
         except Refused:
             return None
         records = RepeatedOffsets(self, offsets, now_ms, encoded)

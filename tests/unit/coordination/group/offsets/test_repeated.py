@@ -6,7 +6,7 @@ from tests.group_world import START_MS, GroupWorld, topic_id
 
 from ottla.coordination.group.coordinator import _decide_commit
 from ottla.coordination.group.environment import Client
-from ottla.coordination.group.offsets.ledger import CommittedOffset, OffsetLedger
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffset, CommittedOffsets
 from ottla.coordination.group.offsets.repeated import RepeatedCommit
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
@@ -44,7 +44,7 @@ def test_what_is_committed_is_what_the_records_say() -> None:
     world = GroupWorld()
     ask = member_commit(world, OFFSETS)
     repeated = RepeatedCommit(ask, VERSION)
-    by_records, directly = OffsetLedger(), world.shard.state.offsets
+    by_records, directly = CommittedOffsets(), world.shard.state.offsets
     by_records._place = directly._place
     for offsets, now_ms in [((5, 7), START_MS), ((6, 7), START_MS + 1), ((0, 1 << 60), START_MS + 2)]:
         for key, value, _ in repeated.records(offsets, now_ms):
