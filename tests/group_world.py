@@ -9,14 +9,14 @@ the world does by itself after each step unless `syncs_by_itself` is off. `crash
 what was not synced, and loads a new one from the logs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ottla.coordination.group.coordinator import GroupCoordinator
 from ottla.coordination.group.environment import Client, TopicFacts
 from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
 from ottla.coordination.group.state import GroupShard
-from ottla.coordination.runtime.decision import ProducerIdentity
+from ottla.coordination.runtime.decision import ProducerIdentity, Records
 from ottla.coordination.runtime.shard import AnyShard, CannotAppend, LoggedBatch, Shard
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
@@ -80,7 +80,7 @@ class _StoredBatch:
     """A batch as it lies in the log, as bytes."""
 
     def __init__(
-        self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None, last_offset: int
+        self, records: Iterable[CoordinatorRecord], producer: ProducerIdentity | None, last_offset: int
     ) -> None:
         self.encoded = [
             (
@@ -111,9 +111,7 @@ class MemoryLog:
         self.left_out = 0
         self.shard: AnyShard
 
-    def append(
-        self, records: tuple[CoordinatorRecord, ...], producer: ProducerIdentity | None, *_: object
-    ) -> int:
+    def append(self, records: Records, producer: ProducerIdentity | None, _is_atomic: bool) -> int:
         if self.refusal is not None:
             raise CannotAppend(self.refusal)
         batch = _StoredBatch(records, producer, self.end + len(records) - 1)

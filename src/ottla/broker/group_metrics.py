@@ -7,12 +7,13 @@ It runs in a thread of its own, so it only goes through copies.
 from collections import Counter
 from collections.abc import Iterator
 from heapq import nlargest
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
+from ottla.broker.partitions import Partitions
+from ottla.coordination.group.coordinator import GroupCoordinator
+from ottla.coordination.transaction.coordinator import TransactionCoordinator
 
 SERIES_MAX: Final = 1000
 """Of how many pairs of a group and a topic the lag is given: those that are behind the furthest.
@@ -21,20 +22,20 @@ Groups are made by clients, who can make any number of them, and each pair costs
 """
 
 
-def group_metrics(broker: "Broker") -> Iterator[Metric]:
+def group_metrics(coordinator: GroupCoordinator, partitions: Partitions) -> Iterator[Metric]:
     """Give all metrics of groups."""
     states: Counter[tuple[str, str]] = Counter()
-    for shard in broker.groups.coordinator.shards:
+    for shard in coordinator.shards:
         states.update((group.kind.value, group.state_name) for group in list(shard.state.groups.values()))
     groups = GaugeMetricFamily("ottla_groups", "Groups by type and state.", labels=("type", "state"))
     for (kind, state), count in sorted(states.items()):
         groups.add_metric((kind, state), count)
     yield groups
-    yield from _lags(broker)
+    yield from _lags(coordinator, partitions)
 
 
-def _lags(broker: "Broker") -> Iterator[Metric]:
-    found = _find_lags(broker)
+def _lags(coordinator: GroupCoordinator, partitions: Partitions) -> Iterator[Metric]:
+    found = _find_lags(coordinator, partitions)
     lag = GaugeMetricFamily(
         "ottla_group_lag_records",
         f"Records of a topic that a group has not committed yet, for the {SERIES_MAX} largest lags.",
@@ -58,11 +59,13 @@ def _lags(broker: "Broker") -> Iterator[Metric]:
     )
 
 
-def _find_lags(broker: "Broker") -> dict[tuple[str, str], tuple[int, int]]:
+def _find_lags(
+    coordinator: GroupCoordinator, partitions: Partitions
+) -> dict[tuple[str, str], tuple[int, int]]:
     """Return the lag and the committed offsets by group and topic, summed over partitions of this node."""
-    find = broker.partitions.find
+    find = partitions.find
     found: dict[tuple[str, str], tuple[int, int]] = {}
-    for shard in broker.groups.coordinator.shards:
+    for shard in coordinator.shards:
         for group_id, offsets in shard.state.offsets.all():
             for (topic, number), committed in offsets:
                 partition = find(topic, number)
@@ -76,10 +79,10 @@ def _find_lags(broker: "Broker") -> dict[tuple[str, str], tuple[int, int]]:
     return found
 
 
-def transaction_metrics(broker: "Broker") -> Iterator[Metric]:
+def transaction_metrics(coordinator: TransactionCoordinator) -> Iterator[Metric]:
     """Give all metrics of transactions."""
     states: Counter[str] = Counter()
-    for shard in broker.transactions.coordinator.shards:
+    for shard in coordinator.shards:
         transactions = list(shard.state.transactions.values())
         states.update(transaction.status.title for transaction in transactions)
     family = GaugeMetricFamily(

@@ -17,7 +17,6 @@ from prometheus_client.core import (
     Metric,
 )
 
-from ottla.broker.group_metrics import group_metrics, transaction_metrics
 from ottla.broker.partition import Partition
 
 if TYPE_CHECKING:
@@ -46,8 +45,8 @@ class BrokerMetrics:
         yield from self._topics()
         yield from self._offsets()
         yield from self._syncs()
-        yield from group_metrics(self._broker)
-        yield from transaction_metrics(self._broker)
+        for coordinator in self._broker.coordinators:
+            yield from coordinator.metrics()
         yield from self._waiting()
 
     def _requests(self) -> Iterator[Metric]:

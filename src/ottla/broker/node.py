@@ -7,7 +7,7 @@ nothing here, or in the parts, that knows whether it is the real one or a simula
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.broker.bound_listeners import TakenAddress
 from ottla.broker.connection_limits import connection_limits
@@ -15,6 +15,7 @@ from ottla.broker.connection_rates import ConnectionRates
 from ottla.broker.context import RequestContext
 from ottla.broker.controller_channel import ControllerChannel
 from ottla.broker.coordinators.groups import Groups
+from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.transactions import Transactions
 from ottla.broker.delayed_produce import DelayedProduces
 from ottla.broker.deletions import Deletions
@@ -118,6 +119,7 @@ class Broker:
         self.producer_ids = ProducerIds(self)
         self.groups = Groups(self, scheduler)
         self.transactions = Transactions(self, scheduler)
+        self.coordinators: tuple[HostedCoordinator[Any], ...] = (self.groups, self.transactions)
         self.log_moves = LogMoves(self, scheduler)
         self.directory_reports = DirectoryReports(self, scheduler)
         self.authorizer: Authorizer = AllowsEverything()
@@ -179,8 +181,8 @@ class Broker:
         if DEFAULT_BROKERS in delta.configs.changed or own in delta.configs.changed:
             self.use_dynamic_configs(image)
         self.partitions.metadata_changed(image, delta)
-        self.groups.metadata_changed(image, delta)
-        self.transactions.metadata_changed(image, delta)
+        for coordinator in self.coordinators:
+            coordinator.metadata_changed(image, delta)
         if delta.quotas:
             self.use_quotas(image)
 

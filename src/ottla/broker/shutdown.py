@@ -93,8 +93,8 @@ class NodeStop:
 
     def _stop_coordinators(self) -> None:
         # Mostly they have nothing left by now. But the controller may not have answered.
-        self._broker.groups.stop()
-        self._broker.transactions.stop()
+        for coordinator in self._broker.coordinators:
+            coordinator.stop()
         self._send_answers(self._node.world.clock.monotonic_ms() + ANSWERS_MS_MAX)
 
     def _send_answers(self, deadline_ms: int) -> None:

@@ -35,11 +35,6 @@ class WriterSupport(Enum):
     ADDS_PARTITIONS = "adds partitions"
 
 
-def client_name(context: "RequestContext") -> str:
-    """Return who asks, as the journal of transactions has it."""
-    return f"{context.client_id or ''} {context.peer_host}"
-
-
 def confirm(
     transactional_id: str,
     who: Identity,
@@ -60,7 +55,6 @@ def confirm(
             who,
             partitions,
             CLIENT_VERSION,
-            client_name(context),
             lambda code: translated(dict.fromkeys(partitions, code)),
             waits=True,
         )

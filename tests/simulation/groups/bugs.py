@@ -9,7 +9,6 @@ from pytest import MonkeyPatch  # noqa: PT013 - the type alone
 from ottla.coordination.group.classic.group import ClassicGroup, Member, answer_sync
 from ottla.coordination.group.classic.membership import Memberships
 from ottla.coordination.group.classic.rebalance import NOTHING, Rebalances
-from ottla.coordination.runtime.decision import Decision
 from ottla.coordination.runtime.shard import Shard
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.sync_group import SyncGroupResponse
@@ -20,15 +19,13 @@ def answer_before_the_commit(patch: MonkeyPatch) -> None:
 
 
 def hand_out_before_the_assignment_is_stored(patch: MonkeyPatch) -> None:
-    store = Memberships._store
-
     def stored_at_once(
         self: Memberships, group: ClassicGroup, brought: dict[str, bytes], now_ms: int
-    ) -> Decision[Any]:
-        decision = store(self, group, brought, now_ms)
-        assert decision.on_commit is not None
-        decision.on_commit(ErrorCode.NONE)
-        return Decision(decision.records, replayed=False)
+    ) -> None:
+        assignments = {member_id: brought.get(member_id, b"") for member_id in group.members}
+        record = group.record(assignments)
+        self._rebalances.hand_out(group, assignments, now_ms)
+        self._rebalances.write((record,))
 
     patch.setattr(Memberships, "_store", stored_at_once)
 
@@ -79,7 +76,7 @@ def start_no_sessions_after_loading(patch: MonkeyPatch) -> None:
 
 
 def do_nothing_when_a_member_leaves(patch: MonkeyPatch) -> None:
-    patch.setattr(Rebalances, "after_leaving", lambda _self, _group, _reason, _now_ms: NOTHING)
+    patch.setattr(Rebalances, "after_leaving", lambda _self, _group, _now_ms: NOTHING)
 
 
 def write_down_old_assignments(patch: MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from tests.simulation.groups.consumer import TOPIC, Consumer
 
 from ottla.coordination.group.classic.group import ClassicGroup
 from ottla.coordination.group.classic.states import GroupState
-from ottla.coordination.group.coordinator import ShardEnvironment
+from ottla.coordination.group.coordinator import GroupShardEnvironment
 from ottla.coordination.group.state import GroupShard
 from ottla.coordination.runtime.shard import Shard
 from ottla.model.ids import TopicPartition
@@ -130,7 +130,7 @@ class Checks:
 
 
 def load_again(world: GroupWorld, log: MemoryLog) -> GroupShard:
-    state = GroupShard(ShardEnvironment(world.coordinator, 0, world.clock, world.wake))
+    state = GroupShard(GroupShardEnvironment(world.coordinator, 0))
     shard = Shard(0, 1, state, log)
     for _ in shard.load():
         pass

@@ -31,7 +31,7 @@ from ottla.quorum.controller.active_controller import ActiveController
 from ottla.quorum.load import load_metadata
 from ottla.quorum.metadata_follower import MetadataFollower
 from ottla.quorum.metadata_quorum import MetadataQuorum
-from ottla.quorum.raft import CommittedRecords
+from ottla.quorum.quorum_protocols import CommittedRecords
 from ottla.quorum.snapshots import Snapshots
 from ottla.quorum.voter import Voter
 from ottla.testing.simulated_disk import SimulatedDisk

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.simulation.transactions.world import PARTITIONS, World
 
-from ottla.coordination.transaction.coordinator import Given
+from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
 from ottla.wire.error_code import ErrorCode
 
@@ -69,7 +69,7 @@ class Client:
     def _insist(self, ask: Ask, tries: int) -> Talk:
         for _ in range(tries):
             answer = yield ask
-            code = answer.error_code if isinstance(answer, Given) else answer
+            code = answer.error_code if isinstance(answer, ProducerIdResult) else answer
             if answer is not None and code not in _RETRIED:
                 return answer
             yield self._pause
@@ -87,9 +87,9 @@ class Client:
     def _live_as_one_instance(self) -> Talk:
         world, rng = self.world, self.world.rng
 
-        def init(answer: Callable[[Given], None]) -> None:
+        def init(answer: Callable[[ProducerIdResult], None]) -> None:
             assert world.coordinator is not None
-            world.coordinator.init_producer_id(self.transactional_id, 2000, None, "", answer)
+            world.coordinator.init_producer_id(self.transactional_id, 2000, None, answer)
 
         given = yield from self._insist(init, 50)
         if given is None or given.error_code is not ErrorCode.NONE:
@@ -129,9 +129,7 @@ class Client:
     def _adding(self, who: Identity, where: Any) -> Ask:
         def ask(answer: Callable[[ErrorCode], None]) -> None:
             assert self.world.coordinator is not None
-            self.world.coordinator.add_partitions(
-                self.transactional_id, who, frozenset((where,)), 0, "", answer
-            )
+            self.world.coordinator.add_partitions(self.transactional_id, who, frozenset((where,)), 0, answer)
 
         return ask
 
@@ -139,9 +137,9 @@ class Client:
         return lambda answer: self.world.write(where, self.transactional_id, who, label, self.version, answer)
 
     def _ending(self, who: Identity, committed: bool) -> Ask:
-        def ask(answer: Callable[[Given], None]) -> None:
+        def ask(answer: Callable[[ProducerIdResult], None]) -> None:
             assert self.world.coordinator is not None
-            self.world.coordinator.end(self.transactional_id, who, committed, self.version, "", answer)
+            self.world.coordinator.end(self.transactional_id, who, committed, self.version, answer)
 
         return ask
 

@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ottla.coordination.runtime.decision import ProducerIdentity, Records
 from ottla.coordination.runtime.shard import LoggedBatch, ShardStatus
-from ottla.coordination.transaction.coordinator import Markers, TransactionCoordinator
+from ottla.coordination.transaction.coordinator import TransactionCoordinator
 from ottla.coordination.transaction.decide import Identity
+from ottla.coordination.transaction.environment import Markers
 from ottla.coordination.transaction.settings import TransactionSettings
 from ottla.model.ids import Offset, ProducerId, TopicPartition
 from ottla.storage.errors import AppendError
 from ottla.storage.producer_state import ProducerState
-from ottla.wire.coordinator_records.framing import TRANSACTION_RECORDS, CoordinatorRecord
+from ottla.wire.coordinator_records.framing import TRANSACTION_RECORDS
 from ottla.wire.error_code import ErrorCode
 from ottla.world.clock import Clock
 
@@ -88,7 +90,7 @@ class SimulatedShardLog:
         self.synced = 0
         self.shard: Any = None
 
-    def append(self, records: tuple[CoordinatorRecord, ...], *_: object) -> int:
+    def append(self, records: Records, _producer: ProducerIdentity | None, _is_atomic: bool) -> int:
         kinds = TRANSACTION_RECORDS
         self.batches_written.append(
             tuple(
@@ -125,7 +127,7 @@ class SimulatedShardLog:
 
 
 class World:
-    """Everything. Implements the coordinator's `Surroundings` and its clock."""
+    """Everything. Implements `TransactionHost` and its clock."""
 
     coordinator_class = TransactionCoordinator
 
@@ -265,7 +267,7 @@ class World:
 
         if version == 2:
             self.coordinator.add_partitions(
-                transactional_id, who, frozenset((where,)), 2, "", confirmed, waits=True
+                transactional_id, who, frozenset((where,)), 2, confirmed, waits=True
             )
         else:
             self.coordinator.verify_partitions(

@@ -12,6 +12,7 @@ from ottla.broker.startup import Node
 from ottla.model.uuid import ZERO_UUID
 from ottla.records.batch import iter_batches
 from ottla.records.batch_records import iter_batch_records
+from ottla.security.principal import Principal
 from ottla.storage.read import ReadLimit
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
@@ -101,6 +102,19 @@ def test_the_short_way_answers_and_writes_as_the_long_way_does(
         assert len(records) == 5 * 2 * partitions
         fetched = client.ask(fetch_request(GROUP, topics={TOPIC: (partitions - 1,)}), 9)
         assert fetched.groups[0].topics[0].partitions[0].committed_offset == 4_000_000 + partitions - 1
+
+
+def test_a_lane_is_of_one_principal(tmp_path: Path) -> None:
+    with in_process_node(tmp_path) as node:
+        client = new_client(node)
+        for offset in range(4):
+            assert commit_codes(client, commit_request(GROUP, {0: offset}, topic=TOPIC)) == [ErrorCode.NONE]
+            if offset == 2:
+                before = set(client.session._commit_lanes._lanes.values())  # type: ignore[union-attr]
+        assert before == set(client.session._commit_lanes._lanes.values())  # type: ignore[union-attr]
+        client.session.context.principal = Principal("User", "another")
+        assert commit_codes(client, commit_request(GROUP, {0: 5}, topic=TOPIC)) == [ErrorCode.NONE]
+        assert before.isdisjoint(client.session._commit_lanes._lanes.values())  # type: ignore[union-attr]
 
 
 def test_who_may_not_commit_any_more_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.broker.transaction_checks import client_name
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
@@ -60,7 +59,6 @@ def _add(
         Identity(ask.producer_id, ask.producer_epoch),
         frozenset((TopicPartition(GROUP_TOPIC, number),)),
         0,
-        client_name(context),
         added,
         # As in AddPartitionsToTxn.
         waits=True,

@@ -10,7 +10,7 @@ from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handlers import handles
 from ottla.broker.partition import INTERNAL_TOPICS
-from ottla.broker.transaction_checks import CLIENT_VERSION, client_name
+from ottla.broker.transaction_checks import CLIENT_VERSION
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
@@ -91,7 +91,6 @@ def _one(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
         who,
         partitions,
         CLIENT_VERSION if version >= _ADDS_FOR_VERSION_2_FROM else 0,
-        client_name(context),
         added,
         # Deviation: Kafka has clients come back when the transaction before is not complete yet. Older ones
         # then pause for up to 100 ms, where a wait of a millisecond is enough.

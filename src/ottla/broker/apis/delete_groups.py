@@ -10,10 +10,9 @@ from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroups
 def delete_groups(ask: DeleteGroupsRequest, context: RequestContext) -> Deferred[DeleteGroupsResponse]:
     """Delete one group after the other. A group that is named twice is deleted once."""
     broker = context.broker
-    now_ms = broker.clock.now_ms()
     answers: list[Deferred[DeletableGroupResult]] = []
     for group_id in dict.fromkeys(ask.group_names):
         answer: Deferred[DeletableGroupResult] = Deferred()
-        broker.groups.coordinator.delete_group(group_id, now_ms, answer.resolve)
+        broker.groups.coordinator.delete_group(group_id, answer.resolve)
         answers.append(answer)
     return gather(answers).then(lambda results: DeleteGroupsResponse(results=tuple(results)))

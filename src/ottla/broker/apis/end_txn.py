@@ -5,8 +5,8 @@ from typing import Final
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.broker.transaction_checks import CLIENT_VERSION, client_name
-from ottla.coordination.transaction.coordinator import Given
+from ottla.broker.transaction_checks import CLIENT_VERSION
+from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -21,14 +21,14 @@ def end_txn(ask: EndTxnRequest, context: RequestContext) -> Deferred[EndTxnRespo
     version = context.version
     answer: Deferred[EndTxnResponse] = Deferred()
 
-    def ended(given: Given) -> None:
-        code = given.error_code
+    def ended(result: ProducerIdResult) -> None:
+        code = result.error_code
         if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
             # Older clients do not know the code.
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         answer.resolve(
             EndTxnResponse(
-                error_code=code, producer_id=given.producer_id, producer_epoch=given.producer_epoch
+                error_code=code, producer_id=result.producer_id, producer_epoch=result.producer_epoch
             )
         )
 
@@ -37,7 +37,6 @@ def end_txn(ask: EndTxnRequest, context: RequestContext) -> Deferred[EndTxnRespo
         Identity(ask.producer_id, ask.producer_epoch),
         ask.committed,
         CLIENT_VERSION if version >= _RAISES_EPOCHS_FROM else 0,
-        client_name(context),
         ended,
     )
     return answer

@@ -8,7 +8,6 @@ from typing import Final
 
 from ottla.broker.auto_topics import create_missing_topics
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators import groups, transactions
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.coordination.runtime.key_partition import partition_of_key
@@ -20,8 +19,6 @@ from ottla.wire.messages.find_coordinator import (
 )
 
 _SEVERAL_FROM: Final = 4
-_TOPICS: Final = {0: groups.TOPIC, 1: transactions.TOPIC}
-"""The internal topic for each type of key that this node coordinates."""
 
 
 @handles(FindCoordinatorRequest)
@@ -29,7 +26,8 @@ def find_coordinator(
     ask: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Deferred[FindCoordinatorResponse]:
     """Answer every key on its own."""
-    topic = _TOPICS.get(ask.key_type)
+    of_this_type = (one.topic for one in context.broker.coordinators if one.key_type == ask.key_type)
+    topic = next(of_this_type, None)
     if topic is None or context.broker.image.topics.find(topic) is not None:
         return _answer(ask, topic, context)
     return create_missing_topics([topic], context).then(lambda _: _answer(ask, topic, context))

@@ -9,8 +9,7 @@ from typing import Final
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
-from ottla.broker.transaction_checks import client_name
-from ottla.coordination.transaction.coordinator import Given
+from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -34,20 +33,19 @@ def init_producer_id(
         ask.transactional_id,
         ask.transaction_timeout_ms,
         expected,
-        client_name(context),
-        lambda given: answer.resolve(_answer(given, version)),
+        lambda result: answer.resolve(_answer(result, version)),
         ask.enable_2pc,
         ask.keep_prepared_txn,
     )
     return answer
 
 
-def _answer(given: Given, version: int) -> InitProducerIdResponse:
-    if given.error_code is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
+def _answer(result: ProducerIdResult, version: int) -> InitProducerIdResponse:
+    if result.error_code is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
         # Older clients do not know the code.
         return _refused(ErrorCode.INVALID_PRODUCER_EPOCH)
     return InitProducerIdResponse(
-        error_code=given.error_code, producer_id=given.producer_id, producer_epoch=given.producer_epoch
+        error_code=result.error_code, producer_id=result.producer_id, producer_epoch=result.producer_epoch
     )
 
 

@@ -187,9 +187,8 @@ def _may_write_internal(context: RequestContext) -> bool:
 
 def _write_out(partition: Partition, context: RequestContext) -> None:
     """Have a coordinator write what it holds back: it has told its shard the offsets of that already."""
-    broker = context.broker
-    for coordinator in (broker.groups, broker.transactions):
-        if coordinator.hosting.topic == partition.topic:
+    for coordinator in context.broker.coordinators:
+        if coordinator.topic == partition.topic:
             coordinator.hosting.write_out(partition.index)
 
 

@@ -1,15 +1,11 @@
-"""The group coordinator, driven: its shards, its timers, and what the metadata tells it."""
+"""The group coordinator on this node, and what it asks of the node."""
 
-import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
+from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.known_topics import KnownTopics
-from ottla.broker.coordinators.loop_timer import LoopTimer
-from ottla.broker.coordinators.shard_hosting import ShardHosting
-from ottla.broker.coordinators.shard_log import PartitionShardLog
-from ottla.broker.coordinators.turn_end import TurnEnd
-from ottla.broker.partition import Partition
 from ottla.coordination.group.consumer.assignors import find_assignor_name
 from ottla.coordination.group.coordinator import GroupCoordinator
 from ottla.coordination.group.environment import Topics
@@ -24,6 +20,8 @@ from ottla.wire.coordinator_records.framing import GROUP_RECORDS
 from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
     from ottla.broker.node import Broker
 
 TOPIC: Final = GROUP_RECORDS.topic
@@ -32,52 +30,42 @@ _GROUP_VERSION_WITH_CONSUMER_GROUPS: Final = 1
 _INTERVALS_MAX: Final = 10_000
 
 
-class Groups:
-    """The group coordinator of a node, and what it needs of the node. Implements its `Surroundings`."""
+class Groups(HostedCoordinator[GroupCoordinator]):
+    """The group coordinator of a node. Implements `GroupHost`."""
+
+    records = GROUP_RECORDS
+    key_type = 0
 
     def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
-        self._broker = broker
-        self._turn_end = TurnEnd(scheduler)
-        self.clock = broker.clock
-        self._timer = LoopTimer(scheduler, broker.clock, lambda: self.coordinator.fire_timers())
-        self.wake = self._timer.wake
         self.topics: Topics = KnownTopics(broker.metadata)
         self._intervals: dict[str, ConsumerIntervals] = {}
         self._is_consumer_protocol_configured = any(
             name.lower() == GroupKind.CONSUMER.value
             for name in broker.config.group_coordinator_rebalance_protocols
         )
-        self.coordinator = GroupCoordinator(group_settings(broker.config), self)
-        self.hosting = ShardHosting(
-            TOPIC,
-            self.coordinator.shards,
-            broker.partitions,
-            broker.node_id,
-            self._open_log,
-            scheduler,
-            broker.clock,
-        )
+        super().__init__(broker, scheduler)
 
-    def start(self, image: MetadataImage) -> None:
-        """Take over the groups whose partitions this node leads."""
-        self.hosting.start(image)
+    def _make_coordinator(self) -> GroupCoordinator:
+        return GroupCoordinator(group_settings(self._broker.config), self)
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Follow who leads what, tell groups of their topics, let go of offsets of topics that are gone."""
         if delta.configs:
             self._intervals.clear()
+        super().metadata_changed(image, delta)
         if not delta.topics:
             return
-        self.hosting.metadata_changed(image, delta)
         self.coordinator.topics_changed({change.topic for change in delta.topics}, bool(delta.topics.created))
         deleted = [(topic.name, topic.id) for topic in delta.topics.deleted.values() if topic.name != TOPIC]
         if deleted:
-            self.coordinator.topics_deleted(deleted, self.clock.now_ms())
+            self.coordinator.topics_deleted(deleted)
 
-    def stop(self) -> None:
-        """Tell whoever waits that this node serves no more."""
-        self.hosting.stop()
-        self._timer.stop()
+    def metrics(self) -> "Iterable[Metric]":
+        """Return what Prometheus is told of groups."""
+        # Imported only here: a node that no Prometheus asks does without it.
+        from ottla.broker.group_metrics import group_metrics
+
+        return group_metrics(self.coordinator, self._broker.partitions)
 
     @property
     def serves_consumer_protocol(self) -> bool:
@@ -91,7 +79,7 @@ class Groups:
 
     def new_member_suffix(self) -> str:
         """Return a random id, for a new member."""
-        return str(uuid.UUID(bytes=self._broker.random.randbytes(16), version=4))
+        return str(UUID(bytes=self._broker.random.randbytes(16), version=4))
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         """Return the times of a consumer group: its own where it has set them, else the node's."""
@@ -108,9 +96,8 @@ class Groups:
             )
         return known
 
-    def _open_log(self, partition: Partition) -> PartitionShardLog:
-        codec = Codec(self._broker.config.offsets_topic_compression_codec)
-        return PartitionShardLog(partition, GROUP_RECORDS, self.clock, self._turn_end, codec)
+    def _codec(self) -> Codec:
+        return Codec(self._broker.config.offsets_topic_compression_codec)
 
 
 def group_settings(config: NodeConfig) -> GroupSettings:

@@ -13,7 +13,7 @@ from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.partition import Partition
 from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.coordination.runtime.shard import AnyShard
-from ottla.coordination.transaction.coordinator import Markers
+from ottla.coordination.transaction.environment import Markers
 from ottla.model.ids import Offset, TopicPartition
 from ottla.records.control import EndTxnMarker, build_end_txn_batch
 from ottla.runtime.log_lines import repeated_lines

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ottla.broker.partition import Partition
-from ottla.coordination.runtime.decision import ProducerIdentity
+from ottla.coordination.runtime.decision import ProducerIdentity, Records
 from ottla.coordination.runtime.shard import AnyShard, CannotAppend, LoggedBatch, ShardStatus
 from ottla.model.ids import Offset
 from ottla.records.attributes import CONTROL_BIT, TRANSACTIONAL_BIT, Codec
@@ -84,23 +84,18 @@ class PartitionShardLog:
 
     def append(
         self,
-        records: tuple[CoordinatorRecord, ...],
+        records: Records,
         producer: ProducerIdentity | None,
         is_atomic: bool,
-        encoded: Sequence[bytes] | None,
     ) -> int:
-        """Take the records, and have them written and synced soon. Raises `CannotAppend`.
-
-        `encoded` has what `encode_fields` makes of each record's key and value.
-        """
+        """Take the records, and have them written and synced soon. Raises `CannotAppend`."""
         partition = self.partition
         if not partition.is_leader:
             raise CannotAppend(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if not partition.has_enough_replicas:
             raise CannotAppend(ErrorCode.NOT_ENOUGH_REPLICAS)
         held = self._held
-        if encoded is None:
-            encoded = self._encode(records)
+        encoded = self._encode(records) if isinstance(records, tuple) else records.encoded
         size = sum(map(len, encoded)) + _RECORD_OVERHEAD_BYTES * len(encoded)
         config = partition.log.config
         room = min(config.max_message_bytes, config.segment_bytes) - self._held_bytes

@@ -1,20 +1,17 @@
-"""The transaction coordinator, driven: its shards, its timers, its markers, and new producer ids."""
+"""The transaction coordinator on this node, and what it asks of the node: markers and new producer ids."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from ottla.broker.coordinators.loop_timer import LoopTimer
+from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.markers import MarkerWriter
-from ottla.broker.coordinators.shard_hosting import ShardHosting
 from ottla.broker.coordinators.shard_log import PartitionShardLog
-from ottla.broker.coordinators.turn_end import TurnEnd
 from ottla.broker.partition import Partition
-from ottla.coordination.transaction.coordinator import Markers, TransactionCoordinator
+from ottla.coordination.transaction.coordinator import TransactionCoordinator
+from ottla.coordination.transaction.environment import Markers
 from ottla.coordination.transaction.settings import TransactionSettings
 from ottla.metadata.configs.node import NodeConfig
-from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import TRANSACTION_VERSION
-from ottla.metadata.image import MetadataImage
 from ottla.model.ids import Offset
 from ottla.storage.errors import LeadershipLost, LogDirectoryOffline
 from ottla.wire.coordinator_records.framing import TRANSACTION_RECORDS
@@ -22,47 +19,32 @@ from ottla.wire.error_code import ErrorCode
 from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
     from ottla.broker.node import Broker
 
-TOPIC: Final = TRANSACTION_RECORDS.topic
 
+class Transactions(HostedCoordinator[TransactionCoordinator]):
+    """The transaction coordinator of a node. Implements `TransactionHost`."""
 
-class Transactions:
-    """The transaction coordinator of a node, and what it needs of the node. Implements its `Surroundings`."""
+    records = TRANSACTION_RECORDS
+    key_type = 1
 
     def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
-        self._broker = broker
-        self._turn_end = TurnEnd(scheduler)
-        self.clock = broker.clock
-        self._timer = LoopTimer(scheduler, broker.clock, self._fire)
-        self.wake = self._timer.wake
         self._marker_writer = MarkerWriter(broker, scheduler)
         # By shard: the end of its log when it was elected.
         self._loaded_to: dict[int, Offset] = {}
-        self.coordinator = TransactionCoordinator(transaction_settings(broker.config), self)
-        self.hosting = ShardHosting(
-            TOPIC,
-            self.coordinator.shards,
-            broker.partitions,
-            broker.node_id,
-            self._open_log,
-            scheduler,
-            broker.clock,
-        )
+        super().__init__(broker, scheduler)
 
-    def start(self, image: MetadataImage) -> None:
-        """Take over the transactional ids whose partitions this node leads."""
-        self.hosting.start(image)
+    def _make_coordinator(self) -> TransactionCoordinator:
+        return TransactionCoordinator(transaction_settings(self._broker.config), self)
 
-    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
-        """Follow who leads what."""
-        if delta.topics:
-            self.hosting.metadata_changed(image, delta)
+    def metrics(self) -> "Iterable[Metric]":
+        """Return what Prometheus is told of transactions."""
+        # Imported only here: a node that no Prometheus asks does without it.
+        from ottla.broker.group_metrics import transaction_metrics
 
-    def stop(self) -> None:
-        """Tell whoever waits that this node serves no more."""
-        self.hosting.stop()
-        self._timer.stop()
+        return transaction_metrics(self.coordinator)
 
     # What the coordinator asks for
 
@@ -90,19 +72,16 @@ class Transactions:
             if error is None:
                 self._marker_writer.write(markers, is_current, done)
 
-        partition = self._broker.partitions.find(TOPIC, shard)
+        partition = self._broker.partitions.find(self.topic, shard)
         if partition is None:
             return
         # What was decided just now is committed already. What was read back after a crash may not be: a
         # process that crashes leaves what it wrote in the system's cache.
         partition.log.when_committed(self._loaded_to[shard], go_on)
 
-    def _fire(self) -> int | None:
-        return self.coordinator.fire_timers()
-
     def _open_log(self, partition: Partition) -> PartitionShardLog:
         self._loaded_to[partition.index] = partition.log.log_end_offset
-        return PartitionShardLog(partition, TRANSACTION_RECORDS, self.clock, self._turn_end)
+        return super()._open_log(partition)
 
 
 def transaction_settings(config: NodeConfig) -> TransactionSettings:

@@ -8,11 +8,9 @@ from typing import Final
 
 from ottla.coordination.group.classic.group import ClassicGroup, Member
 from ottla.coordination.group.classic.states import GroupState
-from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.kinds import Group, GroupKind
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffsets
 from ottla.coordination.group.offsets.delete import all_offset_tombstones
-from ottla.coordination.group.offsets.ledger import OffsetLedger
 from ottla.coordination.group.refusal import Refused
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
@@ -68,14 +66,11 @@ def refused_description(group_id: str, error_code: ErrorCode) -> DescribedGroup:
     )
 
 
-def delete_group(
-    group_id: str, group: Group | None, offsets: OffsetLedger, env: Environment, now_ms: int
-) -> list[CoordinatorRecord]:
+def delete_group(group_id: str, group: Group | None, offsets: CommittedOffsets) -> list[CoordinatorRecord]:
     """Return the records that take a group and its offsets away. Raises `Refused`."""
     if group is None:
         raise Refused(ErrorCode.GROUP_ID_NOT_FOUND)
     group.check_delete()
-    env.journal.add(group_id, now_ms, Event.GROUP_DELETED, detail="on request")
     return [*all_offset_tombstones(offsets, group_id), *group.tombstones()]
 
 

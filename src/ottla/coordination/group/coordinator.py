@@ -6,7 +6,8 @@ looked at permissions and topics before; here it is about groups alone.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Protocol, TypeVar
 
 from ottla.coordination.group.admin import (
     delete_group,
@@ -23,7 +24,6 @@ from ottla.coordination.group.consumer.describe import (
 from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
 from ottla.coordination.group.consumer.validation import check_heartbeat
 from ottla.coordination.group.environment import Client, Topics
-from ottla.coordination.group.journal import Journal
 from ottla.coordination.group.offsets.commit import (
     decide_commit,
     decide_transactional_commit,
@@ -40,10 +40,10 @@ from ottla.coordination.group.offsets.repeated import RepeatedCommit
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
 from ottla.coordination.group.state import GroupShard
-from ottla.coordination.runtime.decision import Decision, ProducerIdentity
+from ottla.coordination.runtime.decision import Answer, Decision, ProducerIdentity, Refuse, ignore
 from ottla.coordination.runtime.shard import Shard
 from ottla.coordination.runtime.shards import Shards
-from ottla.coordination.runtime.timers import Timers, Wake
+from ottla.coordination.runtime.timers import Timers, fire_all
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.declare import replace
@@ -67,11 +67,10 @@ from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOff
 from ottla.world.clock import Clock
 
 R = TypeVar("R")
-Answer = Callable[[R], None]
 
 
-class Surroundings(Protocol):
-    """What a coordinator is given by whoever drives it."""
+class GroupHost(Protocol):
+    """What the node that runs a group coordinator gives to it."""
 
     @property
     def clock(self) -> Clock:
@@ -91,51 +90,41 @@ class Surroundings(Protocol):
         """Have `GroupCoordinator.fire_timers` called at this monotonic time, or earlier."""
 
 
-class ShardEnvironment:
+class GroupShardEnvironment:
     """What one shard may ask for. Implements `Environment`."""
 
-    def __init__(self, coordinator: "GroupCoordinator", partition: int, clock: Clock, wake: Wake) -> None:
+    def __init__(self, coordinator: "GroupCoordinator", partition: int) -> None:
+        host = coordinator.host
         self.settings = coordinator.settings
-        self.topics = coordinator.surroundings.topics
-        self.journal = coordinator.journal
-        self.timers = Timers(clock, wake)
-        self.new_member_suffix = coordinator.surroundings.new_member_suffix
-        self.consumer_intervals = coordinator.surroundings.consumer_intervals
+        self.topics = host.topics
+        self.timers = Timers(host.clock, host.wake)
+        self.new_member_suffix = host.new_member_suffix
+        self.consumer_intervals = host.consumer_intervals
         self._shards = coordinator.shards
         self._partition = partition
 
-    def submit(self, decide: Callable[[], Decision[Any]]) -> None:
-        """Write what a timer's action decides. What cannot be written now is decided anew some other time."""
-        shard = self._shards.get(self._partition)
-        if shard is not None and shard.refusal is ErrorCode.NONE:
-            shard.write(lambda _: decide(), _ignore, _ignore)
+    def submit(
+        self, decide: Callable[[], Decision[R]], answer: Answer[R] = ignore, refuse: Refuse = ignore
+    ) -> None:
+        """Write what a timer's action or an effect decides, if the shard still serves."""
+        self._shards.submit(self._partition, decide, answer, refuse)
 
 
 class GroupCoordinator:
     """The groups whose partitions of `__consumer_offsets` this node leads."""
 
-    def __init__(self, settings: GroupSettings, surroundings: Surroundings) -> None:
+    def __init__(self, settings: GroupSettings, host: GroupHost) -> None:
         self.settings = settings
-        self.surroundings = surroundings
-        self.journal = Journal()
-        self.shards: Shards[GroupShard] = Shards(self._new_shard_state)
-
-    def _new_shard_state(self, partition: int) -> GroupShard:
-        around = self.surroundings
-        return GroupShard(ShardEnvironment(self, partition, around.clock, around.wake))
+        self.host = host
+        self.shards: Shards[GroupShard] = Shards(
+            lambda partition: GroupShard(GroupShardEnvironment(self, partition))
+        )
 
     # Time
 
     def fire_timers(self) -> int | None:
         """Do what is due. Return the monotonic time of the next deadline."""
-        deadlines = []
-        for shard in self.shards:
-            timers = shard.state.env.timers
-            timers.fire()
-            deadline_ms = timers.next_deadline_ms()
-            if deadline_ms is not None:
-                deadlines.append(deadline_ms)
-        return min(deadlines, default=None)
+        return fire_all(shard.state.env.timers for shard in self.shards)
 
     # Members of classic groups
 
@@ -191,7 +180,7 @@ class GroupCoordinator:
             return
         self._write(
             ask.group_id,
-            lambda shard: decide_leave(shard, ask, now_ms),
+            lambda shard: decide_leave(shard, ask, now_ms, answer),
             answer,
             lambda code: LeaveGroupResponse(error_code=code),
         )
@@ -246,7 +235,7 @@ class GroupCoordinator:
         encoded: Sequence[bytes],
         now_ms: int,
         answer: Answer[bool],
-        refuse: Callable[[ErrorCode], None],
+        refuse: Refuse,
     ) -> bool:
         """Commit other offsets for the same partitions. False if that needs a closer look: nothing is done.
 
@@ -274,16 +263,13 @@ class GroupCoordinator:
         def refuse(code: ErrorCode) -> None:
             answer(refused_transactional_commit(ask, code))
 
-        shard = self.shards.find(ask.group_id)
-        if isinstance(shard, Shard):
-            shard.write(
-                lambda state: _decide_commit_in_transaction(state, ask, client, now_ms),
-                answer,
-                refuse,
-                producer,
-            )
-        else:
-            refuse(shard)
+        self.shards.write(
+            ask.group_id,
+            lambda state: _decide_commit_in_transaction(state, ask, client, now_ms),
+            answer,
+            refuse,
+            producer,
+        )
 
     def fetch_offsets(
         self, ask: OffsetFetchRequestGroup, require_stable: bool, answer: Answer[OffsetFetchResponseGroup]
@@ -297,7 +283,7 @@ class GroupCoordinator:
         )
 
     def delete_offsets(
-        self, ask: OffsetDeleteRequest, _client: Client, now_ms: int, answer: Answer[OffsetDeleteResponse]
+        self, ask: OffsetDeleteRequest, _client: Client, _now_ms: int, answer: Answer[OffsetDeleteResponse]
     ) -> None:
         """Delete offsets that nobody needs."""
         if not ask.group_id:
@@ -305,9 +291,7 @@ class GroupCoordinator:
             return
         self._write(
             ask.group_id,
-            lambda shard: decide_delete_offsets(
-                shard.groups.get(ask.group_id), shard.offsets, ask, shard.env, now_ms
-            ),
+            lambda shard: decide_delete_offsets(shard.groups.get(ask.group_id), shard.offsets, ask),
             answer,
             refused_delete,
         )
@@ -319,14 +303,14 @@ class GroupCoordinator:
             if shard.refusal is ErrorCode.NONE:
                 shard.state.consumers.topics_changed(names, has_new)
 
-    def topics_deleted(self, topics: list[tuple[str, Uuid]], now_ms: int) -> None:
+    def topics_deleted(self, topics: list[tuple[str, Uuid]]) -> None:
         """Delete what groups have committed for topics that are gone."""
         for shard in self.shards:
             if shard.refusal is ErrorCode.NONE:
                 shard.write(
-                    lambda state: decide_topics_deleted(state.offsets, topics, state.env, now_ms),
-                    _ignore,
-                    _ignore,
+                    lambda state: decide_topics_deleted(state.offsets, topics),
+                    ignore,
+                    ignore,
                 )
 
     # Administration
@@ -338,21 +322,12 @@ class GroupCoordinator:
         answer: Answer[list[ListedGroup] | ErrorCode],
     ) -> None:
         """List the groups of this node; an error if some of them are being loaded."""
-        shards = [shard for shard in self.shards if shard.refusal is not ErrorCode.NOT_COORDINATOR]
-        refusal = next((shard.refusal for shard in shards if shard.refusal is not ErrorCode.NONE), None)
-        if refusal is not None:
-            answer(refusal)
-            return
-        gathering = _Gathering(len(shards), answer)
-        for shard in shards:
-            shard.read(
-                # The newest first. The protocol gives groups no order and Kafka's is that of a hash table,
-                # but its own tests count on the later one of two being listed before the other.
-                lambda state: list_groups(reversed(state.groups.values()), states, types),
-                gathering.add,
-                # A shard that resigns meanwhile has no groups any more: another node lists them.
-                lambda _code: gathering.add([]),
-            )
+        self.shards.read_all(
+            # The newest first. The protocol gives groups no order and Kafka's is that of a hash table,
+            # but its own tests count on the later one of two being listed before the other.
+            lambda state: list_groups(reversed(state.groups.values()), states, types),
+            answer,
+        )
 
     def describe_group(self, group_id: str, client: Client, answer: Answer[DescribedGroup]) -> None:
         """Describe a classic group."""
@@ -375,11 +350,11 @@ class GroupCoordinator:
             lambda code: refused_consumer_description(group_id, code),
         )
 
-    def delete_group(self, group_id: str, now_ms: int, answer: Answer[DeletableGroupResult]) -> None:
+    def delete_group(self, group_id: str, answer: Answer[DeletableGroupResult]) -> None:
         """Delete a group and its offsets."""
         self._write(
             group_id,
-            lambda shard: _decide_delete(shard, group_id, now_ms),
+            lambda shard: _decide_delete(shard, group_id),
             answer,
             lambda code: DeletableGroupResult(group_id=group_id, error_code=code),
         )
@@ -393,11 +368,7 @@ class GroupCoordinator:
         answer: Answer[R],
         refused: Callable[[ErrorCode], R],
     ) -> None:
-        shard = self.shards.find(group_id)
-        if isinstance(shard, Shard):
-            shard.write(decide, answer, lambda code: answer(refused(code)))
-        else:
-            answer(refused(shard))
+        self.shards.write(group_id, decide, answer, lambda code: answer(refused(code)))
 
     def _read(
         self,
@@ -406,28 +377,7 @@ class GroupCoordinator:
         answer: Answer[R],
         refused: Callable[[ErrorCode], R],
     ) -> None:
-        shard = self.shards.find(group_id)
-        if isinstance(shard, Shard):
-            shard.read(query, answer, lambda code: answer(refused(code)))
-        else:
-            answer(refused(shard))
-
-
-class _Gathering:
-    """The parts of an answer that several shards give."""
-
-    def __init__(self, count: int, answer: Answer[list[ListedGroup] | ErrorCode]) -> None:
-        self._missing = count
-        self._groups: list[ListedGroup] = []
-        self._answer = answer
-        if count == 0:
-            answer(self._groups)
-
-    def add(self, groups: list[ListedGroup]) -> None:
-        self._groups += groups
-        self._missing -= 1
-        if self._missing == 0:
-            self._answer(self._groups)
+        self.shards.read(group_id, query, answer, lambda code: answer(refused(code)))
 
 
 def _decide_commit(
@@ -444,10 +394,8 @@ def _decide_commit(
             return Decision(reply=refused_commit(ask, code))
         # A simple consumer's: the group comes into being when the record is replayed.
         group = ClassicGroup(ask.group_id)
-    decision = decide_commit(group, ask, client.version, shard.env, now_ms)
-    if decision.records:
-        shard.keep_alive(group, ask.member_id)
-    return decision
+    keep_alive = partial(shard.keep_alive, group, ask.member_id)
+    return decide_commit(group, ask, client.version, shard.env, now_ms, keep_alive)
 
 
 def _decide_commit_in_transaction(
@@ -461,11 +409,11 @@ def _decide_commit_in_transaction(
     return decide_transactional_commit(group, ask, client.version, shard.env, now_ms)
 
 
-def _decide_delete(shard: GroupShard, group_id: str, now_ms: int) -> Decision[DeletableGroupResult]:
+def _decide_delete(shard: GroupShard, group_id: str) -> Decision[DeletableGroupResult]:
     records: list[CoordinatorRecord] = []
     code = ErrorCode.NONE
     try:
-        records = delete_group(group_id, shard.groups.get(group_id), shard.offsets, shard.env, now_ms)
+        records = delete_group(group_id, shard.groups.get(group_id), shard.offsets)
     except Refused as refused:
         code = refused.error_code
     return Decision(tuple(records), DeletableGroupResult(group_id=group_id, error_code=code))
@@ -480,10 +428,6 @@ def _refused_heartbeat(error_code: ErrorCode) -> HeartbeatResponse:
     if error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         error_code = ErrorCode.NONE
     return HeartbeatResponse(error_code=error_code)
-
-
-def _ignore(_: object) -> None:
-    """Nobody waits for this."""
 
 
 _FIRST_COMMIT_VERSION_WITH_EPOCHS = 9

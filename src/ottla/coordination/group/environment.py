@@ -1,13 +1,14 @@
 """What the group coordinator asks of whoever drives it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
-from ottla.coordination.group.journal import Journal
 from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
-from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.runtime.decision import Answer, Decision, Refuse, ignore
 from ottla.coordination.runtime.timers import Timers
 from ottla.model.uuid import Uuid
+
+R = TypeVar("R")
 
 
 class TopicFacts(NamedTuple):
@@ -43,7 +44,6 @@ class Environment(Protocol):
     settings: GroupSettings
     timers: Timers
     topics: Topics
-    journal: Journal
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         """Return the times of a consumer group: its own where it has set them, else the node's."""
@@ -51,8 +51,13 @@ class Environment(Protocol):
     def new_member_suffix(self) -> str:
         """Return a random id, for a new member."""
 
-    def submit(self, decide: Callable[[], Decision[Any]]) -> None:
-        """Write what a timer's action decides."""
+    def submit(
+        self, decide: Callable[[], Decision[R]], answer: Answer[R] = ignore, refuse: Refuse = ignore
+    ) -> None:
+        """Write what a timer's action or an effect decides, if the shard still serves.
+
+        `answer` gets the reply when the records are committed; `refuse` is told why they are not.
+        """
 
 
 class Client(NamedTuple):

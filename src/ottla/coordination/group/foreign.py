@@ -6,8 +6,8 @@ their offsets do not expire. Whoever coordinates them again finds them as they w
 
 from typing import Any, Final
 
-from ottla.coordination.group.kinds import Commit, Group, GroupKind
-from ottla.coordination.group.offsets.ledger import CommittedOffset
+from ottla.coordination.group.kinds import Commit, Group, GroupKind, Replay
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffset
 from ottla.coordination.group.refusal import Refused
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records import share_group, streams_group
@@ -77,12 +77,16 @@ class ForeignGroup:
         return []
 
 
-def replay_foreign(groups: dict[str, Group], key: Any, value: Any) -> None:
-    """Take notice of a record of a share group or a streams group. Others are skipped."""
-    apply = _APPLY.get(type(key))
-    if apply is None:
-        return
-    kind, is_member = apply
+def foreign_replays(groups: dict[str, Group]) -> dict[type[Any], Replay]:
+    """Return how the records of share groups and streams groups are applied, by the type of the key."""
+
+    def replay_with(kind: GroupKind, is_member: bool) -> Replay:
+        return lambda key, value, _producer: _replay(groups, kind, is_member, key, value)
+
+    return {key_type: replay_with(*about) for key_type, about in _APPLY.items()}
+
+
+def _replay(groups: dict[str, Group], kind: GroupKind, is_member: bool, key: Any, value: Any) -> None:
     group = groups.get(key.group_id)
     if not isinstance(group, ForeignGroup):
         if value is None:

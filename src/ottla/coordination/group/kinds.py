@@ -1,11 +1,16 @@
 """What all kinds of groups have in common, so that offsets and administration need not know the kind."""
 
+from collections.abc import Callable
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
-from ottla.coordination.group.offsets.ledger import CommittedOffset
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffset
+from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
+
+Replay = Callable[[Any, Any, ProducerIdentity | None], None]
+"""Applies a record of one type: key, value (None for a tombstone), and whose transaction it is part of."""
 
 
 class GroupKind(Enum):

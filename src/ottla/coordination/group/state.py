@@ -1,4 +1,7 @@
-"""The state of one shard: its groups of all kinds and their offsets, folded from its records."""
+"""The state of one shard: its groups of all kinds and their offsets, folded from its records.
+
+Each kind of group brings a table that says how its records are applied, by the type of their keys.
+"""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -10,11 +13,13 @@ from ottla.coordination.group.classic.membership import Memberships
 from ottla.coordination.group.classic.rebalance import Rebalances
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.consumer.groups import ConsumerGroups
+from ottla.coordination.group.consumer.replay import consumer_replays
 from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.foreign import replay_foreign
-from ottla.coordination.group.kinds import Group
+from ottla.coordination.group.foreign import foreign_replays
+from ottla.coordination.group.kinds import Group, Replay
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffsets
 from ottla.coordination.group.offsets.expiry import decide_expiry
-from ottla.coordination.group.offsets.ledger import OffsetLedger
+from ottla.coordination.group.offsets.repeated import RepeatedOffsets
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.wire.coordinator_records.classic_group import GroupMetadataKey
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
@@ -34,11 +39,19 @@ class GroupShard:
     def __init__(self, environment: Environment) -> None:
         self.env = environment
         self.groups: dict[str, Group] = {}
-        self.offsets = OffsetLedger()
+        self.offsets = CommittedOffsets()
         self.rebalances = Rebalances(environment, self.find_classic)
         self.joins = Joins(environment, self.rebalances)
-        self.memberships = Memberships(self.rebalances)
+        self.memberships = Memberships(environment, self.rebalances)
         self.consumers = ConsumerGroups(environment, self.groups, self.rebalances)
+        self._serves = False
+        self._replays: dict[type[Any], Replay] = {
+            OffsetCommitKey: self._replay_offset,
+            LegacyOffsetCommitKey: self._replay_legacy_offset,
+            GroupMetadataKey: self._replay_classic_group,
+            **consumer_replays(self.groups),
+            **foreign_replays(self.groups),
+        }
 
     def find_classic(self, group_id: str) -> ClassicGroup | None:
         """Return a group of the classic kind."""
@@ -46,7 +59,7 @@ class GroupShard:
         return group if isinstance(group, ClassicGroup) else None
 
     def keep_alive(self, group: Group, member_id: str) -> None:
-        """Take a commit as a word of its member: who commits lives."""
+        """Take a commit as a sign of life of its member."""
         if type(group) is ClassicGroup:
             member = group.members.get(member_id)
             if member is not None and group.state in _STATES_WITH_SESSIONS:
@@ -56,30 +69,35 @@ class GroupShard:
 
     def replay(self, records: Iterable[CoordinatorRecord], producer: ProducerIdentity | None) -> None:
         """Apply records. Those of a type that is not known here are skipped."""
-        groups, replay_offset = self.groups, self.offsets.replay
+        if type(records) is RepeatedOffsets:
+            records.replay(self.offsets)
+            return
+        find = self._replays.get
         for key, value, _ in records:
-            if type(key) is OffsetCommitKey:
-                group_id = key.group
-                # Offsets without a group are a simple consumer's: the group exists by having them.
-                if group_id not in groups and value is not None:
-                    groups[group_id] = ClassicGroup(group_id)
-                replay_offset(key, value, producer)
-            elif isinstance(key, GroupMetadataKey):
-                self._replay_classic_group(key, value)
-            elif isinstance(key, LegacyOffsetCommitKey):
-                self._replay_legacy_offset(key, value, producer)
-            elif not self.consumers.replay(key, value):
-                replay_foreign(groups, key, value)
+            replay = find(type(key))
+            if replay is not None:
+                replay(key, value, producer)
 
     def replay_marker(self, producer: ProducerIdentity, committed: bool) -> None:
         """End a transaction that committed offsets here."""
         self.offsets.replay_marker(producer, committed)
 
-    def _replay_classic_group(self, key: GroupMetadataKey, value: Any) -> None:
+    def _replay_offset(self, key: OffsetCommitKey, value: Any, producer: ProducerIdentity | None) -> None:
+        group_id = key.group
+        # Offsets without a group are a simple consumer's: the group exists by having them.
+        if group_id not in self.groups and value is not None:
+            self.groups[group_id] = ClassicGroup(group_id)
+        self.offsets.replay(key, value, producer)
+
+    def _replay_classic_group(
+        self, key: GroupMetadataKey, value: Any, _producer: ProducerIdentity | None
+    ) -> None:
         if value is None:
             self.groups.pop(key.group, None)
-        else:
+        elif not self._serves or self.find_classic(key.group) is None:
             self.groups[key.group] = group_of_record(key.group, value)
+        # Otherwise the record was made from the group in memory, which may be ahead of it already: no record
+        # has a rebalance that is under way.
 
     def _replay_legacy_offset(
         self, key: LegacyOffsetCommitKey, value: Any, producer: ProducerIdentity | None
@@ -89,12 +107,13 @@ class GroupShard:
             value = OffsetCommitValue(
                 offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
             )
-        self.replay((CoordinatorRecord(newer, value, 0),), producer)
+        self._replay_offset(newer, value, producer)
 
     # The life of the shard
 
     def activate(self, now_ms: int) -> None:
-        """Give every member that was loaded its session anew, and start looking for what expires."""
+        """Give every member that was loaded a new session, and start looking for what expires."""
+        self._serves = True
         for group in list(self.groups.values()):
             if isinstance(group, ClassicGroup):
                 self.rebalances.resume(group, now_ms)
@@ -102,7 +121,7 @@ class GroupShard:
         self._schedule_expiry()
 
     def deactivate(self) -> None:
-        """Tell whoever waits that this node is not their coordinator any more."""
+        """Tell those who wait that this node is not their coordinator any more."""
         self.env.timers.clear()
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):

@@ -1,9 +1,10 @@
 """One shard of a coordinator: a partition of its internal topic, and the state that is the fold of it.
 
 *Decide, then replay*: a handler looks at the state and returns a `Decision`; the records are appended as one
-batch; only then `replay` changes the state, exactly as it does while loading. Answers are parked until the
-batch is committed. Readers are parked too, behind everything written before them, so that nobody ever learns
-of state that a crash could take back; that is why no second, committed copy of the state is needed.
+batch; only then `replay` changes the state, exactly as it does while loading; then the effects in memory
+follow. Answers are parked until the batch is committed. Readers are parked too, behind everything written
+before them, so that nobody ever learns of state that a crash could take back; that is why no second,
+committed copy of the state is needed.
 
 States: LOADING -> ACTIVE -> RESIGNED, or LOADING -> FAILED when the log cannot be read. Only ACTIVE serves.
 
@@ -12,11 +13,11 @@ must not keep everyone from their groups and transactions for good.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ottla.coordination.runtime.decision import Decision, ProducerIdentity
+from ottla.coordination.runtime.decision import Answer, Decision, ProducerIdentity, Records, Refuse
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
 
@@ -65,18 +66,11 @@ S = TypeVar("S", bound=State)
 class ShardLog(Protocol):
     """The partition of the internal topic, as the shard sees it."""
 
-    def append(
-        self,
-        records: tuple[CoordinatorRecord, ...],
-        producer: ProducerIdentity | None,
-        is_atomic: bool,
-        encoded: Sequence[bytes] | None,
-    ) -> int:
+    def append(self, records: Records, producer: ProducerIdentity | None, is_atomic: bool) -> int:
         """Append the records; return the last offset. Raises `CannotAppend`.
 
-        `encoded` are their bytes, if they are known already. What is atomic is in one batch, perhaps with
-        what others have appended. It may be held back for a moment. Once the records are committed the shard
-        is told by `commit_up_to`.
+        What is atomic is in one batch, perhaps with what others have appended. It may be held back for a
+        moment. Once the records are committed the shard is told by `commit_up_to`.
         """
 
     def write_out(self) -> None:
@@ -122,7 +116,7 @@ class Shard(Generic[S]):
         self.committed_offset = -1
         self._log = log
         # From which offset on whom to call with what, and whom to call if that never comes.
-        self._parked: deque[tuple[int, Callable[[Any], None], Any, Callable[[ErrorCode], None]]] = deque()
+        self._parked: deque[tuple[int, Answer[Any], Any, Refuse]] = deque()
 
     def load(self) -> Iterator[int]:
         """Replay the log batch by batch, yielding offsets. A driver may do other work between two steps."""
@@ -167,8 +161,8 @@ class Shard(Generic[S]):
     def write(
         self,
         decide: Callable[[S], Decision[R]],
-        answer: Callable[[R], None],
-        refuse: Callable[[ErrorCode], None],
+        answer: Answer[R],
+        refuse: Refuse,
         producer: ProducerIdentity | None = None,
     ) -> None:
         """Decide, append, replay; answer when committed. `refuse` is called when nothing was written."""
@@ -178,38 +172,30 @@ class Shard(Generic[S]):
     def carry_out(
         self,
         decision: Decision[R],
-        answer: Callable[[R], None],
-        refuse: Callable[[ErrorCode], None],
+        answer: Answer[R],
+        refuse: Refuse,
         producer: ProducerIdentity | None = None,
     ) -> None:
         """Append, replay, and answer when committed what was decided on the state as it is now."""
-        on_commit, reply = decision.on_commit, decision.reply
-        if decision.records or decision.encoded:
+        if decision.records:
             try:
-                self.written_offset = self._log.append(
-                    decision.records, producer, decision.is_atomic, decision.encoded
-                )
+                self.written_offset = self._log.append(decision.records, producer, decision.is_atomic)
             except CannotAppend as error:
-                code = _ERROR_FOR_CLIENTS.get(error.error_code, error.error_code)
-                if on_commit is not None:
-                    on_commit(code)
-                if reply is not None or on_commit is None:
-                    refuse(code)
+                refuse(_ERROR_FOR_CLIENTS.get(error.error_code, error.error_code))
                 return
-            if decision.replay is not None:
-                decision.replay()
-            elif decision.replayed:
-                self.state.replay(decision.records, producer)
-        if decision.after_replay is not None:
-            decision.after_replay()
-        if on_commit is not None:
-            self._when_committed(on_commit, ErrorCode.NONE, on_commit)
-        if reply is not None:
+            self.state.replay(decision.records, producer)
+        if decision.after_append is not None:
+            decision.after_append()
+        reply = decision.reply
+        if reply is None:
+            return
+        if self.status is ShardStatus.ACTIVE:
             self._when_committed(answer, reply, refuse)
+        else:
+            # The log failed when an effect wrote to it: nothing will be committed any more.
+            refuse(self.refusal)
 
-    def read(
-        self, query: Callable[[S], R], answer: Callable[[R], None], refuse: Callable[[ErrorCode], None]
-    ) -> None:
+    def read(self, query: Callable[[S], R], answer: Answer[R], refuse: Refuse) -> None:
         """Answer from the state as it is now, once everything in it is committed."""
         self._when_committed(answer, query(self.state), refuse)
 
@@ -230,9 +216,7 @@ class Shard(Generic[S]):
             _, answer, reply, _ = self._parked.popleft()
             answer(reply)
 
-    def _when_committed(
-        self, answer: Callable[[R], None], reply: R, refuse: Callable[[ErrorCode], None]
-    ) -> None:
+    def _when_committed(self, answer: Answer[R], reply: R, refuse: Refuse) -> None:
         if self.written_offset <= self.committed_offset:
             answer(reply)
         else:

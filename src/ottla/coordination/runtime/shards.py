@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Generic, TypeVar
 
+from ottla.coordination.runtime.decision import Answer, Decision, ProducerIdentity, Refuse, ignore
 from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.coordination.runtime.shard import Shard, ShardLog, ShardStatus, State
 from ottla.wire.error_code import ErrorCode
 
+R = TypeVar("R")
 S = TypeVar("S", bound=State)
 
 
@@ -45,13 +47,72 @@ class Shards(Generic[S]):
     def find(self, key: str) -> Shard[S] | ErrorCode:
         """Return the shard that serves `key`, or what to tell the client instead.
 
-        Without the internal topic nobody is the coordinator: who asks for one has it created.
+        Without the internal topic nobody is the coordinator: FindCoordinator has it created.
         """
         partition = self.partition_of(key)
         shard = None if partition is None else self._shards.get(partition)
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
         return shard if shard.status is ShardStatus.ACTIVE else shard.refusal
+
+    def write(
+        self,
+        key: str,
+        decide: Callable[[S], Decision[R]],
+        answer: Answer[R],
+        refuse: Refuse,
+        producer: ProducerIdentity | None = None,
+    ) -> None:
+        """Have the shard of `key` decide and write, or refuse if this node does not serve it."""
+        shard = self.find(key)
+        if isinstance(shard, Shard):
+            shard.write(decide, answer, refuse, producer)
+        else:
+            refuse(shard)
+
+    def read(self, key: str, query: Callable[[S], R], answer: Answer[R], refuse: Refuse) -> None:
+        """Have the shard of `key` answer from its state, or refuse if this node does not serve it."""
+        shard = self.find(key)
+        if isinstance(shard, Shard):
+            shard.read(query, answer, refuse)
+        else:
+            refuse(shard)
+
+    def read_all(self, query: Callable[[S], list[R]], answer: Answer[list[R] | ErrorCode]) -> None:
+        """Gather what all shards of this node answer; an error if some of them are being loaded."""
+        shards = [shard for shard in self if shard.refusal is not ErrorCode.NOT_COORDINATOR]
+        refusal = next((shard.refusal for shard in shards if shard.refusal is not ErrorCode.NONE), None)
+        if refusal is not None:
+            answer(refusal)
+            return
+        gathered: list[R] = []
+        missing = len(shards) + 1
+
+        def add(some: list[R]) -> None:
+            nonlocal missing
+            gathered.extend(some)
+            missing -= 1
+            if missing == 0:
+                answer(gathered)
+
+        for shard in shards:
+            # A shard that resigns meanwhile has nothing any more: another node answers for it.
+            shard.read(query, add, lambda _code: add([]))
+        add([])
+
+    def submit(
+        self,
+        partition: int,
+        decide: Callable[[], Decision[R]],
+        answer: Answer[R] = ignore,
+        refuse: Refuse = ignore,
+    ) -> None:
+        """Write what a timer's action or an effect decides, if the shard of the partition still serves."""
+        shard = self._shards.get(partition)
+        if shard is not None and shard.status is ShardStatus.ACTIVE:
+            shard.write(lambda _: decide(), answer, refuse)
+        else:
+            refuse(ErrorCode.NOT_COORDINATOR)
 
     def get(self, partition: int) -> Shard[S] | None:
         """Return the shard of a partition, whatever its status."""

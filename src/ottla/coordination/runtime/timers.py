@@ -9,7 +9,7 @@ Nothing here waits: the driver is told by `wake` when the first deadline moves c
 """
 
 import heapq
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple
 
 from ottla.world.clock import Clock
@@ -112,6 +112,17 @@ class Timers:
         self._live = {name: _at_its_place(timer) for name, timer in self._live.items()}
         self._heap = [(timer.deadline_ms, timer.sequence, name) for name, timer in self._live.items()]
         heapq.heapify(self._heap)
+
+
+def fire_all(all_timers: Iterable[Timers]) -> int | None:
+    """Run everything that is due. Return the monotonic time of the next deadline of all."""
+    deadlines = []
+    for timers in all_timers:
+        timers.fire()
+        deadline_ms = timers.next_deadline_ms()
+        if deadline_ms is not None:
+            deadlines.append(deadline_ms)
+    return min(deadlines, default=None)
 
 
 def _at_its_place(timer: _Timer) -> _Timer:

@@ -1,25 +1,21 @@
 """The transaction coordinator of a node: one method for each request, over the shards that the node leads.
 
-An outcome goes three steps. It is *decided* when the record with PREPARE_COMMIT or PREPARE_ABORT is on disk:
-only then the client is answered, and from then on nothing can change it. Then a *marker* is written to every
-partition of the transaction. When all of them are on disk the transaction is *completed*, by another record.
-Whoever takes over a shard goes on where the records say it was left: a marker that is written twice does no
-harm.
+What a request does is decided in `decide.py`. How an outcome then gets to all partitions is in `outcomes.py`,
+and how writers wait for that in `waiting.py`.
 
 As everywhere, an answer waits until all that was written before it is on disk. So nobody sees a transition
 that a crash could undo, and none has to be refused because another one is being written.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
-from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.runtime.decision import Answer, Decision, Refuse, ignore
 from ottla.coordination.runtime.shard import Shard
 from ottla.coordination.runtime.shards import Shards
-from ottla.coordination.runtime.timers import Timers
+from ottla.coordination.runtime.timers import Timers, fire_all
 from ottla.coordination.transaction.decide import (
     Identity,
-    Outcome,
     completed,
     decide_add_partitions,
     decide_end,
@@ -30,13 +26,14 @@ from ottla.coordination.transaction.decide import (
     may_go_on,
     verify_partition,
 )
-from ottla.coordination.transaction.journal import Event, TransactionJournal
+from ottla.coordination.transaction.environment import TransactionHost
 from ottla.coordination.transaction.listing import (
     Filters,
     describe_transaction,
     list_transactions,
     refused_description,
 )
+from ottla.coordination.transaction.outcomes import Outcomes
 from ottla.coordination.transaction.settings import TransactionSettings
 from ottla.coordination.transaction.state import TransactionShard
 from ottla.coordination.transaction.status import TransactionStatus
@@ -46,22 +43,15 @@ from ottla.coordination.transaction.transaction import (
     TWO_PHASE_TIMEOUT_MS,
     Transaction,
     raises_epochs,
-    transaction_record,
 )
+from ottla.coordination.transaction.waiting import WaitingWriters
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_transactions import TransactionState
 from ottla.wire.messages.list_transactions import ListedTransaction
-from ottla.world.clock import Clock
-
-R = TypeVar("R")
-Answer = Callable[[R], None]
-
-RETRY_MS = 100
-"""How long to wait before a completed transaction is written down again, if the log refused it."""
 
 
-class Given(NamedTuple):
+class ProducerIdResult(NamedTuple):
     """The producer id and epoch that a client gets, or why it gets none."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -76,100 +66,53 @@ class Listing(NamedTuple):
     transactions: tuple[ListedTransaction, ...]
 
 
-class Markers(NamedTuple):
-    """The outcome of a transaction, to be written to its partitions."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    is_commit: bool
-    partitions: frozenset[TopicPartition]
-    coordinator_epoch: int
-    transaction_version: int
-
-
-class Surroundings(Protocol):
-    """What a coordinator is given by whoever drives it."""
-
-    clock: Clock
-
-    def wake(self, deadline_ms: int) -> None:
-        """Have `TransactionCoordinator.fire_timers` called at this monotonic time, or earlier."""
-
-    def new_producer_id(self, take: Callable[[int | ErrorCode], None]) -> None:
-        """Get a producer id that nobody had before."""
-
-    def write_markers(self, shard: int, markers: Markers, done: Callable[[], None]) -> None:
-        """Write markers to all partitions, as often as it takes, and tell when all of them are on disk.
-
-        Partitions that do not exist any more are left out. If one refuses its marker for good, because
-        another coordinator has taken over, nothing is told.
-        """
-
-    def transaction_version(self) -> int:
-        """Return the finalized level of `transaction.version`."""
-
-
-class ShardEnvironment:
-    """What one shard may ask for. Implements `Environment`."""
+class TransactionShardEnvironment:
+    """What one shard may ask for. Implements `TransactionEnvironment`."""
 
     def __init__(self, coordinator: "TransactionCoordinator", partition: int) -> None:
-        around = coordinator.surroundings
         self.settings = coordinator.settings
-        self.journal = coordinator.journal
-        self.timers = Timers(around.clock, around.wake)
+        self.timers = Timers(coordinator.host.clock, coordinator.host.wake)
         self._coordinator = coordinator
         self._partition = partition
 
     def submit(self, decide: Callable[[], Decision[Any]]) -> None:
-        """Write what a timer's action decides. What cannot be written now is decided anew some other time."""
-        shard = self._coordinator.shards.get(self._partition)
-        if shard is not None and shard.refusal is ErrorCode.NONE:
-            shard.write(lambda _: decide(), _ignore, _ignore)
+        """Write what a timer's action decides, if the shard still serves."""
+        self._coordinator.shards.submit(self._partition, decide)
 
-    def write_markers(self, transaction: Transaction) -> None:
-        """Have a decided outcome written to all partitions, and the transaction completed."""
+    def resume(self, transaction: Transaction) -> None:
+        """Go on with an outcome that was decided before the shard was loaded."""
         shard = self._coordinator.shards.get(self._partition)
         assert shard is not None, "a shard is there while it is activated"
-        self._coordinator.write_markers(shard, transaction)
+        self._coordinator.outcomes.mark_partitions(shard, transaction)
 
     def abort(self, transaction: Transaction, now_ms: int) -> None:
         """Abort a transaction whose time is over."""
         shard = self._coordinator.shards.get(self._partition)
         if shard is not None:
-            self._coordinator.fence(shard, transaction, Event.TIMED_OUT, "", now_ms, _ignore)
+            self._coordinator.fence(shard, transaction, now_ms, ignore)
 
     def wake_waiting(self, transactional_id: str) -> None:
-        """Let go on whoever waits for a transaction to be complete."""
-        self._coordinator.wake_waiting(transactional_id)
+        """Let the writers go on that wait for a transaction to be complete."""
+        self._coordinator.waiting.wake(transactional_id)
 
 
 class TransactionCoordinator:
     """The transactional ids whose partitions of `__transaction_state` this node leads."""
 
-    def __init__(self, settings: TransactionSettings, surroundings: Surroundings) -> None:
+    def __init__(self, settings: TransactionSettings, host: TransactionHost) -> None:
         self.settings = settings
-        self.surroundings = surroundings
-        self.journal = TransactionJournal()
+        self.host = host
         self.shards: Shards[TransactionShard] = Shards(
-            lambda partition: TransactionShard(ShardEnvironment(self, partition))
+            lambda partition: TransactionShard(TransactionShardEnvironment(self, partition))
         )
-        # Writes that came before the transaction before theirs was complete.
-        self._waiting: dict[str, list[_Waiting]] = {}
-        self._waiting_timers = Timers(surroundings.clock, surroundings.wake)
-        self._waiting_count = 0
+        self.waiting = WaitingWriters(host.clock, host.wake, settings.retry_ms_max)
+        self.outcomes = Outcomes(host, self.waiting)
 
     # Time
 
     def fire_timers(self) -> int | None:
         """Do what is due. Return the monotonic time of the next deadline."""
-        deadlines = []
-        for timers in (self._waiting_timers, *(shard.state.env.timers for shard in self.shards)):
-            timers.fire()
-            deadline_ms = timers.next_deadline_ms()
-            if deadline_ms is not None:
-                deadlines.append(deadline_ms)
-        return min(deadlines, default=None)
+        return fire_all([self.waiting.timers, *(shard.state.env.timers for shard in self.shards)])
 
     # InitProducerId
 
@@ -178,34 +121,34 @@ class TransactionCoordinator:
         transactional_id: str,
         timeout_ms: int,
         expected: Identity | None,
-        client: str,
-        answer: Answer[Given],
+        answer: Answer[ProducerIdResult],
         enable_two_phase_commit: bool = False,
         keep_prepared: bool = False,
     ) -> None:
         """Give a transactional id to an instance of its producer, and fence all others."""
+        refuse = _refusing(answer)
         error_code = self._check_init(transactional_id, timeout_ms, enable_two_phase_commit, keep_prepared)
-        shard = self.shards.find(transactional_id)
         if error_code is not ErrorCode.NONE:
-            answer(Given(error_code))
+            refuse(error_code)
             return
+        shard = self.shards.find(transactional_id)
         if not isinstance(shard, Shard):
-            answer(Given(shard))
+            refuse(shard)
             return
         if enable_two_phase_commit:
             timeout_ms = TWO_PHASE_TIMEOUT_MS
         transaction = shard.state.find(transactional_id)
         if transaction is not None and transaction.status is TransactionStatus.ONGOING:
-            self._fence_for(shard, transaction, expected, client, answer)
+            self._fence_for(shard, transaction, expected, answer)
             return
 
-        def decide(new_producer_id: int | None) -> None:
-            self._init(transactional_id, timeout_ms, expected, new_producer_id, client, answer)
+        def init(new_producer_id: int | None) -> None:
+            self._init(transactional_id, timeout_ms, expected, new_producer_id, answer)
 
         if init_needs_producer_id(transaction, expected):
-            self._with_producer_id(decide, lambda code: answer(Given(code)))
+            self._with_producer_id(init, refuse)
         else:
-            decide(None)
+            init(None)
 
     def _check_init(
         self, transactional_id: str, timeout_ms: int, enable_two_phase_commit: bool, keep_prepared: bool
@@ -226,96 +169,70 @@ class TransactionCoordinator:
         timeout_ms: int,
         expected: Identity | None,
         new_producer_id: int | None,
-        client: str,
-        answer: Answer[Given],
+        answer: Answer[ProducerIdResult],
     ) -> None:
-        shard = self.shards.find(transactional_id)
-        if not isinstance(shard, Shard):
-            answer(Given(shard))
-            return
-        now_ms = self.surroundings.clock.now_ms()
+        now_ms = self.host.clock.now_ms()
 
-        def decide(state: TransactionShard) -> Decision[Given]:
+        def decide(state: TransactionShard) -> Decision[ProducerIdResult]:
             outcome = decide_init(
                 state.find(transactional_id), transactional_id, timeout_ms, expected, new_producer_id, now_ms
             )
             after = outcome.after
             if after is None:
-                self._note_refusal(transactional_id, "InitProducerId", expected, outcome, client, now_ms)
-                return Decision(reply=Given(outcome.error_code))
-            self.journal.add(
-                transactional_id, now_ms, Event.INITIALIZED, after.producer_id, after.producer_epoch, client
-            )
-
+                return Decision(reply=ProducerIdResult(outcome.error_code))
             return Decision(
-                (self._record(after),),
-                Given(ErrorCode.NONE, after.producer_id, after.producer_epoch),
-                after_replay=lambda: state.note_raised(
-                    transactional_id, after.producer_epoch, outcome.raised_from
-                ),
+                (self.outcomes.record(after),),
+                ProducerIdResult(ErrorCode.NONE, after.producer_id, after.producer_epoch),
+                lambda: state.note_raised(transactional_id, after.producer_epoch, outcome.raised_from),
             )
 
-        shard.write(decide, answer, lambda code: answer(Given(code)))
+        self.shards.write(transactional_id, decide, answer, _refusing(answer))
 
     def _fence_for(
         self,
         shard: Shard[TransactionShard],
         transaction: Transaction,
         expected: Identity | None,
-        client: str,
-        answer: Answer[Given],
+        answer: Answer[ProducerIdResult],
     ) -> None:
-        """Abort what another instance has open. Whoever asked has to come again when that is done."""
-        now_ms = self.surroundings.clock.now_ms()
+        """Abort what another instance has open. The client has to ask again when that is done."""
         if expected is not None and not may_go_on(transaction, expected):
-            self._note_refusal(
-                transaction.transactional_id,
-                "InitProducerId",
-                expected,
-                Outcome(error_code=ErrorCode.PRODUCER_FENCED),
-                client,
-                now_ms,
-            )
-            answer(Given(ErrorCode.PRODUCER_FENCED))
+            answer(ProducerIdResult(ErrorCode.PRODUCER_FENCED))
             return
 
         def fenced(code: ErrorCode) -> None:
-            answer(Given(ErrorCode.CONCURRENT_TRANSACTIONS if code is ErrorCode.NONE else code))
+            answer(ProducerIdResult(ErrorCode.CONCURRENT_TRANSACTIONS if code is ErrorCode.NONE else code))
 
-        self.fence(shard, transaction, Event.FENCED_BY_INIT, client, now_ms, fenced)
+        self.fence(shard, transaction, self.host.clock.now_ms(), fenced)
 
     def fence(
         self,
         shard: Shard[TransactionShard],
         transaction: Transaction,
-        event: Event,
-        client: str,
         now_ms: int,
         answer: Answer[ErrorCode],
     ) -> None:
         """Abort an open transaction and keep its producer from going on."""
-        version = self.surroundings.transaction_version()
-        name = transaction.transactional_id
+        version = self.host.transaction_version()
+        identity = transaction.producer_id, transaction.producer_epoch
 
-        def decide(new_producer_id: int | None) -> None:
-            if shard.refusal is not ErrorCode.NONE:
+        def fence(new_producer_id: int | None) -> None:
+            def decide(state: TransactionShard) -> tuple[Transaction | None, ErrorCode]:
+                current = state.find(transaction.transactional_id)
+                if current is None or (current.producer_id, current.producer_epoch) != identity:
+                    return None, ErrorCode.CONCURRENT_TRANSACTIONS
+                outcome = decide_fence(current, version, new_producer_id, now_ms)
+                return outcome.after, outcome.error_code
+
+            if shard.refusal is ErrorCode.NONE:
+                self.outcomes.decide(shard, decide, answer, answer)
+            else:
                 answer(shard.refusal)
-                return
-            current = shard.state.find(name)
-            if current is None or (current.producer_id, current.producer_epoch) != (
-                transaction.producer_id,
-                transaction.producer_epoch,
-            ):
-                answer(ErrorCode.CONCURRENT_TRANSACTIONS)
-                return
-            outcome = decide_fence(current, version, new_producer_id, now_ms)
-            self._journal_outcome(outcome, event, client, now_ms)
-            self._decide_outcome(shard, outcome, answer)
 
         if end_needs_producer_id(transaction, version):
-            self._with_producer_id(decide, answer)
+            self._with_producer_id(fence, answer)
         else:
-            decide(None)
+            fence(None)
 
     # Partitions
 
@@ -325,45 +242,39 @@ class TransactionCoordinator:
         who: Identity,
         partitions: frozenset[TopicPartition],
         client_version: int,
-        client: str,
         answer: Answer[ErrorCode],
         waits: bool = False,
     ) -> None:
         """Make partitions part of a transaction.
 
-        Who `waits` is kept for a while if the transaction before is not complete yet. Clients of version 2
-        hardly notice then that it takes a moment.
+        A client that `waits` is kept for a while if the transaction before is not complete yet. Clients of
+        version 2 hardly notice then that it takes a moment.
         """
         if not transactional_id:
             answer(ErrorCode.INVALID_REQUEST)
             return
-        shard = self.shards.find(transactional_id)
-        if not isinstance(shard, Shard):
-            answer(shard)
+        if waits and self._is_ending(transactional_id):
+            self.waiting.add(
+                transactional_id,
+                lambda: self.add_partitions(transactional_id, who, partitions, client_version, answer),
+            )
             return
-        if waits:
-            transaction = shard.state.find(transactional_id)
-            if transaction is not None and transaction.status.is_ending:
-                self._wait(
-                    transactional_id,
-                    lambda: self.add_partitions(
-                        transactional_id, who, partitions, client_version, client, answer
-                    ),
-                )
-                return
-        now_ms = self.surroundings.clock.now_ms()
+        now_ms = self.host.clock.now_ms()
 
         def decide(state: TransactionShard) -> Decision[ErrorCode]:
             outcome = decide_add_partitions(
                 state.find(transactional_id), who, partitions, client_version, now_ms
             )
             if outcome.after is None:
-                self._note_refusal(transactional_id, "AddPartitionsToTxn", who, outcome, client, now_ms)
                 return Decision(reply=outcome.error_code)
-            self._journal_outcome(outcome, Event.PARTITIONS_ADDED, client, now_ms, partitions)
-            return Decision((self._record(outcome.after),), ErrorCode.NONE)
+            return Decision((self.outcomes.record(outcome.after),), ErrorCode.NONE)
 
-        shard.write(decide, answer, answer)
+        self.shards.write(transactional_id, decide, answer, answer)
+
+    def _is_ending(self, transactional_id: str) -> bool:
+        shard = self.shards.find(transactional_id)
+        transaction = shard.state.find(transactional_id) if isinstance(shard, Shard) else None
+        return transaction is not None and transaction.status.is_ending
 
     def verify_partitions(
         self,
@@ -374,23 +285,20 @@ class TransactionCoordinator:
     ) -> None:
         """Say for each partition whether it is part of the transaction that a producer has open."""
 
-        def all_of(code: ErrorCode) -> dict[TopicPartition, ErrorCode]:
-            return dict.fromkeys(partitions, code)
+        def refuse(code: ErrorCode) -> None:
+            answer(dict.fromkeys(partitions, code))
 
         if not transactional_id:
-            answer(all_of(ErrorCode.INVALID_REQUEST))
+            refuse(ErrorCode.INVALID_REQUEST)
             return
-        shard = self.shards.find(transactional_id)
-        if not isinstance(shard, Shard):
-            answer(all_of(shard))
-            return
-        shard.read(
+        self.shards.read(
+            transactional_id,
             lambda state: {
                 partition: verify_partition(state.find(transactional_id), who, partition)
                 for partition in partitions
             },
             answer,
-            lambda code: answer(all_of(code)),
+            refuse,
         )
 
     # The end
@@ -401,25 +309,25 @@ class TransactionCoordinator:
         who: Identity,
         committed: bool,
         client_version: int,
-        client: str,
-        answer: Answer[Given],
+        answer: Answer[ProducerIdResult],
     ) -> None:
         """Decide how a transaction ends. Answered when that cannot change any more."""
+        refuse = _refusing(answer)
         if not transactional_id:
-            answer(Given(ErrorCode.INVALID_REQUEST))
+            refuse(ErrorCode.INVALID_REQUEST)
             return
         shard = self.shards.find(transactional_id)
         if not isinstance(shard, Shard):
-            answer(Given(shard))
+            refuse(shard)
             return
 
-        def decide(new_producer_id: int | None) -> None:
-            self._end(transactional_id, who, committed, client_version, new_producer_id, client, answer)
+        def end(new_producer_id: int | None) -> None:
+            self._end(transactional_id, who, committed, client_version, new_producer_id, answer)
 
         if end_needs_producer_id(shard.state.find(transactional_id), client_version):
-            self._with_producer_id(decide, lambda code: answer(Given(code)))
+            self._with_producer_id(end, refuse)
         else:
-            decide(None)
+            end(None)
 
     def _end(
         self,
@@ -428,88 +336,29 @@ class TransactionCoordinator:
         committed: bool,
         client_version: int,
         new_producer_id: int | None,
-        client: str,
-        answer: Answer[Given],
+        answer: Answer[ProducerIdResult],
     ) -> None:
         shard = self.shards.find(transactional_id)
         if not isinstance(shard, Shard):
-            answer(Given(shard))
+            answer(ProducerIdResult(shard))
             return
-        now_ms = self.surroundings.clock.now_ms()
-        before = shard.state.find(transactional_id)
-        outcome = decide_end(before, who, committed, client_version, new_producer_id, now_ms)
+        now_ms = self.host.clock.now_ms()
         raises = raises_epochs(client_version)
-        if outcome.after is None:
-            self._note_refusal(transactional_id, "EndTxn", who, outcome, client, now_ms)
-            given = Given(outcome.error_code)
-            if outcome.error_code is ErrorCode.NONE and raises and before is not None:
-                # A retry: it gets what was lost.
-                given = Given(ErrorCode.NONE, before.producer_id, before.producer_epoch)
-            shard.read(lambda _: given, answer, lambda code: answer(Given(code)))
-            return
-        event = Event.COMMIT_DECIDED if committed else Event.ABORT_DECIDED
-        self._journal_outcome(outcome, event, client, now_ms)
-        # What the producer goes on with is what it will be once the transaction is complete.
-        next_one = completed(outcome.after, now_ms)
 
-        def decided(code: ErrorCode) -> None:
-            if code is ErrorCode.NONE and raises:
-                answer(Given(code, next_one.producer_id, next_one.producer_epoch))
-            else:
-                answer(Given(code))
-
-        self._decide_outcome(shard, outcome, decided)
-
-    def _decide_outcome(
-        self, shard: Shard[TransactionShard], outcome: Outcome, answer: Answer[ErrorCode]
-    ) -> None:
-        """Write an outcome down. When that is on disk, answer, and begin to write markers."""
-        after = outcome.after
-        if after is None:
-            answer(outcome.error_code)
-            return
-
-        def decided(code: ErrorCode) -> None:
-            answer(code)
-            if code is ErrorCode.NONE and shard.refusal is ErrorCode.NONE:
-                current = shard.state.find(after.transactional_id)
-                assert current is not None, "nothing can take it away before it is complete"
-                self.write_markers(shard, current)
-
-        decision: Decision[None] = Decision((self._record(after),), on_commit=decided)
-        shard.write(lambda _: decision, _ignore, _ignore)
-
-    def write_markers(self, shard: Shard[TransactionShard], transaction: Transaction) -> None:
-        """Write a decided outcome to all partitions, then complete the transaction."""
-        markers = Markers(
-            transaction.transactional_id,
-            transaction.producer_id,
-            transaction.producer_epoch,
-            transaction.is_commit,
-            transaction.partitions,
-            shard.epoch,
-            transaction.client_version,
-        )
-        self.surroundings.write_markers(shard.partition, markers, lambda: self._complete(shard, transaction))
-
-    def _complete(self, shard: Shard[TransactionShard], transaction: Transaction) -> None:
-        name = transaction.transactional_id
-        if shard.refusal is not ErrorCode.NONE or shard.state.find(name) is not transaction:
-            # Another node goes on with it.
-            return
-        now_ms = self.surroundings.clock.now_ms()
-        after = completed(transaction, now_ms)
-
-        def retry(_: ErrorCode) -> None:
-            shard.state.env.timers.schedule(
-                ("complete", name), RETRY_MS, lambda _now_ms: self._complete(shard, transaction)
+        def decide(state: TransactionShard) -> tuple[Transaction | None, ProducerIdResult]:
+            before = state.find(transactional_id)
+            outcome = decide_end(before, who, committed, client_version, new_producer_id, now_ms)
+            if outcome.error_code is not ErrorCode.NONE or not raises:
+                return outcome.after, ProducerIdResult(outcome.error_code)
+            # What the producer goes on with is what it will be once the transaction is complete. A retry has
+            # nothing left to decide: it gets what was lost.
+            goes_on = before if outcome.after is None else completed(outcome.after, now_ms)
+            assert goes_on is not None, "an id that is not known is refused"
+            return outcome.after, ProducerIdResult(
+                ErrorCode.NONE, goes_on.producer_id, goes_on.producer_epoch
             )
 
-        decision: Decision[ErrorCode] = Decision((self._record(after),), ErrorCode.NONE)
-        shard.write(lambda _: decision, _ignore, retry)
-        if shard.state.find(name) is not transaction:
-            self.journal.add(name, now_ms, Event.COMPLETED, after.producer_id, after.producer_epoch)
-            self.wake_waiting(name)
+        self.outcomes.decide(shard, decide, answer, _refusing(answer))
 
     # Looking
 
@@ -522,111 +371,38 @@ class TransactionCoordinator:
         if not transactional_id:
             refuse(ErrorCode.INVALID_REQUEST)
             return
-        shard = self.shards.find(transactional_id)
-        if isinstance(shard, Shard):
-            shard.read(
-                lambda state: describe_transaction(transactional_id, state.find(transactional_id)),
-                answer,
-                refuse,
-            )
-        else:
-            refuse(shard)
+        self.shards.read(
+            transactional_id,
+            lambda state: describe_transaction(transactional_id, state.find(transactional_id)),
+            answer,
+            refuse,
+        )
 
     def list(self, filters: Filters, answer: Answer[Listing]) -> None:
         """List the transactions of this node; an error if some of them are being loaded."""
-        now_ms = self.surroundings.clock.now_ms()
-        shards = [shard for shard in self.shards if shard.refusal is not ErrorCode.NOT_COORDINATOR]
-        if any(shard.refusal is not ErrorCode.NONE for shard in shards):
-            answer(Listing(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ()))
-            return
-        listed: list[ListedTransaction] = []
-        missing = len(shards) + 1
+        now_ms = self.host.clock.now_ms()
 
-        def add(some: "list[ListedTransaction]") -> None:
-            nonlocal missing
-            listed.extend(some)
-            missing -= 1
-            if missing == 0:
+        def gathered(listed: "list[ListedTransaction] | ErrorCode") -> None:
+            if isinstance(listed, ErrorCode):
+                answer(Listing(listed, ()))
+            else:
                 answer(Listing(ErrorCode.NONE, tuple(listed)))
 
-        for shard in shards:
-            shard.read(
-                lambda state: list_transactions(state.transactions.values(), filters, now_ms),
-                add,
-                # One that resigns meanwhile has none any more: another node lists them.
-                lambda _code: add([]),
-            )
-        add([])
-
-    # Waiting
-
-    def _wait(self, transactional_id: str, go_on: Callable[[], None]) -> None:
-        self._waiting_count += 1
-        waiting = _Waiting(self._waiting_count, go_on)
-        self._waiting.setdefault(transactional_id, []).append(waiting)
-
-        def give_up(_now_ms: int) -> None:
-            others = [one for one in self._waiting.pop(transactional_id, []) if one is not waiting]
-            if others:
-                self._waiting[transactional_id] = others
-            go_on()
-
-        self._waiting_timers.schedule(waiting.number, self.settings.retry_ms_max, give_up)
-
-    def wake_waiting(self, transactional_id: str) -> None:
-        """Let go on whoever waits for a transaction to be complete."""
-        for waiting in self._waiting.pop(transactional_id, ()):
-            self._waiting_timers.cancel(waiting.number)
-            waiting.go_on()
+        self.shards.read_all(
+            lambda state: list_transactions(state.transactions.values(), filters, now_ms), gathered
+        )
 
     # What all have in common
 
-    def _record(self, transaction: Transaction) -> Any:
-        return transaction_record(transaction, self.surroundings.transaction_version())
-
-    def _with_producer_id(
-        self, use: Callable[[int | None], None], refuse: Callable[[ErrorCode], None]
-    ) -> None:
+    def _with_producer_id(self, use: Callable[[int | None], None], refuse: Refuse) -> None:
         def take(producer_id: int | ErrorCode) -> None:
             if isinstance(producer_id, ErrorCode):
                 refuse(producer_id)
             else:
                 use(producer_id)
 
-        self.surroundings.new_producer_id(take)
-
-    def _journal_outcome(
-        self, outcome: Outcome, event: Event, client: str, now_ms: int, detail: object = None
-    ) -> None:
-        if outcome.after is not None:
-            after = outcome.after
-            self.journal.add(
-                after.transactional_id, now_ms, event, after.producer_id, after.producer_epoch, client, detail
-            )
-
-    def _note_refusal(
-        self,
-        transactional_id: str,
-        request: str,
-        who: Identity | None,
-        outcome: Outcome,
-        client: str,
-        now_ms: int,
-    ) -> None:
-        if outcome.error_code is not ErrorCode.NONE:
-            producer_id, epoch = (NO_PRODUCER_ID, NO_EPOCH) if who is None else who
-            self.journal.add(
-                transactional_id, now_ms, Event.REFUSED, producer_id, epoch, client,
-                (request, outcome.error_code),
-            )  # fmt: skip
+        self.host.new_producer_id(take)
 
 
-class _Waiting(NamedTuple):
-    """A write that waits for the transaction before its own."""
-
-    number: int
-    go_on: Callable[[], None]
-
-
-def _ignore(_: object) -> None:
-    """Nobody waits for this."""
+def _refusing(answer: Answer[ProducerIdResult]) -> Refuse:
+    return lambda code: answer(ProducerIdResult(code))

@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
     """The epoch that InitProducerId went on from, if its sender gave one: a retry may come with it again."""
 
 
-def refused(error_code: ErrorCode) -> Outcome:
+def _refusal(error_code: ErrorCode) -> Outcome:
     """Return that nothing happens, and why."""
     return Outcome(error_code=error_code)
 
@@ -79,7 +79,7 @@ def decide_init(
     """
     if transaction is None:
         if new_producer_id is None:
-            return refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            return _refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
         return Outcome(
             Transaction(
                 transactional_id,
@@ -91,12 +91,12 @@ def decide_init(
             )
         )
     if expected is not None and not may_go_on(transaction, expected):
-        return refused(ErrorCode.PRODUCER_FENCED)
+        return _refusal(ErrorCode.PRODUCER_FENCED)
     if not transaction.status.is_idle:
-        return refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return _refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
     if init_needs_producer_id(transaction, expected):
         if new_producer_id is None:
-            return refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            return _refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
         raised_from = NO_EPOCH if expected is None else transaction.producer_epoch
         return Outcome(
             _emptied(transaction, timeout_ms, now_ms, producer_id=new_producer_id, producer_epoch=0),
@@ -118,7 +118,7 @@ def _raised(transaction: Transaction, timeout_ms: int, expected: Identity | None
             _emptied(transaction, timeout_ms, now_ms, producer_epoch=epoch),
             raised_from=transaction.last_epoch,
         )
-    return refused(ErrorCode.PRODUCER_FENCED)
+    return _refusal(ErrorCode.PRODUCER_FENCED)
 
 
 def may_go_on(transaction: Transaction, expected: Identity) -> bool:
@@ -162,7 +162,7 @@ def decide_add_partitions(
     """Make partitions part of the transaction. The first ones begin it."""
     error_code = _check_writer(transaction, who)
     if transaction is None or error_code is not ErrorCode.NONE:
-        return refused(error_code)
+        return _refusal(error_code)
     is_ongoing = transaction.status is _S.ONGOING
     if is_ongoing and partitions <= transaction.partitions:
         return Outcome()
@@ -211,17 +211,17 @@ def decide_end(
 ) -> Outcome:
     """Decide how a transaction ends, as its client asks."""
     if transaction is None:
-        return refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return _refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     raises = raises_epochs(client_version)
     is_over_ids = raises and is_retry_over_ids(transaction, who.producer_id, who.producer_epoch)
     if transaction.producer_id != who.producer_id and not is_over_ids:
-        return refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return _refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     match = match_epoch(transaction, who.producer_id, who.producer_epoch)
     ending = find_ending(transaction.status, committed, match, raises)
     if ending in _ERROR_OF_ENDING:
-        return refused(_ERROR_OF_ENDING[ending])
+        return _refusal(_ERROR_OF_ENDING[ending])
     if raises and transaction.epoch_is_exhausted and new_producer_id is None:
-        return refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return _refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
     status = _S.PREPARE_COMMIT if committed else _S.PREPARE_ABORT
     return Outcome(
         prepared(transaction, status, client_version, new_producer_id, now_ms, ending is Ending.DECIDE_EMPTY)
@@ -237,10 +237,10 @@ def decide_fence(
     version counts is not the client's but the cluster's.
     """
     if transaction.status is not _S.ONGOING:
-        return refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return _refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
     if raises_epochs(transaction_version):
         if transaction.epoch_is_exhausted and new_producer_id is None:
-            return refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            return _refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
         return Outcome(
             prepared(transaction, _S.PREPARE_ABORT, transaction_version, new_producer_id, now_ms, False)
         )

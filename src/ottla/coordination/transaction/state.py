@@ -1,43 +1,20 @@
 """The state of one shard: its transactional ids, folded from its records."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Iterable
 
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
-from ottla.coordination.runtime.timers import Timers
 from ottla.coordination.transaction.decide import has_expired, has_timed_out
-from ottla.coordination.transaction.journal import Event, TransactionJournal
-from ottla.coordination.transaction.settings import TransactionSettings
+from ottla.coordination.transaction.environment import TransactionEnvironment
 from ottla.coordination.transaction.status import TransactionStatus
 from ottla.coordination.transaction.transaction import Transaction, replayed, transaction_tombstone
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.coordinator_records.transaction import TransactionLogKey
 
 
-class Environment(Protocol):
-    """What a shard asks of its coordinator."""
-
-    settings: TransactionSettings
-    timers: Timers
-    journal: TransactionJournal
-
-    def submit(self, decide: Callable[[], Decision[Any]]) -> None:
-        """Write what a timer's action decides."""
-
-    def write_markers(self, transaction: Transaction) -> None:
-        """Have a decided outcome written to all partitions, and the transaction completed."""
-
-    def abort(self, transaction: Transaction, now_ms: int) -> None:
-        """Abort a transaction whose time is over."""
-
-    def wake_waiting(self, transactional_id: str) -> None:
-        """Let go on whoever waits for a transaction to be complete."""
-
-
 class TransactionShard:
     """Transactional ids. Implements the runtime's `State`."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: TransactionEnvironment) -> None:
         self.env = environment
         self.transactions: dict[str, Transaction] = {}
         # Those that may time out: few, however many ids there are.
@@ -87,7 +64,7 @@ class TransactionShard:
         """Go on with outcomes that were decided but not written everywhere, and watch the time."""
         for transaction in list(self.transactions.values()):
             if transaction.status.is_ending:
-                self.env.write_markers(transaction)
+                self.env.resume(transaction)
         self._schedule_aborts()
         self._schedule_expiry()
 
@@ -119,9 +96,5 @@ class TransactionShard:
     def _decide_expiry(self, now_ms: int) -> Decision[None]:
         expiration_ms = self.env.settings.id_expiration_ms
         expired = [one for one in self.transactions.values() if has_expired(one, expiration_ms, now_ms)]
-        for one in expired:
-            self.env.journal.add(
-                one.transactional_id, now_ms, Event.EXPIRED, one.producer_id, one.producer_epoch
-            )
         records = tuple(transaction_tombstone(one.transactional_id) for one in expired)
         return Decision(records, is_atomic=False)

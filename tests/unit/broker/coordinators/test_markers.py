@@ -7,7 +7,7 @@ import pytest
 
 from ottla.broker.coordinators import markers
 from ottla.broker.coordinators.markers import MarkerWriter, WrittenMarker
-from ottla.coordination.transaction.coordinator import Markers
+from ottla.coordination.transaction.environment import Markers
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
 

@@ -8,7 +8,8 @@ from tests.group_world import GroupWorld, ManualClock, MemoryLog
 
 from ottla.broker.coordinators import shard_hosting
 from ottla.broker.coordinators.shard_hosting import ShardHosting
-from ottla.coordination.group.offsets.ledger import commit_record
+from ottla.coordination.group.coordinator import GroupShardEnvironment
+from ottla.coordination.group.offsets.committed_offsets import commit_record
 from ottla.coordination.group.state import GroupShard
 from ottla.coordination.runtime.shard import LoggedBatch, ShardStatus
 from ottla.coordination.runtime.shards import Shards
@@ -51,7 +52,9 @@ class Host:
     def __init__(self, *logs: MemoryLog) -> None:
         self.world = GroupWorld()
         self.logs = logs
-        self.shards: Shards[GroupShard] = Shards(self.world.coordinator._new_shard_state)
+        self.shards: Shards[GroupShard] = Shards(
+            lambda partition: GroupShard(GroupShardEnvironment(self.world.coordinator, partition))
+        )
         self.loop = ServingLoop()
         partitions: Any = SimpleNamespace(find=self._find)
         self.hosting = ShardHosting(

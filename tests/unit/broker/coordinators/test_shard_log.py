@@ -12,7 +12,7 @@ from tests.unit.storage.manual_syncs import ManualSyncs
 
 from ottla.broker.coordinators.shard_log import HELD_MIN, PartitionShardLog
 from ottla.broker.partition import Partition, Role
-from ottla.coordination.group.offsets.ledger import commit_record, offset_tombstone
+from ottla.coordination.group.offsets.committed_offsets import commit_record, offset_tombstone
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.coordination.runtime.shard import CannotAppend, Shard, ShardStatus
 from ottla.model.ids import LeaderEpoch, Offset, TopicPartition
@@ -250,7 +250,7 @@ def test_nothing_is_written_on_top_of_what_failed() -> None:
     world.partition.role = Role.LEADER
     assert world.shard.status is ShardStatus.FAILED
     with pytest.raises(CannotAppend):
-        world.shard_log.append((commit(1),), PRODUCER, True, None)
+        world.shard_log.append((commit(1),), PRODUCER, True)
     assert world.log.log_end_offset == 0
 
 

@@ -54,7 +54,7 @@ def test_its_id_is_not_free() -> None:
         answer = world.ask("join_group", join_request(GROUP))
         assert answer.error_code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         answers: list[Any] = []
-        world.coordinator.delete_group(GROUP, 0, answers.append)
+        world.coordinator.delete_group(GROUP, answers.append)
         assert answers[0].error_code is ErrorCode.NON_EMPTY_GROUP
         world.coordinator.list_groups((), (kind.value,), answers.append)
         assert [group.group_id for group in answers[1]] == [GROUP]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from ottla.coordination.runtime.decision import Decision, ProducerIdentity
+from ottla.coordination.runtime.decision import Decision, ProducerIdentity, Records
 from ottla.coordination.runtime.shard import CannotAppend, LoggedBatch, Shard, ShardStatus
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
@@ -47,18 +47,12 @@ class Log:
         self.refusal: ErrorCode | None = None
         self.atomic: list[bool] = []
 
-    def append(
-        self,
-        records: tuple[CoordinatorRecord, ...],
-        producer: ProducerIdentity | None,
-        is_atomic: bool,
-        *_: object,
-    ) -> int:
+    def append(self, records: Records, producer: ProducerIdentity | None, is_atomic: bool) -> int:
         if self.refusal is not None:
             raise CannotAppend(self.refusal)
         self.atomic.append(is_atomic)
         self.end += len(records)
-        self.stored.append(LoggedBatch(self.end - 1, records, producer))
+        self.stored.append(LoggedBatch(self.end - 1, tuple(records), producer))
         return self.end - 1
 
     def write_out(self) -> None:
@@ -147,31 +141,53 @@ def test_clients_are_told_of_a_refused_append_in_their_terms(appended: ErrorCode
     assert refusals == [told]
 
 
-def test_on_commit_is_told_of_commit_and_of_refusal() -> None:
-    shard, log = active()
-    told: list[ErrorCode] = []
-
-    def decide(_: Names) -> Decision[str]:
-        return Decision((record("a"),), on_commit=told.append, replayed=False)
-
-    shard.write(decide, lambda _: fail(ErrorCode.NONE), fail)
-    assert shard.state.names == [], "it was asked not to be replayed"
-    assert told == []
-    shard.commit_up_to(0)
-    assert told == [ErrorCode.NONE]
-    log.refusal = ErrorCode.NOT_ENOUGH_REPLICAS
-    shard.write(decide, lambda _: fail(ErrorCode.NONE), fail)
-    assert told == [ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE]
-
-
-def test_a_refused_append_tells_both_the_decision_and_the_asker() -> None:
-    shard, log = active()
-    log.refusal = ErrorCode.NOT_ENOUGH_REPLICAS
-    told: list[ErrorCode] = []
+def test_effects_come_after_the_replay() -> None:
+    shard, _ = active()
+    seen: list[list[str]] = []
     shard.write(
-        lambda _: Decision((record("a"),), "reply", told.append), lambda _: fail(ErrorCode.NONE), told.append
+        lambda state: Decision((record("a"),), after_append=lambda: seen.append(list(state.names))),
+        lambda _: fail(ErrorCode.NONE),
+        fail,
     )
-    assert told == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert seen == [["a"]]
+
+
+def test_a_refused_append_has_no_effects() -> None:
+    shard, log = active()
+    log.refusal = ErrorCode.NOT_ENOUGH_REPLICAS
+    refusals: list[ErrorCode] = []
+    shard.write(
+        lambda _: Decision((record("a"),), after_append=lambda: fail(ErrorCode.NONE)),
+        lambda _: fail(ErrorCode.NONE),
+        refusals.append,
+    )
+    assert refusals == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+
+
+def test_a_reply_waits_for_what_its_effects_wrote() -> None:
+    shard, _ = active()
+    answers: list[str] = []
+
+    def write_more() -> None:
+        shard.write(add("b"), answers.append, fail)
+
+    shard.write(lambda _: Decision((record("a"),), "both", write_more), answers.append, fail)
+    assert shard.state.names == ["a", "b"]
+    shard.commit_up_to(0)
+    assert answers == []
+    shard.commit_up_to(1)
+    assert answers == ["added", "both"]
+
+
+def test_a_reply_is_refused_if_the_log_fails_while_its_effects_write() -> None:
+    shard, _ = active()
+    refusals: list[ErrorCode] = []
+    shard.write(
+        lambda _: Decision((record("a"),), "reply", shard.fail),
+        lambda _: fail(ErrorCode.NONE),
+        refusals.append,
+    )
+    assert refusals == [ErrorCode.NOT_COORDINATOR]
 
 
 def test_what_is_not_atomic_is_said_to_be_so() -> None:

@@ -1,13 +1,12 @@
-"""The coordinator over a simulated log: fencing, waiting, expiry, worn-out epochs, the journal."""
+"""The coordinator over a simulated log: fencing, waiting, expiry, worn-out epochs."""
 
 from typing import Any
 
 import pytest
 from tests.simulation.transactions.world import PARTITIONS, SETTINGS, World
 
-from ottla.coordination.transaction.coordinator import Given, TransactionCoordinator
+from ottla.coordination.transaction.coordinator import ProducerIdResult, TransactionCoordinator
 from ottla.coordination.transaction.decide import Identity
-from ottla.coordination.transaction.journal import Event, TransactionJournal
 from ottla.coordination.transaction.listing import Filters
 from ottla.coordination.transaction.status import TransactionStatus
 from ottla.coordination.transaction.transaction import EPOCH_MAX, transaction_record
@@ -36,22 +35,28 @@ class Node(World):
         (answer,) = answers
         return answer
 
-    def init(self, timeout_ms: int = 60_000, expected: Identity | None = None) -> Given:
-        given: Given = self.ask(self.serving.init_producer_id, "t", timeout_ms, expected, "someone")
+    def init(self, timeout_ms: int = 60_000, expected: Identity | None = None) -> ProducerIdResult:
+        given: ProducerIdResult = self.ask(self.serving.init_producer_id, "t", timeout_ms, expected)
         return given
 
     def add(self, who: Identity, *partitions: Any) -> ErrorCode:
         code: ErrorCode = self.ask(
-            self.serving.add_partitions, "t", who, frozenset(partitions), 2, "someone", waits=True
+            self.serving.add_partitions, "t", who, frozenset(partitions), 2, waits=True
         )
         return code
 
-    def end(self, who: Identity, committed: bool = True) -> Given:
-        given: Given = self.ask(self.serving.end, "t", who, committed, 2, "someone")
+    def end(self, who: Identity, committed: bool = True) -> ProducerIdResult:
+        given: ProducerIdResult = self.ask(self.serving.end, "t", who, committed, 2)
         return given
 
-    def events(self) -> list[Event]:
-        return [entry.event for entry in self.serving.journal.of("t")]
+    def statuses(self) -> list[TransactionStatus]:
+        """Return the states that the log has records of, in order."""
+        return [
+            TransactionStatus(record.value.transaction_status)
+            for batch in self.log.batches()
+            for record in batch.records
+            if record.value is not None
+        ]
 
     def names(self) -> list[str]:
         listing = self.ask(self.serving.list, Filters())
@@ -70,7 +75,7 @@ def node() -> Node:
     return Node()
 
 
-def identity(given: Given) -> Identity:
+def identity(given: ProducerIdResult) -> Identity:
     return Identity(given.producer_id, given.producer_epoch)
 
 
@@ -82,28 +87,20 @@ def test_new_instance_aborts_what_the_old_one_left_open(node: Node) -> None:
     assert (given.error_code, given.producer_epoch) == (ErrorCode.NONE, 2)
     assert [entry.is_commit for entry in node.partitions[A].entries] == [False]
     assert node.add(old, A) is ErrorCode.PRODUCER_FENCED
-    assert node.events() == [
-        Event.INITIALIZED, Event.PARTITIONS_ADDED, Event.FENCED_BY_INIT, Event.COMPLETED, Event.INITIALIZED,
-        Event.REFUSED,
-    ]  # fmt: skip
+    assert node.statuses() == [
+        TransactionStatus.EMPTY,
+        TransactionStatus.ONGOING,
+        TransactionStatus.PREPARE_ABORT,
+        TransactionStatus.COMPLETE_ABORT,
+        TransactionStatus.EMPTY,
+    ]
 
 
-def test_journal_tells_who_was_refused_and_why(node: Node) -> None:
+def test_stranger_is_refused_and_nothing_is_written(node: Node) -> None:
     stranger = Identity(node.init().producer_id, 7)
-    node.add(stranger, A)
-    (entry,) = [one for one in node.serving.journal.of("t") if one.event is Event.REFUSED]
-    assert (entry.client, entry.producer_epoch) == ("someone", 7)
-    assert entry.detail == ("AddPartitionsToTxn", ErrorCode.PRODUCER_FENCED)
-
-
-def test_journal_forgets_the_oldest_entries_and_the_quietest_ids() -> None:
-    journal = TransactionJournal(entries_max=3, items_max=5)
-    for at_ms in range(5):
-        journal.add("busy", at_ms, Event.COMPLETED, 1, 0)
-    assert [entry.at_ms for entry in journal.of("busy")] == [2, 3, 4]
-    journal.add("other", 9, Event.PARTITIONS_ADDED, 2, 0, detail=frozenset((A, B)))
-    assert journal.of("busy") == []
-    assert len(journal.of("other")) == 1
+    written = node.statuses()
+    assert node.add(stranger, A) is ErrorCode.PRODUCER_FENCED
+    assert node.statuses() == written
 
 
 def test_write_waits_until_the_transaction_before_is_complete(node: Node) -> None:
@@ -111,12 +108,12 @@ def test_write_waits_until_the_transaction_before_is_complete(node: Node) -> Non
     node.add(who, A)
     answers: list[ErrorCode] = []
 
-    def go_on(given: Given) -> None:
+    def go_on(given: ProducerIdResult) -> None:
         # The markers are not written yet.
-        node.serving.add_partitions("t", identity(given), frozenset((B,)), 2, "", answers.append, waits=True)
+        node.serving.add_partitions("t", identity(given), frozenset((B,)), 2, answers.append, waits=True)
         assert answers == []
 
-    node.serving.end("t", who, True, 2, "", go_on)
+    node.serving.end("t", who, True, 2, go_on)
     node.run(node.now_ms() + 300)
     assert answers == [ErrorCode.NONE]
 
@@ -134,7 +131,7 @@ def test_transaction_that_lasts_too_long_is_aborted(node: Node) -> None:
     node.add(who, A)
     node.run(node.now_ms() + 2000)
     assert [entry.is_commit for entry in node.partitions[A].entries] == [False]
-    assert Event.TIMED_OUT in node.events()
+    assert node.statuses()[-2:] == [TransactionStatus.PREPARE_ABORT, TransactionStatus.COMPLETE_ABORT]
     assert node.end(who).error_code is ErrorCode.INVALID_TXN_STATE
 
 

@@ -1,17 +1,20 @@
-"""JoinGroup on a classic group: who may come in, and what a member that is in already gets."""
+"""JoinGroup on a classic group: who may come in, and what a member that is in already gets.
+
+A join changes the group in memory only, so it is a step of the rebalance (`rebalance.py`) and no decision. It
+answers by itself: at once, or when everybody has come. One thing is written here: that a static member of a
+stable group is back under another id.
+"""
 
 from collections.abc import Callable
-from typing import Any
 
 from ottla.coordination.group.classic.group import (
     ClassicGroup,
     Member,
     refused_join,
 )
-from ottla.coordination.group.classic.rebalance import NOTHING, Rebalances
+from ottla.coordination.group.classic.rebalance import NOTHING, Rebalances, Settled
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Client, Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.runtime.decision import Decision
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -31,8 +34,13 @@ class Joins:
 
     def join(
         self, group: ClassicGroup, ask: JoinGroupRequest, client: Client, answer: Answer, now_ms: int
-    ) -> Decision[Any]:
+    ) -> None:
         """Let a client in, or say why not. The answer comes when the rebalance is complete."""
+        self._rebalances.write(self._join(group, ask, client, answer, now_ms))
+
+    def _join(
+        self, group: ClassicGroup, ask: JoinGroupRequest, client: Client, answer: Answer, now_ms: int
+    ) -> Settled:
         protocols = {item.name: item.metadata for item in ask.protocols}
         if not self._has_room_for(group, ask.member_id):
             group.remove(ask.member_id)
@@ -63,7 +71,7 @@ class Joins:
 
     def _join_new(
         self, group: ClassicGroup, ask: JoinGroupRequest, client: Client, answer: Answer, now_ms: int
-    ) -> Decision[Any]:
+    ) -> Settled:
         prefix = client.client_id if ask.group_instance_id is None else ask.group_instance_id
         member_id = f"{prefix}-{self._env.new_member_suffix()}"
         if ask.group_instance_id is not None:
@@ -85,7 +93,7 @@ class Joins:
         member_id: str,
         answer: Answer,
         now_ms: int,
-    ) -> Decision[Any]:
+    ) -> Settled:
         member = Member(
             member_id,
             ask.group_instance_id,
@@ -101,14 +109,11 @@ class Joins:
         if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
             group.new_member_added = True
         group.add(member)
-        self._env.journal.add(
-            group.group_id, now_ms, Event.MEMBER_JOINED, member_id, group.generation, ask.reason
-        )
         # A new member sends no heartbeats while its join is parked, and may have gone away meanwhile.
         self._rebalances.expect_word_of(
             group.group_id, member_id, self._env.settings.new_member_join_timeout_ms
         )
-        return self._rebalances.start_or_go_on(group, f"{member_id} joins", now_ms)
+        return self._rebalances.start_or_go_on(group, now_ms)
 
     def _join_again(
         self,
@@ -117,7 +122,7 @@ class Joins:
         protocols: dict[str, bytes],
         answer: Answer,
         now_ms: int,
-    ) -> Decision[Any]:
+    ) -> Settled:
         refusal = group.check_member(ask.member_id, ask.group_instance_id)
         if refusal is not ErrorCode.NONE:
             answer(refused_join(ask.member_id, refusal))
@@ -149,10 +154,9 @@ class Joins:
         protocols: dict[str, bytes],
         answer: Answer,
         now_ms: int,
-    ) -> Decision[Any]:
+    ) -> Settled:
         group.update(member, protocols, ask.rebalance_timeout_ms, ask.session_timeout_ms, answer)
-        reason = ask.reason or "it leads, or its metadata changed"
-        return self._rebalances.start_or_go_on(group, f"{member.member_id} joins again: {reason}", now_ms)
+        return self._rebalances.start_or_go_on(group, now_ms)
 
     def _come_back(
         self,
@@ -163,7 +167,7 @@ class Joins:
         new_id: str,
         answer: Answer,
         now_ms: int,
-    ) -> Decision[Any]:
+    ) -> Settled:
         """A static member is back under a new id. If nothing changed for the others, they need not know."""
         assert ask.group_instance_id is not None
         instance_id, old_leader = ask.group_instance_id, group.leader_id
@@ -176,21 +180,16 @@ class Joins:
         if group.state is not GroupState.STABLE:
             if group.state is GroupState.COMPLETING_REBALANCE:
                 # The leader may already be assigning partitions to the old id.
-                return self._rebalances.start(group, f"static member {instance_id} is back", now_ms)
+                return self._rebalances.start(group, now_ms)
             return self._rebalances.go_on(group, now_ms)
         if group.select_protocol() != group.protocol_name:
-            return self._rebalances.start(group, f"static member {instance_id} changes the protocol", now_ms)
+            return self._rebalances.start(group, now_ms)
 
-        def stored(error: ErrorCode) -> None:
+        def stored(_is_stored: bool) -> None:
             if member.awaiting_join is not answer:
                 # It came back yet again, or left, while the record was on its way to the disk.
                 return
-            if error is not ErrorCode.NONE:
-                group.update(member, *before, None)
-                group.replace_static_member(instance_id, new_id, old_id)
-                self._rebalances.expect_heartbeat(group, member)
-                answer(replace(group.join_answer(member, error), member_id="", members=()))
-            elif client.version >= _FIRST_VERSION_THAT_SKIPS_ASSIGNMENT:
+            if client.version >= _FIRST_VERSION_THAT_SKIPS_ASSIGNMENT:
                 leads = group.leader_id == new_id
                 group.answer_join(member, replace(group.join_answer(member), skip_assignment=leads))
             else:
@@ -198,4 +197,12 @@ class Joins:
                 response = replace(group.join_answer(member), leader=old_leader or "", members=())
                 group.answer_join(member, response)
 
-        return Decision(records=(group.record(),), on_commit=stored, replayed=False)
+        def not_stored(error: ErrorCode) -> None:
+            if member.awaiting_join is answer:
+                group.update(member, *before, None)
+                group.replace_static_member(instance_id, new_id, old_id)
+                self._rebalances.expect_heartbeat(group, member)
+                answer(replace(group.join_answer(member, error), member_id="", members=()))
+
+        self._env.submit(lambda: Decision((group.record(),), reply=True), stored, not_stored)
+        return NOTHING

@@ -1,14 +1,18 @@
-"""SyncGroup, Heartbeat and LeaveGroup on a classic group."""
+"""SyncGroup, Heartbeat and LeaveGroup on a classic group.
 
-from collections.abc import Callable
-from typing import Any
+SyncGroup and LeaveGroup are steps of a rebalance, in memory (`rebalance.py`), and answer by themselves. What
+the leader brings is written by a decision of its own, and handed out when that is committed.
+"""
+
+from functools import partial
 
 from ottla.coordination.group.classic.group import ClassicGroup
 from ottla.coordination.group.classic.rebalance import NOTHING, Rebalances
 from ottla.coordination.group.classic.states import GroupState
-from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.group.environment import Environment
+from ottla.coordination.runtime.decision import Answer, Decision
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -21,21 +25,18 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 class Memberships:
     """What members of classic groups ask for once they are in."""
 
-    def __init__(self, rebalances: Rebalances) -> None:
+    def __init__(self, environment: Environment, rebalances: Rebalances) -> None:
+        self._env = environment
         self._rebalances = rebalances
 
     def sync(
-        self,
-        group: ClassicGroup,
-        ask: SyncGroupRequest,
-        answer: Callable[[SyncGroupResponse], None],
-        now_ms: int,
-    ) -> Decision[Any]:
+        self, group: ClassicGroup, ask: SyncGroupRequest, answer: Answer[SyncGroupResponse], now_ms: int
+    ) -> None:
         """Give a member its assignment, as soon as the leader has brought it."""
         refusal = _check_sync(group, ask)
         if refusal is not ErrorCode.NONE:
             answer(SyncGroupResponse(error_code=refusal, assignment=b""))
-            return NOTHING
+            return
         member = group.members[ask.member_id]
         group.pending_sync.discard(ask.member_id)
         if group.state is GroupState.STABLE:
@@ -46,41 +47,37 @@ class Memberships:
                     assignment=member.assignment,
                 )
             )
-            return NOTHING
+            return
         assert group.state is GroupState.COMPLETING_REBALANCE, "checked above"
         member.awaiting_sync = answer
-        if ask.member_id != group.leader_id:
-            return NOTHING
-        return self._store(group, {item.member_id: item.assignment for item in ask.assignments}, now_ms)
+        if ask.member_id == group.leader_id:
+            self._store(group, {item.member_id: item.assignment for item in ask.assignments}, now_ms)
 
-    def heartbeat(self, group: ClassicGroup, ask: HeartbeatRequest) -> ErrorCode:
+    def decide_heartbeat(self, group: ClassicGroup, ask: HeartbeatRequest) -> Decision[HeartbeatResponse]:
         """Take note that a member lives; tell it when it should join again."""
-        if group.state is GroupState.DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        refusal = group.check_member(ask.member_id, ask.group_instance_id)
-        if refusal is ErrorCode.NONE and ask.generation_id != group.generation:
-            refusal = ErrorCode.ILLEGAL_GENERATION
-        if refusal is not ErrorCode.NONE:
-            return refusal
-        self._rebalances.expect_heartbeat(group, group.members[ask.member_id])
+        code = _check_heartbeat(group, ask)
+        if code is not ErrorCode.NONE:
+            return Decision(reply=HeartbeatResponse(error_code=code))
         if group.state is GroupState.PREPARING_REBALANCE:
-            return ErrorCode.REBALANCE_IN_PROGRESS
-        return ErrorCode.NONE
+            code = ErrorCode.REBALANCE_IN_PROGRESS
+        expect_next = partial(self._rebalances.expect_heartbeat, group, group.members[ask.member_id])
+        return Decision((), HeartbeatResponse(error_code=code), expect_next)
 
     def leave(
-        self, group: ClassicGroup, ask: LeaveGroupRequest, now_ms: int
-    ) -> tuple[LeaveGroupResponse, Decision[Any]]:
+        self, group: ClassicGroup, ask: LeaveGroupRequest, now_ms: int, answer: Answer[LeaveGroupResponse]
+    ) -> None:
         """Let members go. One that is not known spoils no other."""
-        if group.state is GroupState.DEAD:
-            return LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE), NOTHING
-        answers = tuple(self._leave_one(group, identity, now_ms) for identity in ask.members)
-        left = [item.member_id for item in answers if item.error_code is ErrorCode.NONE]
-        decision = NOTHING
-        if left:
-            decision = self._rebalances.after_leaving(group, f"{', '.join(left)} left", now_ms)
-        return LeaveGroupResponse(members=answers), decision
+        members = tuple(self._leave_one(group, identity) for identity in ask.members)
+        settled = NOTHING
+        if any(item.error_code is ErrorCode.NONE for item in members):
+            settled = self._rebalances.after_leaving(group, now_ms)
+        self._env.submit(
+            lambda: Decision(settled, LeaveGroupResponse(members=members)),
+            answer,
+            lambda error: answer(LeaveGroupResponse(error_code=error)),
+        )
 
-    def _leave_one(self, group: ClassicGroup, who: MemberIdentity, now_ms: int) -> MemberResponse:
+    def _leave_one(self, group: ClassicGroup, who: MemberIdentity) -> MemberResponse:
         code = ErrorCode.NONE
         member_id = who.member_id
         if not member_id:
@@ -90,28 +87,38 @@ class Memberships:
         elif member_id not in group.pending_members:
             code = group.check_member(member_id, who.group_instance_id)
         if code is ErrorCode.NONE:
-            self._rebalances.forget(group, member_id, who.reason or "left", now_ms)
+            self._rebalances.forget(group, member_id)
         return MemberResponse(
             member_id=who.member_id, group_instance_id=who.group_instance_id, error_code=code
         )
 
-    def _store(self, group: ClassicGroup, brought: dict[str, bytes], now_ms: int) -> Decision[Any]:
+    def _store(self, group: ClassicGroup, brought: dict[str, bytes], now_ms: int) -> None:
         generation = group.generation
         assignments = {member_id: brought.get(member_id, b"") for member_id in group.members}
 
-        def stored(error: ErrorCode) -> None:
+        def is_waited_for() -> bool:
             # Somebody may have joined while the record was on its way to the disk.
-            if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
-                return
-            if error is ErrorCode.NONE:
-                self._rebalances.hand_out(group, assignments, now_ms)
-            else:
-                self._rebalances.hand_out_error(group, error)
-                self._rebalances.start_again(
-                    group, f"the assignment could not be stored: {error.name}", now_ms
-                )
+            return group.state is GroupState.COMPLETING_REBALANCE and group.generation == generation
 
-        return Decision(records=(group.record(assignments),), on_commit=stored, replayed=False)
+        def stored(assignments: dict[str, bytes]) -> None:
+            if is_waited_for():
+                self._rebalances.hand_out(group, assignments, now_ms)
+
+        def not_stored(error: ErrorCode) -> None:
+            if is_waited_for():
+                self._rebalances.hand_out_error(group, error)
+                self._rebalances.start_again(group, now_ms)
+
+        self._env.submit(lambda: Decision((group.record(assignments),), assignments), stored, not_stored)
+
+
+def _check_heartbeat(group: ClassicGroup, ask: HeartbeatRequest) -> ErrorCode:
+    if group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    refusal = group.check_member(ask.member_id, ask.group_instance_id)
+    if refusal is ErrorCode.NONE and ask.generation_id != group.generation:
+        refusal = ErrorCode.ILLEGAL_GENERATION
+    return refusal
 
 
 def _check_sync(group: ClassicGroup, ask: SyncGroupRequest) -> ErrorCode:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.kinds import Commit
-from ottla.coordination.group.offsets.ledger import CommittedOffset
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffset
 from ottla.coordination.group.refusal import Refused
 from ottla.model.uuid import Uuid
 from ottla.wire.codec import decode_from

@@ -4,10 +4,14 @@ A rebalance starts when somebody joins, leaves or goes silent. It waits until ev
 again, or the longest rebalance timeout is over; who has not come by then is out. Then the generation counts
 up, the leader learns of all members, and brings the assignment with its SyncGroup. A group that was empty
 waits a little longer, so that the members of an application that starts up come in together.
+
+All of this is in memory only, as in Kafka, and a crash takes it: members then join again. So the steps here
+are no decisions. They change the group at once, as the effect of a decision without records, and return what
+the group has settled on: the records to write. Replaying these while the shard serves changes nothing, for
+the group in memory is what they were made from.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from ottla.coordination.group.classic.group import (
     ClassicGroup,
@@ -17,13 +21,15 @@ from ottla.coordination.group.classic.group import (
 )
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.runtime.decision import Decision
+from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.sync_group import SyncGroupResponse
 
 FindGroup = Callable[[str], ClassicGroup | None]
-NOTHING: Decision[Any] = Decision()
+Settled = tuple[CoordinatorRecord, ...]
+"""The records of what a step has settled; mostly none."""
+NOTHING: Settled = ()
 
 
 class Rebalances:
@@ -33,13 +39,22 @@ class Rebalances:
         self._env = environment
         self._find_group = find_group
 
-    def start_or_go_on(self, group: ClassicGroup, reason: str, now_ms: int) -> Decision[Any]:
+    def take_step(self, step: Callable[[], Settled]) -> None:
+        """Take a step that no request asks for, if the shard still serves."""
+        self._env.submit(lambda: Decision(after_append=lambda: self.write(step())))
+
+    def write(self, settled: Settled) -> None:
+        """Write what a step has settled, if it has."""
+        if settled:
+            self._env.submit(lambda: Decision(settled))
+
+    def start_or_go_on(self, group: ClassicGroup, now_ms: int) -> Settled:
         """Start a rebalance, or see whether the one under way is complete now."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY):
-            return self.start(group, reason, now_ms)
+            return self.start(group, now_ms)
         return self.go_on(group, now_ms)
 
-    def start(self, group: ClassicGroup, reason: str, now_ms: int) -> Decision[Any]:
+    def start(self, group: ClassicGroup, now_ms: int) -> Settled:
         """Ask everybody to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.hand_out_error(group, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -47,9 +62,6 @@ class Rebalances:
         self._env.timers.cancel(("sync", group.group_id))
         is_first = group.state is GroupState.EMPTY
         group.move_to(GroupState.PREPARING_REBALANCE, now_ms)
-        self._env.journal.add(
-            group.group_id, now_ms, Event.REBALANCE_STARTED, generation=group.generation, detail=reason
-        )
         if is_first:
             delay_ms = self._env.settings.initial_rebalance_delay_ms
             self._wait_for_more(group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
@@ -59,36 +71,29 @@ class Rebalances:
         self._schedule_join(group)
         return NOTHING
 
-    def start_again(self, group: ClassicGroup, reason: str, now_ms: int) -> None:
+    def start_again(self, group: ClassicGroup, now_ms: int) -> None:
         """Start a rebalance that is not the outcome of a request."""
-        self._env.submit(lambda: self.start(group, reason, now_ms))
+        self.take_step(lambda: self.start(group, now_ms))
 
-    def go_on(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
+    def go_on(self, group: ClassicGroup, now_ms: int) -> Settled:
         """Complete the joining if everybody is there. A group that was empty waits for its timer."""
         if group.state is not GroupState.PREPARING_REBALANCE or group.previous_state is GroupState.EMPTY:
             return NOTHING
         return self.complete_join(group, now_ms) if group.all_joined else NOTHING
 
-    def complete_join(self, group: ClassicGroup, now_ms: int) -> Decision[Any]:
+    def complete_join(self, group: ClassicGroup, now_ms: int) -> Settled:
         """Start the next generation with those who have come."""
         self._env.timers.cancel(("join", group.group_id))
         # A static member is given until its session ends: it may just be restarting.
         for member in list(group.members.values()):
             if member.awaiting_join is None and member.instance_id is None:
-                self.forget(group, member.member_id, "did not join again in time", now_ms)
+                self.forget(group, member.member_id)
         if group.members and not group.elect_joined_leader():
             self._schedule_join(group)
             return NOTHING
         group.start_next_generation(now_ms)
-        self._env.journal.add(
-            group.group_id,
-            now_ms,
-            Event.GENERATION_STARTED,
-            generation=group.generation,
-            detail=tuple(group.members),
-        )
         if group.state is GroupState.EMPTY:
-            return Decision(records=(group.record(),), replayed=False)
+            return (group.record(),)
         for member in list(group.members.values()):
             group.answer_join(member, group.join_answer(member))
             member.is_new = False
@@ -103,7 +108,6 @@ class Rebalances:
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         group.move_to(GroupState.STABLE, now_ms)
-        self._env.journal.add(group.group_id, now_ms, Event.ASSIGNED, "", group.generation, dict(assignments))
         for member in list(group.members.values()):
             answer = SyncGroupResponse(
                 protocol_type=group.protocol_type,
@@ -129,25 +133,22 @@ class Rebalances:
         self._env.timers.schedule(
             ("session", group_id, member_id),
             timeout_ms,
-            lambda now_ms: self._env.submit(lambda: self._session_ended(group_id, member_id, now_ms)),
+            lambda now_ms: self.take_step(lambda: self._session_ended(group_id, member_id, now_ms)),
         )
 
-    def forget(self, group: ClassicGroup, member_id: str, reason: str, now_ms: int) -> None:
+    def forget(self, group: ClassicGroup, member_id: str) -> None:
         """Take a member, or an id that was only handed out, out of the group."""
         self._env.timers.cancel(("session", group.group_id, member_id))
         member = group.members.get(member_id)
         if member is not None:
             group.answer_join(member, refused_join("", ErrorCode.UNKNOWN_MEMBER_ID))
             answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, assignment=b""))
-            self._env.journal.add(
-                group.group_id, now_ms, Event.MEMBER_LEFT, member_id, group.generation, reason
-            )
         group.remove(member_id)
 
-    def after_leaving(self, group: ClassicGroup, reason: str, now_ms: int) -> Decision[Any]:
+    def after_leaving(self, group: ClassicGroup, now_ms: int) -> Settled:
         """Act on members that are gone."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            return self.start(group, reason, now_ms)
+            return self.start(group, now_ms)
         return self.go_on(group, now_ms)
 
     def resume(self, group: ClassicGroup, now_ms: int) -> None:
@@ -156,7 +157,7 @@ class Rebalances:
             self.expect_heartbeat(group, member)
         if len(group.members) > self._env.settings.classic_group_size_max:
             # The limit was lowered. The rebalance lets as many in as there may be now.
-            self.start_again(group, "the group has more members than it may have", now_ms)
+            self.start_again(group, now_ms)
 
     def give_up_all(self, group: ClassicGroup, error_code: ErrorCode) -> None:
         """Tell everybody who waits that the coordinator is another one now."""
@@ -173,7 +174,7 @@ class Rebalances:
         timers.cancel(("join", group_id))
         timers.cancel(("sync", group_id))
 
-    def _session_ended(self, group_id: str, member_id: str, now_ms: int) -> Decision[Any]:
+    def _session_ended(self, group_id: str, member_id: str, now_ms: int) -> Settled:
         group = self._find_group(group_id)
         if group is None:
             return NOTHING
@@ -185,15 +186,15 @@ class Rebalances:
         member = group.members.get(member_id)
         if member is None or member.waits_for_others:
             return NOTHING
-        self.forget(group, member_id, "session timed out", now_ms)
+        self.forget(group, member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
             return self.complete_join(group, now_ms) if group.all_joined else NOTHING
-        return self.after_leaving(group, f"the session of {member_id} timed out", now_ms)
+        return self.after_leaving(group, now_ms)
 
     def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
         group.new_member_added = False
 
-        def over(group: ClassicGroup, now_ms: int) -> Decision[Any]:
+        def over(group: ClassicGroup, now_ms: int) -> Settled:
             if group.new_member_added and remaining_ms:
                 more_ms = min(self._env.settings.initial_rebalance_delay_ms, remaining_ms)
                 self._wait_for_more(group, more_ms, max(remaining_ms - delay_ms, 0))
@@ -208,14 +209,14 @@ class Rebalances:
     def _schedule_sync(self, group: ClassicGroup) -> None:
         generation = group.generation
 
-        def over(group: ClassicGroup, now_ms: int) -> Decision[Any]:
+        def over(group: ClassicGroup, now_ms: int) -> Settled:
             if group.generation != generation or not group.pending_sync:
                 return NOTHING
             if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
                 return NOTHING
             for member_id in sorted(group.pending_sync):
-                self.forget(group, member_id, "did not ask for its assignment in time", now_ms)
-            return self.start(group, "members did not ask for their assignment", now_ms)
+                self.forget(group, member_id)
+            return self.start(group, now_ms)
 
         self._after(("sync", group.group_id), group.rebalance_timeout_ms, group, over)
 
@@ -224,13 +225,13 @@ class Rebalances:
         name: tuple[str, str],
         delay_ms: int,
         group: ClassicGroup,
-        act: Callable[[ClassicGroup, int], Decision[Any]],
+        act: Callable[[ClassicGroup, int], Settled],
     ) -> None:
         """Act on the group after a while, if it still exists as a classic group then."""
         group_id = group.group_id
 
-        def decide(now_ms: int) -> Decision[Any]:
+        def step(now_ms: int) -> Settled:
             found = self._find_group(group_id)
             return NOTHING if found is None else act(found, now_ms)
 
-        self._env.timers.schedule(name, delay_ms, lambda now_ms: self._env.submit(lambda: decide(now_ms)))
+        self._env.timers.schedule(name, delay_ms, lambda now_ms: self.take_step(lambda: step(now_ms)))

@@ -2,13 +2,17 @@
 
 A classic group comes into being here: by the first JoinGroup of somebody who does not claim to be a member
 already. That is written down at once, though the group is empty still, so that it is listed and can expire.
+
+What a request does to the rebalance of a classic group is in memory only: it is the effect of a decision that
+has no records (`rebalance.py`).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.coordination.group.classic.group import ClassicGroup, refused_join
-from ottla.coordination.group.classic.rebalance import NOTHING
+from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.consumer.group import ConsumerGroup
 from ottla.coordination.group.environment import Client
 from ottla.coordination.runtime.decision import Decision
@@ -30,21 +34,14 @@ def decide_join(
     """Let somebody join. The answer comes when the rebalance is complete."""
     group = shard.groups.get(ask.group_id)
     if group is None:
-        if ask.member_id:
-            answer(refused_join(ask.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
-            return NOTHING
-        return _join_new_group(shard, ask, client, now_ms, answer)
+        return _decide_join_new_group(shard, ask, client, now_ms, answer)
     if isinstance(group, ClassicGroup):
-        return shard.joins.join(group, ask, client, answer, now_ms)
+        return Decision(after_append=partial(shard.joins.join, group, ask, client, answer, now_ms))
     if isinstance(group, ConsumerGroup):
-        if not group.is_empty:
-            return shard.consumers.classic_members.join(group, ask, client, now_ms)
-        if ask.member_id:
-            answer(refused_join(ask.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
-            return NOTHING
-        return _join_new_group(shard, ask, client, now_ms, answer)
-    answer(refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-    return NOTHING
+        if group.is_empty:
+            return _decide_join_new_group(shard, ask, client, now_ms, answer)
+        return shard.consumers.classic_members.join(group, ask, client, now_ms)
+    return Decision(after_append=partial(answer, refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
 
 
 def decide_sync(
@@ -53,30 +50,32 @@ def decide_sync(
     """Give a member its assignment, as soon as there is one."""
     group = shard.groups.get(ask.group_id)
     if isinstance(group, ClassicGroup):
-        return shard.memberships.sync(group, ask, answer, now_ms)
+        return Decision(after_append=partial(shard.memberships.sync, group, ask, answer, now_ms))
     if isinstance(group, ConsumerGroup) and not group.is_empty:
         return shard.consumers.classic_members.sync(group, ask)
-    answer(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, assignment=b""))
-    return NOTHING
+    refusal = SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, assignment=b"")
+    return Decision(after_append=partial(answer, refusal))
 
 
 def decide_heartbeat(shard: "GroupShard", ask: HeartbeatRequest, _now_ms: int) -> Decision[HeartbeatResponse]:
     """Take note that a member lives."""
     group = shard.groups.get(ask.group_id)
-    code = ErrorCode.UNKNOWN_MEMBER_ID
     if isinstance(group, ClassicGroup):
-        code = shard.memberships.heartbeat(group, ask)
-    elif isinstance(group, ConsumerGroup):
+        return shard.memberships.decide_heartbeat(group, ask)
+    if isinstance(group, ConsumerGroup):
         return shard.consumers.classic_members.heartbeat(group, ask)
-    return Decision((), HeartbeatResponse(error_code=code))
+    return Decision(reply=HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
 
 
-def decide_leave(shard: "GroupShard", ask: LeaveGroupRequest, now_ms: int) -> Decision[LeaveGroupResponse]:
+def decide_leave(
+    shard: "GroupShard", ask: LeaveGroupRequest, now_ms: int, answer: Answer
+) -> Decision[LeaveGroupResponse]:
     """Let members go. The request names its members in a list, in every version."""
     group = shard.groups.get(ask.group_id)
     if isinstance(group, ClassicGroup):
-        reply, after = shard.memberships.leave(group, ask, now_ms)
-        return Decision(after.records, reply, after.on_commit, after.replayed)
+        if group.state is GroupState.DEAD:
+            return Decision(reply=LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        return Decision(after_append=partial(shard.memberships.leave, group, ask, now_ms, answer))
     if isinstance(group, ConsumerGroup):
         return shard.consumers.classic_members.leave(group, ask, now_ms)
     answers = tuple(
@@ -90,22 +89,20 @@ def decide_leave(shard: "GroupShard", ask: LeaveGroupRequest, now_ms: int) -> De
     return Decision(reply=LeaveGroupResponse(members=answers))
 
 
-def _join_new_group(
+def _decide_join_new_group(
     shard: "GroupShard", ask: JoinGroupRequest, client: Client, now_ms: int, answer: Answer
 ) -> Decision[Any]:
+    if ask.member_id:
+        refusal = refused_join(ask.member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        return Decision(after_append=partial(answer, refusal))
     # An empty consumer group gives way.
     before = shard.groups.get(ask.group_id)
-    group = ClassicGroup(ask.group_id, state_since_ms=now_ms)
-    shard.groups[ask.group_id] = group
-    record = group.record()
-    shard.joins.join(group, ask, client, answer, now_ms)
-
-    def stored(error: ErrorCode) -> None:
-        if error is not ErrorCode.NONE and shard.groups.get(ask.group_id) is group:
-            shard.rebalances.give_up_all(group, error)
-            del shard.groups[ask.group_id]
-            if before is not None:
-                shard.groups[ask.group_id] = before
-
     tombstones = [] if before is None else before.tombstones()
-    return Decision(records=(*tombstones, record), on_commit=stored, replayed=False)
+    record = ClassicGroup(ask.group_id, state_since_ms=now_ms).record()
+
+    def join() -> None:
+        group = shard.find_classic(ask.group_id)
+        assert group is not None, "its record was replayed"
+        shard.joins.join(group, ask, client, answer, now_ms)
+
+    return Decision((*tombstones, record), after_append=join)

@@ -6,7 +6,7 @@ answers at once, SyncGroup tells what it has. Heartbeat tells it to join again w
 up or to get.
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ottla.coordination.group.classic.group import refused_join
@@ -27,9 +27,8 @@ from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.consumer.steps import Draft, RegexChange, Steps
 from ottla.coordination.group.consumer.target import Target
 from ottla.coordination.group.environment import Client, Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.refusal import Refused
-from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.runtime.decision import Decision, Effect, in_order
 from ottla.wire.consumer_protocol import ConsumerProtocolSubscription
 from ottla.wire.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
@@ -133,45 +132,35 @@ class ClassicMembers:
             )
         if downgrade is None:
             steps.reconcile(draft, steps.renew_target(draft, epoch), owned, is_changed)
-        self._env.journal.add(
-            group.group_id,
-            draft.now_ms,
-            Event.MEMBER_JOINED,
-            draft.new.member_id,
-            draft.new.epoch,
-            ask.reason,
-        )
-        return Decision(
-            records=(*draft.records, *(() if downgrade is None else downgrade.records)),
-            reply=_joined(draft.new),
-            after_replay=self._watcher(group.group_id, draft.new)
-            if downgrade is None
-            else downgrade.after_replay,
-        )
+            draft.effects.append(partial(self._expect_sync, group.group_id, draft.new))
+        else:
+            draft.records += downgrade.records
+            draft.effects.append(downgrade.after_append)
+        return Decision(tuple(draft.records), _joined(draft.new), in_order(draft.effects))
 
-    def _watcher(self, group_id: str, member: Member) -> Callable[[], None]:
-        def watch() -> None:
-            self._sessions.expect_heartbeat(group_id, member.member_id, _session_timeout_ms(member))
-            self._sessions.expect_sync(group_id, member)
-
-        return watch
+    def _expect_sync(self, group_id: str, member: Member) -> None:
+        self._sessions.expect_heartbeat(group_id, member.member_id, _session_timeout_ms(member))
+        self._sessions.expect_sync(group_id, member)
 
     def sync(self, group: ConsumerGroup, ask: SyncGroupRequest) -> Decision[SyncGroupResponse]:
         """Tell a classic member what it has."""
         try:
             member = self._find_classic(group, ask.member_id, ask.group_instance_id, ask.generation_id)
             self._check_protocol(member, ask)
-            self._check_is_up_to_date(group, member)
+            if _must_join_first(group, member):
+                refusal = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, assignment=b"")
+                return Decision((), refusal, partial(self._sessions.expect_join, group.group_id, member))
             assignment = self._encode_assignment(member)
         except Refused as refused:
             return Decision(reply=SyncGroupResponse(error_code=refused.error_code, assignment=b""))
-        self._sessions.stop_expecting_sync(group.group_id, member.member_id)
-        self._sessions.expect_heartbeat(group.group_id, member.member_id, _session_timeout_ms(member))
-        return Decision(
-            reply=SyncGroupResponse(
-                protocol_type=ask.protocol_type, protocol_name=ask.protocol_name, assignment=assignment
-            )
+        reply = SyncGroupResponse(
+            protocol_type=ask.protocol_type, protocol_name=ask.protocol_name, assignment=assignment
         )
+        return Decision((), reply, partial(self._sync_is_done, group.group_id, member))
+
+    def _sync_is_done(self, group_id: str, member: Member) -> None:
+        self._sessions.stop_expecting_sync(group_id, member.member_id)
+        self._sessions.expect_heartbeat(group_id, member.member_id, _session_timeout_ms(member))
 
     def heartbeat(self, group: ConsumerGroup, ask: HeartbeatRequest) -> Decision[HeartbeatResponse]:
         """Take note that a classic member lives; tell it when it should join again."""
@@ -179,8 +168,10 @@ class ClassicMembers:
             member = self._find_classic(group, ask.member_id, ask.group_instance_id, ask.generation_id)
         except Refused as refused:
             return Decision(reply=HeartbeatResponse(error_code=refused.error_code))
-        self._sessions.expect_heartbeat(group.group_id, member.member_id, _session_timeout_ms(member))
-        state = member.assignment.state
+        sessions, group_id, state = self._sessions, group.group_id, member.assignment.state
+        effects: list[Effect] = [
+            partial(sessions.expect_heartbeat, group_id, member.member_id, _session_timeout_ms(member))
+        ]
         code = ErrorCode.NONE
         if (
             member.epoch < group.assignment_epoch
@@ -188,8 +179,8 @@ class ClassicMembers:
             or (state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member))
         ):
             code = ErrorCode.REBALANCE_IN_PROGRESS
-            self._sessions.expect_join(group.group_id, member)
-        return Decision(reply=HeartbeatResponse(error_code=code))
+            effects.append(partial(sessions.expect_join, group_id, member))
+        return Decision((), HeartbeatResponse(error_code=code), in_order(effects))
 
     def leave(
         self, group: ConsumerGroup, ask: LeaveGroupRequest, now_ms: int
@@ -212,7 +203,7 @@ class ClassicMembers:
                 )
             )
         reply = LeaveGroupResponse(members=tuple(answers))
-        return self._departures.fence(group, list(leaving.values()), "it left", now_ms, reply)
+        return self._departures.fence(group, list(leaving.values()), now_ms, reply)
 
     def _find_classic(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
@@ -233,21 +224,20 @@ class ClassicMembers:
         if ask.protocol_name not in (None, _protocol(member).name):
             raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
-    def _check_is_up_to_date(self, group: ConsumerGroup, member: Member) -> None:
-        # One that has partitions to give up has joined already: it is to do that first.
-        if (
-            group.assignment_epoch > member.epoch
-            and member.assignment.state is not MemberState.UNREVOKED_PARTITIONS
-        ):
-            self._sessions.expect_join(group.group_id, member)
-            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
-
     def _encode_assignment(self, member: Member) -> bytes:
         try:
             version = version_of(_protocol(member).metadata)
         except MalformedBytes as error:
             raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR) from error
         return encode_assignment(member.assignment.assigned, self._env.topics, version)
+
+
+def _must_join_first(group: ConsumerGroup, member: Member) -> bool:
+    """Say whether a member is behind. One that has partitions to give up has joined already."""
+    return (
+        group.assignment_epoch > member.epoch
+        and member.assignment.state is not MemberState.UNREVOKED_PARTITIONS
+    )
 
 
 def _find_leaving(group: ConsumerGroup, identity: MemberIdentity) -> Member:

@@ -16,8 +16,6 @@ from ottla.coordination.group.consumer.records import (
     regex_tombstone,
 )
 from ottla.coordination.group.consumer.sessions import Sessions
-from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.runtime.decision import Decision
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
@@ -33,10 +31,7 @@ R = TypeVar("R")
 class Departures:
     """The leaving of all consumer groups of a shard."""
 
-    def __init__(
-        self, env: Environment, hashes: MetadataHashes, sessions: Sessions, downgrades: Downgrades
-    ) -> None:
-        self._env = env
+    def __init__(self, hashes: MetadataHashes, sessions: Sessions, downgrades: Downgrades) -> None:
         self._hashes = hashes
         self._sessions = sessions
         self._downgrades = downgrades
@@ -50,17 +45,16 @@ class Departures:
         else:
             member = find_static_member(group, ask.instance_id, ask.member_id)
             if ask.member_epoch == LEFT_FOR_NOW:
-                return self._leave_for_now(group, member, now_ms)
+                return self._leave_for_now(group, member)
         reply = ConsumerGroupHeartbeatResponse(
             member_id=ask.member_id, member_epoch=ask.member_epoch, heartbeat_interval_ms=0
         )
-        return self.fence(group, [member], "it left", now_ms, reply)
+        return self.fence(group, [member], now_ms, reply)
 
     def fence(
         self,
         group: ConsumerGroup,
         members: Sequence[Member],
-        reason: str,
         now_ms: int,
         reply: R | None = None,
     ) -> Decision[R]:
@@ -68,11 +62,9 @@ class Departures:
         if not members:
             return Decision(reply=reply)
         group_id = group.group_id
-        for member in members:
-            self._env.journal.add(group_id, now_ms, Event.MEMBER_LEFT, member.member_id, member.epoch, reason)
         downgrade = self._downgrades.after_departure(group, members, now_ms)
         if downgrade is not None:
-            return Decision(records=downgrade.records, reply=reply, after_replay=downgrade.after_replay)
+            return Decision(downgrade.records, reply, downgrade.after_append)
         records: list[CoordinatorRecord] = []
         for member in members:
             records += member_tombstones(group_id, member.member_id)
@@ -84,10 +76,10 @@ class Departures:
             for member in members:
                 self._sessions.forget(group_id, member.member_id)
 
-        return Decision(records=tuple(records), reply=reply, after_replay=forget)
+        return Decision(tuple(records), reply, forget)
 
     def _leave_for_now(
-        self, group: ConsumerGroup, member: Member, now_ms: int
+        self, group: ConsumerGroup, member: Member
     ) -> Decision[ConsumerGroupHeartbeatResponse]:
         """Let a static member go that will be back: it keeps its partitions until its session ends.
 
@@ -99,9 +91,6 @@ class Departures:
             member_epoch=LEFT_FOR_NOW,
             assigned=assigned,
             pending_revocation=NOTHING_HELD,
-        )
-        self._env.journal.add(
-            group.group_id, now_ms, Event.MEMBER_LEFT, member.member_id, member.epoch, "it left for now"
         )
         return Decision(
             records=(current_record(group.group_id, member.with_assignment(away)),),

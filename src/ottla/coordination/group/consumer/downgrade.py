@@ -4,8 +4,8 @@ The members that stay keep what the target gives them, as the blobs they know. T
 group of the same generation as its epoch, and is asked to rebalance.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ottla.coordination.group.classic import group as classic
 from ottla.coordination.group.classic.rebalance import Rebalances
@@ -16,18 +16,16 @@ from ottla.coordination.group.consumer.member import Member
 from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.kinds import Group
+from ottla.coordination.runtime.decision import Effect
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.errors import MalformedBytes
 
-_MEMBER_LEFT: Final = "the last member of the consumer protocol left"
-_STALE_TARGET: Final = "the group changed since its last assignment"
-
 
 class Downgrade(NamedTuple):
-    """The records of a group's change, and what is to be done once they are replayed."""
+    """The records of a group's change, and what is to be done once they are appended and replayed."""
 
     records: tuple[CoordinatorRecord, ...]
-    after_replay: Callable[[], None]
+    after_append: Effect
 
 
 class Downgrades:
@@ -55,7 +53,7 @@ class Downgrades:
         if successor is None:
             return None
         records = (*group.tombstones(), successor.record())
-        return Downgrade(records, self._installer(group, successor, _MEMBER_LEFT, now_ms))
+        return Downgrade(records, self._installer(group, successor, True, now_ms))
 
     def is_due_after_replacement(self, group: ConsumerGroup, replaced: Member) -> bool:
         """Say whether a classic member that takes the place of a static one makes the group classic."""
@@ -77,8 +75,7 @@ class Downgrades:
         if successor is None:
             return None
         records = (*group.tombstones_of(ids.values()), successor.record())
-        reason = _STALE_TARGET if rebalance else None
-        return Downgrade(records, self._installer(group, successor, reason, now_ms))
+        return Downgrade(records, self._installer(group, successor, rebalance, now_ms))
 
     def _may_be_classic(self, member_count: int) -> bool:
         settings = self._env.settings
@@ -105,8 +102,8 @@ class Downgrades:
         return successor
 
     def _installer(
-        self, group: ConsumerGroup, successor: classic.ClassicGroup, reason: str | None, now_ms: int
-    ) -> Callable[[], None]:
+        self, group: ConsumerGroup, successor: classic.ClassicGroup, rebalance: bool, now_ms: int
+    ) -> Effect:
         members = list(group.members)
 
         def install() -> None:
@@ -115,8 +112,8 @@ class Downgrades:
             for member_id in members:
                 self._sessions.forget(group.group_id, member_id)
             self._rebalances.resume(successor, now_ms)
-            if reason is not None:
-                self._rebalances.start(successor, reason, now_ms)
+            if rebalance:
+                self._rebalances.write(self._rebalances.start(successor, now_ms))
 
         return install
 

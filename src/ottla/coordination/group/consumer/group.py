@@ -79,9 +79,8 @@ class ConsumerGroup(OffsetRules):
         self.classic_member_count = 0
         self._regex_topic_counts: Counter[str] = Counter()
         self._holders: dict[Uuid, dict[int, str]] = {}
-        # In no record: until when, and from which epoch on, the topics are known to be those of the hash.
+        # In no record: until when the topics are known to be those of the hash.
         self._topics_checked_until_ms = 0
-        self._topics_checked_epoch = 0
 
     # Members
 
@@ -227,12 +226,11 @@ class ConsumerGroup(OffsetRules):
 
     def topics_are_checked(self, now_ms: int) -> bool:
         """Say whether the subscribed topics are known to be as they were when the epoch last counted up."""
-        return now_ms < self._topics_checked_until_ms and self.epoch >= self._topics_checked_epoch
+        return now_ms < self._topics_checked_until_ms
 
-    def expect_topics_unchanged(self, epoch: int, now_ms: int) -> None:
-        """The topics have been looked at. If that made a new epoch which is never written, they are again."""
+    def expect_topics_unchanged(self, now_ms: int) -> None:
+        """The topics have been looked at, and if they had changed the epoch has counted up."""
         self._topics_checked_until_ms = now_ms + _TOPICS_CHECK_INTERVAL_MS
-        self._topics_checked_epoch = epoch
 
     def topics_have_changed(self) -> None:
         """Have the next heartbeat look at the topics."""

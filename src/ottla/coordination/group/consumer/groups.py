@@ -10,7 +10,6 @@ from ottla.coordination.group.consumer.downgrade import Downgrades
 from ottla.coordination.group.consumer.group import ConsumerGroup
 from ottla.coordination.group.consumer.heartbeat import Heartbeats
 from ottla.coordination.group.consumer.reconciliation import MemberState
-from ottla.coordination.group.consumer.replay import replay
 from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.consumer.steps import Steps
 from ottla.coordination.group.consumer.upgrade import Upgrades
@@ -30,7 +29,7 @@ class ConsumerGroups:
         hashes = self._steps.hashes
         downgrades = Downgrades(env, groups, self._sessions, rebalances)
         upgrades = Upgrades(env, hashes, self._sessions, rebalances)
-        self._departures = Departures(env, hashes, self._sessions, downgrades)
+        self._departures = Departures(hashes, self._sessions, downgrades)
         self.heartbeats = Heartbeats(env, groups, self._steps, self._sessions, upgrades, self._departures)
         self.classic_members = ClassicMembers(env, self._steps, self._sessions, self._departures, downgrades)
 
@@ -39,12 +38,8 @@ class ConsumerGroups:
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
-    def replay(self, key: Any, value: Any) -> bool:
-        """Apply a record. False when it is not one of a consumer group's."""
-        return replay(self._groups, key, value)
-
     def activate(self) -> None:
-        """Give every member that was loaded its session anew."""
+        """Give every member that was loaded a new session."""
         # Topics may have been created while nobody was here to be told.
         self._steps.newest_topic_version = self._env.topics.version()
         for group_id, group in self._groups.items():
@@ -64,11 +59,9 @@ class ConsumerGroups:
             if isinstance(group, ConsumerGroup) and any(map(group.is_subscribed_to, names)):
                 group.topics_have_changed()
 
-    def _fence(
-        self, group_id: str, member_id: str, epoch: int | None, reason: str, now_ms: int
-    ) -> Decision[Any]:
+    def _fence(self, group_id: str, member_id: str, epoch: int | None, now_ms: int) -> Decision[Any]:
         group = self.find(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None or epoch not in (None, member.epoch):
             return Decision()
-        return self._departures.fence(group, [member], reason, now_ms)
+        return self._departures.fence(group, [member], now_ms)

@@ -1,6 +1,7 @@
 """ConsumerGroupHeartbeat: a member joins, stays, or leaves (KIP-848)."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
@@ -19,10 +20,9 @@ from ottla.coordination.group.consumer.steps import Draft, RegexChange, Steps
 from ottla.coordination.group.consumer.upgrade import Upgrade, Upgrades
 from ottla.coordination.group.consumer.validation import JOIN_EPOCH
 from ottla.coordination.group.environment import Client, Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.kinds import Group
 from ottla.coordination.group.refusal import Refused
-from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.runtime.decision import Decision, in_order
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
@@ -80,14 +80,8 @@ class Heartbeats:
         target = self._steps.renew_target(draft, epoch)
         subscription_changed = names_changed or regex_change is not RegexChange.NONE
         self._steps.reconcile(draft, target, owned, subscription_changed)
-        self._sessions.expect_heartbeat(ask.group_id, draft.new.member_id)
-        if ask.member_epoch == JOIN_EPOCH:
-            self._env.journal.add(
-                ask.group_id, now_ms, Event.MEMBER_JOINED, draft.new.member_id, draft.new.epoch
-            )
-        return Decision(
-            records=tuple(draft.records), reply=self._reply(ask, draft), after_replay=draft.after_replay
-        )
+        draft.effects.append(partial(self._sessions.expect_heartbeat, ask.group_id, draft.new.member_id))
+        return Decision(tuple(draft.records), self._reply(ask, draft), in_order(draft.effects))
 
     def _draft(self, ask: ConsumerGroupHeartbeatRequest, client: Client, now_ms: int) -> Draft:
         """Find the group and the member, or make them, and take over what the request says."""
@@ -95,8 +89,8 @@ class Heartbeats:
         if is_joining:
             upgrade = self._upgrades.group_to_join(ask.group_id, self._groups.get(ask.group_id))
         else:
-            upgrade = Upgrade(self._find_group(ask.group_id), [])
-        group, records, after_replay = upgrade
+            upgrade = Upgrade(self._find_group(ask.group_id), [], [])
+        group, records, effects = upgrade
         check_room(group, ask.member_id, self._env)
         member_id = ask.member_id or self._env.new_member_suffix()
         old: Member | None
@@ -109,7 +103,7 @@ class Heartbeats:
         else:
             old = group.members.get(member_id)
             base = old or Member(member_id)
-        return Draft(group, old, base, _updated(base, ask, client), now_ms, records, after_replay)
+        return Draft(group, old, base, _updated(base, ask, client), now_ms, records, effects)
 
     def _find_group(self, group_id: str) -> ConsumerGroup:
         group = self._groups.get(group_id)

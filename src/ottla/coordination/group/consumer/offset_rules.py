@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from ottla.coordination.group.consumer.member import Member
 from ottla.coordination.group.kinds import Commit
-from ottla.coordination.group.offsets.ledger import CommittedOffset
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffset
 from ottla.coordination.group.refusal import Refused
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ottla.coordination.group.consumer.group import ConsumerGroup, ResolvedRegex
 from ottla.coordination.group.consumer.member import GONE, Member, assignment_of_record
-from ottla.coordination.group.kinds import Group
+from ottla.coordination.group.kinds import Group, Replay
 from ottla.wire.coordinator_records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -29,23 +29,28 @@ from ottla.wire.coordinator_records.consumer_group import (
 )
 
 _DELETED_EPOCH: Final = -1
+_Apply = Callable[[ConsumerGroup, Any, Any], None]
 
 
-def replay(groups: dict[str, Group], key: Any, value: Any) -> bool:
-    """Apply a record. False when it is not one of a consumer group's."""
-    apply = _APPLY.get(type(key))
-    if apply is None:
-        return False
+def consumer_replays(groups: dict[str, Group]) -> dict[type[Any], Replay]:
+    """Return how the records of consumer groups are applied to the groups of a shard, by type of key."""
+
+    def replay_with(apply: _Apply) -> Replay:
+        return lambda key, value, _producer: _replay(groups, apply, key, value)
+
+    return {key_type: replay_with(apply) for key_type, apply in _APPLY.items()}
+
+
+def _replay(groups: dict[str, Group], apply: _Apply, key: Any, value: Any) -> None:
     group = groups.get(key.group_id)
     if not isinstance(group, ConsumerGroup):
         if value is None:
-            return True
+            return
         # A classic group that only holds offsets has no record of its own: it gives way.
         group = groups[key.group_id] = ConsumerGroup(key.group_id)
     apply(group, key, value)
     if value is None and isinstance(key, ConsumerGroupMetadataKey):
         del groups[key.group_id]
-    return True
 
 
 def _apply_epoch(
@@ -122,7 +127,7 @@ def _member(group: ConsumerGroup, member_id: str) -> Member:
     return group.members.get(member_id) or Member(member_id)
 
 
-_APPLY: Final[dict[type[Any], Callable[[ConsumerGroup, Any, Any], None]]] = {
+_APPLY: Final[dict[type[Any], _Apply]] = {
     ConsumerGroupMetadataKey: _apply_epoch,
     ConsumerGroupPartitionMetadataKey: _apply_partition_metadata,
     ConsumerGroupMemberMetadataKey: _apply_member,

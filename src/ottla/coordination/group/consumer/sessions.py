@@ -14,8 +14,8 @@ from ottla.coordination.group.consumer.member import Member
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.runtime.decision import Decision
 
-Fence = Callable[[str, str, int | None, str, int], Decision[Any]]
-"""(group id, member id, only if it is in this epoch, reason, now) -> decision"""
+Fence = Callable[[str, str, int | None, int], Decision[Any]]
+"""(group id, member id, only if it is in this epoch, now) -> decision"""
 
 
 class Sessions:
@@ -29,14 +29,11 @@ class Sessions:
         """Give a member its session to be heard of again."""
         if timeout_ms is None:
             timeout_ms = self._env.consumer_intervals(group_id).session_timeout_ms
-        self._expect("heartbeat", group_id, member_id, timeout_ms, "its session timed out")
+        self._expect("heartbeat", group_id, member_id, timeout_ms)
 
     def expect_revocation(self, group_id: str, member: Member) -> None:
         """Give a member its rebalance timeout to give up what it must."""
-        reason = f"it did not give up its partitions within {member.rebalance_timeout_ms} ms"
-        self._expect(
-            "revocation", group_id, member.member_id, member.rebalance_timeout_ms, reason, member.epoch
-        )
+        self._expect("revocation", group_id, member.member_id, member.rebalance_timeout_ms, member.epoch)
 
     def stop_expecting_revocation(self, group_id: str, member_id: str) -> None:
         """A member has given up what it had to."""
@@ -45,14 +42,12 @@ class Sessions:
     def expect_join(self, group_id: str, member: Member) -> None:
         """Give a classic member its rebalance timeout to join again, counted from when it was told first."""
         if ("join", group_id, member.member_id) not in self._env.timers:
-            reason = "it did not join again in time"
-            self._expect("join", group_id, member.member_id, member.rebalance_timeout_ms, reason)
+            self._expect("join", group_id, member.member_id, member.rebalance_timeout_ms)
 
     def expect_sync(self, group_id: str, member: Member) -> None:
         """A classic member has joined: give it its rebalance timeout to ask for its assignment."""
         self._env.timers.cancel(("join", group_id, member.member_id))
-        reason = "it did not ask for its assignment in time"
-        self._expect("sync", group_id, member.member_id, member.rebalance_timeout_ms, reason)
+        self._expect("sync", group_id, member.member_id, member.rebalance_timeout_ms)
 
     def stop_expecting_sync(self, group_id: str, member_id: str) -> None:
         """A classic member has got its assignment."""
@@ -64,11 +59,11 @@ class Sessions:
             self._env.timers.cancel((what, group_id, member_id))
 
     def _expect(
-        self, what: str, group_id: str, member_id: str, timeout_ms: int, reason: str, epoch: int | None = None
+        self, what: str, group_id: str, member_id: str, timeout_ms: int, epoch: int | None = None
     ) -> None:
         env, fence = self._env, self._fence
 
         def over(now_ms: int) -> None:
-            env.submit(lambda: fence(group_id, member_id, epoch, reason, now_ms))
+            env.submit(lambda: fence(group_id, member_id, epoch, now_ms))
 
         env.timers.schedule((what, group_id, member_id), timeout_ms, over)

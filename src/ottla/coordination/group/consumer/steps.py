@@ -5,12 +5,14 @@
 3. If the target is older than that, a new one is computed, but not too often.
 4. The member makes its next step towards its target.
 
-Each step adds its records to a draft: nothing changes before they are replayed.
+Each step adds its records to a draft, and its effects: timers, and what is only known in memory. Nothing
+changes before the records are appended and replayed; then the effects follow.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import partial
 from typing import Any
 
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
@@ -30,8 +32,7 @@ from ottla.coordination.group.consumer.regexes import Resolution, compile_regex,
 from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.consumer.target import Target, compute_target, is_due, target_records
 from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.journal import Event
-from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.runtime.decision import Decision, Effect
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 
@@ -59,7 +60,8 @@ class Draft:
     new: Member
     now_ms: int
     records: list[CoordinatorRecord] = field(default_factory=list)
-    after_replay: Callable[[], None] | None = None
+    effects: list[Effect] = field(default_factory=list)
+    """What follows when the records are appended, in this order."""
 
 
 class Steps:
@@ -102,7 +104,7 @@ class Steps:
         if subscribed and timer_name(group.group_id) not in self._env.timers:
             interval_ms = self._env.settings.regex_refresh_interval_ms
             if is_refresh_due(group, subscribed, interval_ms, self.newest_topic_version, draft.now_ms):
-                self._resolve(group.group_id, subscribed)
+                draft.effects.append(partial(self._resolve, group.group_id, subscribed))
         return change
 
     def _resolve(self, group_id: str, regexes: set[str]) -> None:
@@ -129,8 +131,8 @@ class Steps:
                 topics |= found.topics
         metadata_hash = self.hashes.of_group(topics)
         if has_changed or metadata_hash != group.metadata_hash:
-            records.append(self._next_epoch(group, metadata_hash, "topics match", now_ms))
-        return Decision(records=tuple(records))
+            records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
+        return Decision(tuple(records), after_append=partial(self._topics_are_checked, group_id, now_ms))
 
     # 2. The epoch of the group
 
@@ -142,23 +144,18 @@ class Steps:
         metadata_hash = self.hashes.of_group(group.topics_with(draft.old, draft.new))
         epoch = group.epoch
         if is_changed or metadata_hash != group.metadata_hash:
-            reason = f"{draft.new.member_id} subscribes anew" if is_changed else "topics changed"
-            draft.records.append(self._next_epoch(group, metadata_hash, reason, draft.now_ms))
             epoch += 1
-        group.expect_topics_unchanged(epoch, draft.now_ms)
+            draft.records.append(epoch_record(group.group_id, epoch, metadata_hash))
+        draft.effects.append(partial(self._topics_are_checked, group.group_id, draft.now_ms))
         if group.has_partition_metadata:
             draft.records.append(partition_metadata_tombstone(group.group_id))
         return epoch
 
-    def _next_epoch(
-        self, group: ConsumerGroup, metadata_hash: int, reason: str, now_ms: int
-    ) -> CoordinatorRecord:
-        epoch = group.epoch + 1
-        group.expect_topics_unchanged(epoch, now_ms)
-        self._env.journal.add(
-            group.group_id, now_ms, Event.REBALANCE_STARTED, generation=epoch, detail=reason
-        )
-        return epoch_record(group.group_id, epoch, metadata_hash)
+    def _topics_are_checked(self, group_id: str, now_ms: int) -> None:
+        # The group of the draft may have been a new one. What counts is the group that the records made.
+        group = self._find_group(group_id)
+        if group is not None:
+            group.expect_topics_unchanged(now_ms)
 
     # 3. The target
 
@@ -170,9 +167,6 @@ class Steps:
             return Target(group.assignment_epoch, group.find_target(new))
         targets = compute_target(group, draft.old, new, self._assignor(draft), self._env)
         draft.records += target_records(group, targets, epoch, now_ms)
-        self._env.journal.add(
-            group.group_id, now_ms, Event.GENERATION_STARTED, generation=epoch, detail=len(targets)
-        )
         return Target(epoch, targets[new.member_id])
 
     def _assignor(self, draft: Draft) -> str:
@@ -202,12 +196,10 @@ class Steps:
             return
         draft.new = member = member.with_assignment(assignment)
         draft.records.append(current_record(group.group_id, member))
-        self._env.journal.add(
-            group.group_id, draft.now_ms, Event.ASSIGNED, member.member_id, member.epoch, assignment
-        )
         # A member of the classic protocol is watched when it joins and syncs.
         if member.classic is None:
+            sessions, group_id = self._sessions, group.group_id
             if assignment.state is MemberState.UNREVOKED_PARTITIONS:
-                self._sessions.expect_revocation(group.group_id, member)
+                draft.effects.append(partial(sessions.expect_revocation, group_id, member))
             else:
-                self._sessions.stop_expecting_revocation(group.group_id, member.member_id)
+                draft.effects.append(partial(sessions.stop_expecting_revocation, group_id, member.member_id))

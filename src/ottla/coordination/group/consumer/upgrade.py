@@ -4,7 +4,6 @@ An empty classic group just gives way. One with members is converted if they are
 its leader assigned to it, and goes on to use the classic protocol, which the consumer group serves too.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.coordination.group.classic.group import ClassicGroup
@@ -31,6 +30,7 @@ from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.group.kinds import Group
 from ottla.coordination.group.refusal import Refused
+from ottla.coordination.runtime.decision import Effect
 from ottla.wire.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
@@ -42,7 +42,7 @@ class Upgrade(NamedTuple):
 
     group: ConsumerGroup
     records: list[CoordinatorRecord]
-    after_replay: Callable[[], None] | None = None
+    effects: list[Effect]
 
 
 class Upgrades:
@@ -59,13 +59,13 @@ class Upgrades:
     def group_to_join(self, group_id: str, group: Group | None) -> Upgrade:
         """Return the consumer group that a member of the new protocol joins. Raises `Refused`."""
         if isinstance(group, ConsumerGroup):
-            return Upgrade(group, [])
+            return Upgrade(group, [], [])
         if group is None:
-            return Upgrade(ConsumerGroup(group_id), [])
+            return Upgrade(ConsumerGroup(group_id), [], [])
         if not isinstance(group, ClassicGroup):
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         if group.is_empty:
-            return Upgrade(ConsumerGroup(group_id), group.tombstones(), lambda: self._retire(group))
+            return Upgrade(ConsumerGroup(group_id), group.tombstones(), [lambda: self._retire(group)])
         self._check(group)
         return self._convert(group)
 
@@ -93,14 +93,14 @@ class Upgrades:
             *(current_record(group_id, member) for member in members),
         ]
 
-        def after_replay() -> None:
+        def watch_members() -> None:
             # Those who wait join again, and find the consumer group.
             self._retire(group)
             for member in members:
                 assert member.classic is not None, "it was converted"
                 self._sessions.expect_heartbeat(group_id, member.member_id, member.classic.session_timeout_ms)
 
-        return Upgrade(successor, records, after_replay)
+        return Upgrade(successor, records, [watch_members])
 
     def _successor(self, group: ClassicGroup) -> ConsumerGroup:
         successor = ConsumerGroup(group.group_id)

@@ -1,14 +1,13 @@
 """OffsetCommit and TxnOffsetCommit: one error for all if the sender may not, else one per partition."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.kinds import Commit, Group
-from ottla.coordination.group.offsets.ledger import commit_record
+from ottla.coordination.group.offsets.committed_offsets import commit_record
 from ottla.coordination.group.refusal import Refused
-from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.runtime.decision import Decision, Effect
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
@@ -24,8 +23,6 @@ from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-
-R = TypeVar("R")
 
 
 class _Partition(Protocol):
@@ -50,16 +47,7 @@ _new_tuple: Final = tuple.__new__
 class _Taking:
     """The offsets of one commit that were taken so far, with their records."""
 
-    __slots__ = (
-        "_commit",
-        "_expire_ms",
-        "_group",
-        "_metadata_max",
-        "_now_ms",
-        "offsets",
-        "partitions",
-        "records",
-    )
+    __slots__ = ("_commit", "_expire_ms", "_group", "_metadata_max", "_now_ms", "records")
 
     def __init__(self, group: Group, commit: Commit, env: Environment, now_ms: int, expire_ms: int) -> None:
         self._group = group
@@ -68,8 +56,6 @@ class _Taking:
         self._now_ms = now_ms
         self._expire_ms = expire_ms
         self.records: list[CoordinatorRecord] = []
-        self.partitions: list[tuple[str, int]] = []
-        self.offsets: list[int] = []
 
     def take(self, topic: str, topic_id: Uuid, partitions: Iterable[_Partition]) -> list[ErrorCode]:
         """Take the offsets of a topic. Raises `Refused` if the whole commit is to be refused."""
@@ -88,8 +74,6 @@ class _Taking:
                 self._now_ms, self._expire_ms, topic_id,
             )  # fmt: skip
             self.records.append(record)
-            self.partitions.append((topic, partition))
-            self.offsets.append(offset)
             codes.append(ErrorCode.NONE)
         return codes
 
@@ -100,9 +84,17 @@ def commit_of(ask: OffsetCommitRequest, version: int) -> Commit:
 
 
 def decide_commit(
-    group: Group, ask: OffsetCommitRequest, version: int, env: Environment, now_ms: int
+    group: Group,
+    ask: OffsetCommitRequest,
+    version: int,
+    env: Environment,
+    now_ms: int,
+    keep_alive: Effect | None = None,
 ) -> Decision[OffsetCommitResponse]:
-    """Commit offsets. Topics are given by name and id both: the broker has filled in what was missing."""
+    """Commit offsets. Topics are given by name and id both: the broker has filled in what was missing.
+
+    `keep_alive` is done if offsets are taken: a member that commits is alive.
+    """
     commit = commit_of(ask, version)
     expire_ms = -1 if ask.retention_time_ms == -1 else now_ms + ask.retention_time_ms
     taking = _Taking(group, commit, env, now_ms, expire_ms)
@@ -110,9 +102,9 @@ def decide_commit(
         group.check_commit(commit)
         reply = _answer(ask, taking.take)
     except Refused as refused:
-        _note_refusal(group, commit, refused, env, now_ms)
         return Decision(reply=refused_commit(ask, refused.error_code))
-    return _taken(group, commit, taking, reply, env, now_ms)
+    records = tuple(taking.records)
+    return Decision(records, reply, keep_alive if records else None)
 
 
 def decide_transactional_commit(
@@ -125,40 +117,11 @@ def decide_transactional_commit(
         group.check_commit(commit)
         reply = _transactional_answer(ask, taking.take, env)
     except Refused as refused:
-        _note_refusal(group, commit, refused, env, now_ms)
         code = refused.error_code
         if code is ErrorCode.STALE_MEMBER_EPOCH:
             code = ErrorCode.ILLEGAL_GENERATION
         return Decision(reply=refused_transactional_commit(ask, code))
-    return _taken(group, commit, taking, reply, env, now_ms)
-
-
-def _taken(
-    group: Group, commit: Commit, taking: _Taking, reply: R, env: Environment, now_ms: int
-) -> Decision[R]:
-    note_commit(group, commit, tuple(taking.partitions), tuple(taking.offsets), env, now_ms)
     return Decision(tuple(taking.records), reply)
-
-
-def note_commit(
-    group: Group,
-    commit: Commit,
-    partitions: tuple[tuple[str, int], ...],
-    offsets: tuple[int, ...],
-    env: Environment,
-    now_ms: int,
-) -> None:
-    """Note a commit that is accepted."""
-    env.journal.add(
-        group.group_id, now_ms, Event.COMMIT_ACCEPTED, commit.member_id, commit.generation,
-        (partitions, offsets), 1 + len(offsets),
-    )  # fmt: skip
-
-
-def _note_refusal(group: Group, commit: Commit, refused: Refused, env: Environment, now_ms: int) -> None:
-    env.journal.add(
-        group.group_id, now_ms, Event.COMMIT_REFUSED, commit.member_id, commit.generation, refused.error_code
-    )
 
 
 def refused_commit(ask: OffsetCommitRequest, error_code: ErrorCode) -> OffsetCommitResponse:

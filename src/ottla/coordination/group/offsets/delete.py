@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.kinds import Group
-from ottla.coordination.group.offsets.ledger import OffsetLedger, offset_tombstone
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffsets, offset_tombstone
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.runtime.decision import Decision
 from ottla.model.ids import TopicPartition
@@ -22,7 +20,7 @@ from ottla.wire.messages.offset_delete import (
 
 
 def decide_delete_offsets(
-    group: Group | None, offsets: OffsetLedger, ask: OffsetDeleteRequest, env: Environment, now_ms: int
+    group: Group | None, offsets: CommittedOffsets, ask: OffsetDeleteRequest
 ) -> Decision[OffsetDeleteResponse]:
     """Delete offsets of topics that nobody in the group reads."""
     if group is None:
@@ -33,10 +31,8 @@ def decide_delete_offsets(
         return Decision(reply=refused_delete(refused.error_code))
     gone: list[TopicPartition] = []
     topics = tuple(_delete_topic(group, offsets, topic, gone) for topic in ask.topics)
-    if gone:
-        env.journal.add(ask.group_id, now_ms, Event.OFFSETS_DELETED, detail=tuple(gone))
     return Decision(
-        records=tuple(offset_tombstone(ask.group_id, where) for where in gone),
+        records=tuple(offset_tombstone(ask.group_id, topic_partition) for topic_partition in gone),
         reply=OffsetDeleteResponse(topics=topics),
     )
 
@@ -46,39 +42,37 @@ def refused_delete(error_code: ErrorCode) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(error_code=error_code, topics=())
 
 
-def all_offset_tombstones(offsets: OffsetLedger, group_id: str) -> Iterator[CoordinatorRecord]:
+def all_offset_tombstones(offsets: CommittedOffsets, group_id: str) -> Iterator[CoordinatorRecord]:
     """Return the records that delete all offsets of a group, those of open transactions too."""
-    for where in dict.fromkeys((*offsets.of_group(group_id), *offsets.pending_of(group_id))):
-        yield offset_tombstone(group_id, where)
+    for topic_partition in dict.fromkeys((*offsets.of_group(group_id), *offsets.pending_of(group_id))):
+        yield offset_tombstone(group_id, topic_partition)
 
 
-def decide_topics_deleted(
-    offsets: OffsetLedger, topics: Iterable[tuple[str, Uuid]], env: Environment, now_ms: int
-) -> Decision[None]:
+def decide_topics_deleted(offsets: CommittedOffsets, topics: Iterable[tuple[str, Uuid]]) -> Decision[None]:
     """Delete what all groups have committed for topics that are gone.
 
     A topic of the same name may exist again already, and offsets of that one stay.
     """
     gone: dict[tuple[str, TopicPartition], None] = {}
     for name, topic_id in topics:
-        for group_id, where, committed in offsets.all_of_topic(name):
+        for group_id, topic_partition, committed in offsets.all_of_topic(name):
             if committed.topic_id in (ZERO_UUID, topic_id):
-                gone[group_id, where] = None
-    for group_id, where in gone:
-        env.journal.add(group_id, now_ms, Event.OFFSETS_DELETED, detail=(where,))
-    records = tuple(offset_tombstone(group_id, where) for group_id, where in gone)
+                gone[group_id, topic_partition] = None
+    records = tuple(offset_tombstone(group_id, topic_partition) for group_id, topic_partition in gone)
     return Decision(records=records, is_atomic=False)
 
 
 def _delete_topic(
-    group: Group, offsets: OffsetLedger, topic: OffsetDeleteRequestTopic, gone: list[TopicPartition]
+    group: Group, offsets: CommittedOffsets, topic: OffsetDeleteRequestTopic, gone: list[TopicPartition]
 ) -> OffsetDeleteResponseTopic:
     is_read = group.is_subscribed_to(topic.name)
     if not is_read:
         for partition in topic.partitions:
-            where = TopicPartition(topic.name, partition.partition_index)
-            if offsets.find(group.group_id, where) or offsets.is_unstable(group.group_id, where):
-                gone.append(where)
+            topic_partition = TopicPartition(topic.name, partition.partition_index)
+            if offsets.find(group.group_id, topic_partition) or offsets.is_unstable(
+                group.group_id, topic_partition
+            ):
+                gone.append(topic_partition)
     code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
     return OffsetDeleteResponseTopic(
         name=topic.name,

@@ -8,15 +8,18 @@ an open transaction holds, stays. A group without members and without offsets go
 from collections.abc import Iterable
 
 from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.kinds import Group
-from ottla.coordination.group.offsets.ledger import CommittedOffset, OffsetLedger, offset_tombstone
+from ottla.coordination.group.offsets.committed_offsets import (
+    CommittedOffset,
+    CommittedOffsets,
+    offset_tombstone,
+)
 from ottla.coordination.runtime.decision import Decision
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 
 
 def decide_expiry(
-    groups: Iterable[Group], offsets: OffsetLedger, env: Environment, now_ms: int
+    groups: Iterable[Group], offsets: CommittedOffsets, env: Environment, now_ms: int
 ) -> Decision[None]:
     """Let everything go that has expired by now."""
     records: list[CoordinatorRecord] = []
@@ -26,22 +29,19 @@ def decide_expiry(
 
 
 def _expire_group(
-    group: Group, offsets: OffsetLedger, env: Environment, now_ms: int
+    group: Group, offsets: CommittedOffsets, env: Environment, now_ms: int
 ) -> list[CoordinatorRecord]:
     committed = offsets.of_group(group.group_id)
     expired = [
-        where
-        for where, offset in committed.items()
-        if not group.is_subscribed_to(where.topic)
+        topic_partition
+        for topic_partition, offset in committed.items()
+        if not group.is_subscribed_to(topic_partition.topic)
         and _is_expired(group, offset, env, now_ms)
-        and not offsets.is_unstable(group.group_id, where)
+        and not offsets.is_unstable(group.group_id, topic_partition)
     ]
-    if expired:
-        env.journal.add(group.group_id, now_ms, Event.OFFSETS_EXPIRED, detail=tuple(expired))
-    records = [offset_tombstone(group.group_id, where) for where in expired]
+    records = [offset_tombstone(group.group_id, topic_partition) for topic_partition in expired]
     has_nothing_left = len(expired) == len(committed) and not offsets.has_pending(group.group_id)
     if has_nothing_left and group.is_empty:
-        env.journal.add(group.group_id, now_ms, Event.GROUP_DELETED, detail="nothing was left of it")
         records += group.tombstones()
     return records
 

@@ -8,7 +8,7 @@ no error.
 from typing import Final
 
 from ottla.coordination.group.kinds import Group
-from ottla.coordination.group.offsets.ledger import CommittedOffset, OffsetLedger
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffset, CommittedOffsets
 from ottla.coordination.group.refusal import Refused
 from ottla.model.ids import TopicPartition
 from ottla.model.uuid import ZERO_UUID, Uuid
@@ -24,7 +24,7 @@ NO_OFFSET: Final = -1
 
 
 def fetch_offsets(
-    group: Group | None, offsets: OffsetLedger, ask: OffsetFetchRequestGroup, require_stable: bool
+    group: Group | None, offsets: CommittedOffsets, ask: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     """Answer for one group. Topics are given by name, and by id too where the request has them."""
     if group is not None:
@@ -47,17 +47,17 @@ def refused_fetch(group_id: str, error_code: ErrorCode) -> OffsetFetchResponseGr
 
 
 def _fetch_some(
-    offsets: OffsetLedger | None, ask: OffsetFetchRequestGroup, require_stable: bool
+    offsets: CommittedOffsets | None, ask: OffsetFetchRequestGroup, require_stable: bool
 ) -> tuple[OffsetFetchResponseTopics, ...]:
     topics = []
     for topic in ask.topics or ():
         partitions = []
         for index in topic.partition_indexes:
-            where = TopicPartition(topic.name, index)
-            if offsets is not None and require_stable and offsets.is_unstable(ask.group_id, where):
+            topic_partition = TopicPartition(topic.name, index)
+            if offsets is not None and require_stable and offsets.is_unstable(ask.group_id, topic_partition):
                 partitions.append(_unstable(index))
             else:
-                committed = None if offsets is None else offsets.find(ask.group_id, where)
+                committed = None if offsets is None else offsets.find(ask.group_id, topic_partition)
                 partitions.append(_partition(index, committed, topic.topic_id))
         topics.append(
             OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions))
@@ -66,15 +66,15 @@ def _fetch_some(
 
 
 def _fetch_all(
-    offsets: OffsetLedger, group_id: str, require_stable: bool
+    offsets: CommittedOffsets, group_id: str, require_stable: bool
 ) -> tuple[OffsetFetchResponseTopics, ...]:
     topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
-    for where, committed in offsets.of_group(group_id).items():
-        if require_stable and offsets.is_unstable(group_id, where):
-            answer = _unstable(where.partition)
+    for topic_partition, committed in offsets.of_group(group_id).items():
+        if require_stable and offsets.is_unstable(group_id, topic_partition):
+            answer = _unstable(topic_partition.partition)
         else:
-            answer = _partition(where.partition, committed, ZERO_UUID)
-        topics.setdefault(where.topic, []).append(answer)
+            answer = _partition(topic_partition.partition, committed, ZERO_UUID)
+        topics.setdefault(topic_partition.topic, []).append(answer)
     return tuple(
         OffsetFetchResponseTopics(name=name, partitions=tuple(partitions))
         for name, partitions in topics.items()

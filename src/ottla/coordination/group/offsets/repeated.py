@@ -5,33 +5,61 @@ is there, and whether the sender may still commit. If not, nothing is decided, a
 any other, which knows what to answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.coordination.group.classic.group import ClassicGroup
-from ottla.coordination.group.offsets.commit import commit_of, note_commit
-from ottla.coordination.group.offsets.ledger import CommittedPartition, commit_record
+from ottla.coordination.group.offsets.commit import commit_of
+from ottla.coordination.group.offsets.committed_offsets import (
+    CommittedOffsets,
+    CommittedPartition,
+    commit_record,
+)
 from ottla.coordination.group.refusal import Refused
-from ottla.coordination.group.state import GroupShard
-from ottla.coordination.runtime.decision import Decision
+from ottla.coordination.runtime.decision import Decision, EncodedRecords
 from ottla.model.ids import TopicPartition
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 
+if TYPE_CHECKING:
+    from ottla.coordination.group.state import GroupShard
+
 _NO_EXPIRY: Final = -1
+
+
+class RepeatedOffsets(EncodedRecords):
+    """The records of a repeated commit, which have a shorter way into the log and into the state."""
+
+    __slots__ = ("_commit", "_now_ms", "_offsets")
+
+    def __init__(
+        self, commit: "RepeatedCommit", offsets: tuple[int, ...], now_ms: int, encoded: Sequence[bytes]
+    ) -> None:
+        super().__init__(encoded)
+        self._commit = commit
+        self._offsets = offsets
+        self._now_ms = now_ms
+
+    def __iter__(self) -> Iterator[CoordinatorRecord]:
+        return iter(self._commit.records(self._offsets, self._now_ms))
+
+    def replay(self, offsets: CommittedOffsets) -> None:
+        """Apply the records to the offsets of a shard."""
+        commit = self._commit
+        offsets.replay_commit(commit.group_id, commit.partitions, self._offsets, self._now_ms)
 
 
 class RepeatedCommit:
     """What stays the same. One that was taken as a whole, in a version that sets no expiry."""
 
-    __slots__ = ("_commit", "_names", "_partitions", "group_id")
+    __slots__ = ("_commit", "group_id", "partitions")
 
     def __init__(self, ask: OffsetCommitRequest, version: int) -> None:
         """Topics are given by name and id both."""
         self.group_id = ask.group_id
         self._commit = commit_of(ask, version)
-        self._partitions: list[CommittedPartition] = [
+        self.partitions: list[CommittedPartition] = [
             (
                 TopicPartition(topic.name, part.partition_index),
                 part.committed_leader_epoch,
@@ -41,17 +69,20 @@ class RepeatedCommit:
             for topic in ask.topics
             for part in topic.partitions
         ]
-        self._names = tuple([(where.topic, where.partition) for where, *_ in self._partitions])
 
     def records(self, offsets: tuple[int, ...], now_ms: int) -> list[CoordinatorRecord]:
         """Return the records of such a commit."""
         return [
-            commit_record(self.group_id, *where, offset, epoch, metadata, now_ms, _NO_EXPIRY, topic_id)
-            for (where, epoch, metadata, topic_id), offset in zip(self._partitions, offsets, strict=True)
+            commit_record(
+                self.group_id, *topic_partition, offset, epoch, metadata, now_ms, _NO_EXPIRY, topic_id
+            )
+            for (topic_partition, epoch, metadata, topic_id), offset in zip(
+                self.partitions, offsets, strict=True
+            )
         ]
 
     def decide(
-        self, shard: GroupShard, offsets: tuple[int, ...], now_ms: int, encoded: Sequence[bytes]
+        self, shard: "GroupShard", offsets: tuple[int, ...], now_ms: int, encoded: Sequence[bytes]
     ) -> Decision[bool] | None:
         """Commit these offsets, one for each partition. None if that is not as plain as it was.
 
@@ -63,11 +94,9 @@ class RepeatedCommit:
         try:
             group.check_commit(commit)
             if type(group) is not ClassicGroup:
-                for where, _, _, topic_id in self._partitions:
-                    group.check_commit_to(commit, topic_id, where.partition)
+                for topic_partition, _, _, topic_id in self.partitions:
+                    group.check_commit_to(commit, topic_id, topic_partition.partition)
         except Refused:
             return None
-        shard.keep_alive(group, commit.member_id)
-        note_commit(group, commit, self._names, offsets, shard.env, now_ms)
-        replay = partial(shard.offsets.replay_commit, self.group_id, self._partitions, offsets, now_ms)
-        return Decision(reply=True, encoded=encoded, replay=replay)
+        records = RepeatedOffsets(self, offsets, now_ms, encoded)
+        return Decision(records, True, partial(shard.keep_alive, group, commit.member_id))

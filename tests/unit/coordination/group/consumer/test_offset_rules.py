@@ -145,13 +145,9 @@ def test_offsets_of_topics_that_nobody_subscribes_to_expire() -> None:
 
 def test_a_group_with_members_cannot_be_deleted(world: ConsumerWorld) -> None:
     codes: list[ErrorCode] = []
-    world.coordinator.delete_group(
-        GROUP, world.clock.now_ms(), lambda answer: codes.append(answer.error_code)
-    )
+    world.coordinator.delete_group(GROUP, lambda answer: codes.append(answer.error_code))
     world.heartbeat("a", -1)
-    world.coordinator.delete_group(
-        GROUP, world.clock.now_ms(), lambda answer: codes.append(answer.error_code)
-    )
+    world.coordinator.delete_group(GROUP, lambda answer: codes.append(answer.error_code))
     world.settle()
     assert codes == [ErrorCode.NON_EMPTY_GROUP, ErrorCode.NONE]
     assert GROUP not in world.shard.state.groups

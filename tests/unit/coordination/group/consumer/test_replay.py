@@ -22,7 +22,7 @@ from ottla.coordination.group.consumer.records import (
     target_record,
     target_tombstone,
 )
-from ottla.coordination.group.consumer.replay import replay
+from ottla.coordination.group.consumer.replay import consumer_replays
 from ottla.coordination.group.kinds import Group
 from ottla.coordination.group.settings import ConsumerIntervals
 from ottla.model.uuid import Uuid
@@ -43,10 +43,14 @@ MEMBER = Member(
 )  # fmt: skip
 
 
+def apply(groups: dict[str, Group], record: CoordinatorRecord) -> None:
+    consumer_replays(groups)[type(record.key)](record.key, record.value, None)
+
+
 def replayed(*records: CoordinatorRecord) -> dict[str, Group]:
     groups: dict[str, Group] = {}
     for record in records:
-        assert replay(groups, record.key, record.value)
+        apply(groups, record)
     return groups
 
 
@@ -140,12 +144,12 @@ def test_partition_metadata_of_older_releases_is_taken_away_with_the_next_epoch(
 def test_a_group_that_only_holds_offsets_gives_way() -> None:
     groups: dict[str, Group] = {"g": ClassicGroup("g")}
     record = epoch_record("g", 2, 0)
-    replay(groups, record.key, record.value)
+    apply(groups, record)
     assert isinstance(groups["g"], ConsumerGroup)
 
 
 def test_records_of_other_kinds_are_not_for_consumer_groups() -> None:
-    assert not replay({}, OffsetCommitKey(group="g", topic="t", partition=0), None)
+    assert OffsetCommitKey not in consumer_replays({})
 
 
 def test_a_member_that_changes_its_regex_is_counted_once() -> None:

@@ -6,7 +6,6 @@ from tests.group_requests import TOPIC, commit_request
 from tests.group_world import START_MS, GroupWorld, topic_id
 
 from ottla.coordination.group.environment import Client
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.offsets.commit import decide_transactional_commit
 from ottla.coordination.group.settings import GroupSettings
 from ottla.coordination.runtime.decision import Decision
@@ -134,15 +133,12 @@ def test_a_refused_append_is_told_for_every_partition() -> None:
     assert world.shard.state.groups == {}
 
 
-def test_the_journal_tells_of_commits_and_refusals() -> None:
+def test_a_refused_commit_writes_nothing() -> None:
     world = GroupWorld()
     commit(world)
-    commit(world, generation=4, member_id="m")
-    entries = world.coordinator.journal.of(GROUP)
-    assert [(entry.event, entry.detail) for entry in entries] == [
-        (Event.COMMIT_ACCEPTED, (((TOPIC, 0),), (5,))),
-        (Event.COMMIT_REFUSED, ErrorCode.UNKNOWN_MEMBER_ID),
-    ]
+    assert commit(world, generation=4, member_id="m") is ErrorCode.UNKNOWN_MEMBER_ID
+    (record,) = world.records()
+    assert (record.key.topic, record.key.partition, record.value.offset) == (TOPIC, 0, 5)
 
 
 def transactional(world: GroupWorld, generation: int, member_id: str) -> Decision[TxnOffsetCommitResponse]:
@@ -174,8 +170,9 @@ def test_a_transaction_may_commit_also_while_an_assignment_is_awaited() -> None:
     world.advance(3000)
     member.joined(joins)
     decision = transactional(world, 1, member.member_id)
-    assert decision.records[0].value.topic_id == topic_id(TOPIC)
-    assert decision.records[0].value.metadata == ""
+    (record,) = decision.records
+    assert record.value.topic_id == topic_id(TOPIC)
+    assert record.value.metadata == ""
     assert decision.reply is not None
     assert decision.reply.topics[0].partitions[0].error_code is ErrorCode.NONE
 

@@ -1,6 +1,6 @@
 """A committed offset has the fields of its record's value, in their order, which replaying relies on."""
 
-from ottla.coordination.group.offsets.ledger import CommittedOffset
+from ottla.coordination.group.offsets.committed_offsets import CommittedOffset
 from ottla.wire.coordinator_records.offsets import OffsetCommitValue
 from ottla.wire.declare import fields_of
 

@@ -6,7 +6,6 @@ from tests.classic_members import GROUP, stable_group
 from tests.group_requests import OTHER_TOPIC, TOPIC, commit_request, delete_offsets_request
 from tests.group_world import GroupWorld, topic_id
 
-from ottla.coordination.group.journal import Event
 from ottla.model.ids import TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
@@ -18,7 +17,7 @@ def committed(world: GroupWorld, group: str = GROUP) -> set[TopicPartition]:
 
 def delete_group(world: GroupWorld, group: str = GROUP) -> ErrorCode:
     answers: list[Any] = []
-    world.coordinator.delete_group(group, world.clock.now_ms(), answers.append)
+    world.coordinator.delete_group(group, answers.append)
     world.settle()
     code: ErrorCode = answers[0].error_code
     return code
@@ -31,7 +30,6 @@ def test_offsets_go_on_request_and_stay_gone() -> None:
     assert [part.error_code for part in answer.topics[0].partitions] == [ErrorCode.NONE, ErrorCode.NONE]
     world.crash()
     assert committed(world) == {TopicPartition(TOPIC, 1)}
-    assert world.coordinator.journal.of(GROUP) == []
 
 
 def test_offsets_of_a_topic_that_somebody_reads_stay() -> None:
@@ -71,7 +69,8 @@ def test_a_group_with_members_stays() -> None:
     assert delete_group(world) is ErrorCode.NON_EMPTY_GROUP
     member.leave()
     assert delete_group(world) is ErrorCode.NONE
-    assert world.coordinator.journal.of(GROUP)[-1].event is Event.GROUP_DELETED
+    assert world.shard.state.groups == {}
+    assert world.records()[-1].value is None
 
 
 def test_offsets_go_with_their_topic() -> None:
@@ -80,7 +79,7 @@ def test_offsets_go_with_their_topic() -> None:
     for group in groups:
         for topic in (TOPIC, OTHER_TOPIC):
             world.ask("commit_offsets", commit_request(group, {0: 1}, topic=topic, topic_id=topic_id(topic)))
-    world.coordinator.topics_deleted([(TOPIC, topic_id(TOPIC))], world.clock.now_ms())
+    world.coordinator.topics_deleted([(TOPIC, topic_id(TOPIC))])
     world.crash(kept=1)
     for shard in world.coordinator.shards:
         for group in shard.state.groups:
@@ -90,12 +89,12 @@ def test_offsets_go_with_their_topic() -> None:
 def test_offsets_of_a_new_topic_of_the_same_name_stay() -> None:
     world = GroupWorld()
     world.ask("commit_offsets", commit_request(GROUP, {0: 1}, topic_id=topic_id(TOPIC)))
-    world.coordinator.topics_deleted([(TOPIC, Uuid(b"an older topic's"))], world.clock.now_ms())
+    world.coordinator.topics_deleted([(TOPIC, Uuid(b"an older topic's"))])
     assert committed(world) == {TopicPartition(TOPIC, 0)}
 
 
 def test_what_belongs_to_no_topic_id_goes_with_the_name() -> None:
     world = GroupWorld()
     world.ask("commit_offsets", commit_request(GROUP, {0: 1}))
-    world.coordinator.topics_deleted([(TOPIC, topic_id(TOPIC))], world.clock.now_ms())
+    world.coordinator.topics_deleted([(TOPIC, topic_id(TOPIC))])
     assert committed(world) == set()

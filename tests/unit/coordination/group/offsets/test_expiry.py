@@ -8,11 +8,12 @@ from tests.group_requests import OTHER_TOPIC, TOPIC, commit_request, join_reques
 from tests.group_world import GroupWorld
 
 from ottla.coordination.group.environment import Client
-from ottla.coordination.group.journal import Event
 from ottla.coordination.group.settings import GroupSettings
 from ottla.coordination.group.state import GROUPS_EXPIRED_AT_ONCE
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.model.ids import TopicPartition
+from ottla.wire.coordinator_records.classic_group import GroupMetadataKey
+from ottla.wire.coordinator_records.offsets import OffsetCommitKey
 from ottla.wire.declare import replace
 
 RETENTION_MS = 100_000
@@ -44,9 +45,10 @@ def test_a_simple_consumers_offset_ages_from_its_commit_and_takes_the_group_with
     world.advance(CHECK_MS)
     assert committed(world) == set()
     assert world.shard.state.groups == {}
-    assert [entry.event for entry in world.coordinator.journal.of(GROUP)][-2:] == [
-        Event.OFFSETS_EXPIRED, Event.GROUP_DELETED,
-    ]  # fmt: skip
+    assert [(type(record.key), record.value) for record in world.records()[-2:]] == [
+        (OffsetCommitKey, None),
+        (GroupMetadataKey, None),
+    ]
     world.crash()
     assert world.shard.state.groups == {}
 

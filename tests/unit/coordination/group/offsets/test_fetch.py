@@ -6,7 +6,7 @@ from tests.classic_members import GROUP
 from tests.group_requests import OTHER_TOPIC, TOPIC, commit_request
 from tests.group_world import GroupWorld, topic_id
 
-from ottla.coordination.group.offsets.ledger import commit_record
+from ottla.coordination.group.offsets.committed_offsets import commit_record
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.error_code import ErrorCode

@@ -45,7 +45,7 @@ CommittedPartition = tuple[TopicPartition, int, str, Uuid]
 """All of a committed offset that does not change with each commit: leader epoch, metadata, topic id."""
 
 
-class OffsetLedger:
+class CommittedOffsets:
     """Committed and pending offsets, by group and partition."""
 
     def __init__(self) -> None:
@@ -60,9 +60,9 @@ class OffsetLedger:
         """Return how many offsets are committed."""
         return sum(map(len, self._committed.values()))
 
-    def find(self, group_id: str, where: TopicPartition) -> CommittedOffset | None:
+    def find(self, group_id: str, topic_partition: TopicPartition) -> CommittedOffset | None:
         """Return the committed offset of a group for a partition."""
-        return self.of_group(group_id).get(where)
+        return self.of_group(group_id).get(topic_partition)
 
     def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         """Return all committed offsets of a group."""
@@ -76,9 +76,9 @@ class OffsetLedger:
         """Return a copy of all committed offsets by group, which another thread may ask for."""
         return [(group_id, list(offsets.items())) for group_id, offsets in list(self._committed.items())]
 
-    def is_unstable(self, group_id: str, where: TopicPartition) -> bool:
+    def is_unstable(self, group_id: str, topic_partition: TopicPartition) -> bool:
         """Say whether an open transaction holds an offset for this partition."""
-        return where in self._open.get(group_id, ())
+        return topic_partition in self._open.get(group_id, ())
 
     def has_pending(self, group_id: str) -> bool:
         """Say whether any open transaction holds offsets of a group."""
@@ -92,9 +92,9 @@ class OffsetLedger:
         """Return the offsets of a topic in all groups, pending ones too: group, partition, offset."""
         for groups in (self._committed, *self._pending.values()):
             for group_id, offsets in groups.items():
-                for where, committed in offsets.items():
-                    if where.topic == topic:
-                        yield group_id, where, committed
+                for topic_partition, committed in offsets.items():
+                    if topic_partition.topic == topic:
+                        yield group_id, topic_partition, committed
 
     def replay(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer: ProducerIdentity | None
@@ -103,10 +103,10 @@ class OffsetLedger:
         # Messages and named tuples are tuples. To make one as such takes a third of the time.
         fields: Any = key
         group_id, topic, partition = fields
-        where: TopicPartition = _new_tuple(TopicPartition, (topic, partition))
+        topic_partition: TopicPartition = _new_tuple(TopicPartition, (topic, partition))
         self._place = place = self._place + 1
         if value is None:
-            self._remove(group_id, where)
+            self._remove(group_id, topic_partition)
             return
         # A value has the fields of a committed offset, in their order.
         fields = value
@@ -115,11 +115,11 @@ class OffsetLedger:
             offsets = self._committed.get(group_id)
             if offsets is None:
                 offsets = self._committed[group_id] = {}
-            offsets[where] = committed
+            offsets[topic_partition] = committed
         else:
             groups = self._pending.setdefault(producer.producer_id, {})
-            groups.setdefault(group_id, {})[where] = committed
-            self._open.setdefault(group_id, {}).setdefault(where, set()).add(producer.producer_id)
+            groups.setdefault(group_id, {})[topic_partition] = committed
+            self._open.setdefault(group_id, {}).setdefault(topic_partition, set()).add(producer.producer_id)
 
     def replay_commit(
         self, group_id: str, partitions: Sequence[CommittedPartition], offsets: Sequence[int], now_ms: int
@@ -129,9 +129,9 @@ class OffsetLedger:
         if committed is None:
             committed = self._committed[group_id] = {}
         place = self._place
-        for (where, epoch, metadata, topic_id), offset in zip(partitions, offsets, strict=True):
+        for (topic_partition, epoch, metadata, topic_id), offset in zip(partitions, offsets, strict=True):
             place += 1
-            committed[where] = _new_tuple(
+            committed[topic_partition] = _new_tuple(
                 CommittedOffset, (offset, epoch, metadata, now_ms, _NO_EXPIRY, topic_id, place)
             )
         self._place = place
@@ -140,31 +140,31 @@ class OffsetLedger:
         """End a transaction."""
         self._place += 1
         for group_id, offsets in self._pending.pop(producer.producer_id, {}).items():
-            for where, offset in offsets.items():
-                self._close(group_id, where, producer.producer_id)
+            for topic_partition, offset in offsets.items():
+                self._close(group_id, topic_partition, producer.producer_id)
                 if committed:
                     group = self._committed.setdefault(group_id, {})
-                    known = group.get(where)
+                    known = group.get(topic_partition)
                     if known is None or known.place < offset.place:
-                        group[where] = offset
+                        group[topic_partition] = offset
 
-    def _close(self, group_id: str, where: TopicPartition, producer_id: int) -> None:
+    def _close(self, group_id: str, topic_partition: TopicPartition, producer_id: int) -> None:
         partitions = self._open[group_id]
-        producers = partitions[where]
+        producers = partitions[topic_partition]
         producers.remove(producer_id)
         if not producers:
-            del partitions[where]
+            del partitions[topic_partition]
             if not partitions:
                 del self._open[group_id]
 
-    def _remove(self, group_id: str, where: TopicPartition) -> None:
+    def _remove(self, group_id: str, topic_partition: TopicPartition) -> None:
         # A deletion also ends what open transactions hold: their commit must not bring the offset back.
-        for producer_id in tuple(self._open.get(group_id, {}).get(where, ())):
-            del self._pending[producer_id][group_id][where]
-            self._close(group_id, where, producer_id)
+        for producer_id in tuple(self._open.get(group_id, {}).get(topic_partition, ())):
+            del self._pending[producer_id][group_id][topic_partition]
+            self._close(group_id, topic_partition, producer_id)
         group = self._committed.get(group_id)
         if group is not None:
-            group.pop(where, None)
+            group.pop(topic_partition, None)
             if not group:
                 del self._committed[group_id]
 
@@ -195,7 +195,7 @@ def commit_record(
     )
 
 
-def offset_tombstone(group_id: str, where: TopicPartition) -> CoordinatorRecord:
+def offset_tombstone(group_id: str, topic_partition: TopicPartition) -> CoordinatorRecord:
     """Return the record that takes a commit away."""
-    key = OffsetCommitKey(group=group_id, topic=where.topic, partition=where.partition)
+    key = OffsetCommitKey(group=group_id, topic=topic_partition.topic, partition=topic_partition.partition)
     return CoordinatorRecord(key, None, -1)
