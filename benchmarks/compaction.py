@@ -19,6 +19,7 @@ from time import process_time
 from typing import Final, NamedTuple
 
 from benchmarks.measure import Noise, verdict
+from tests.unit.storage.compaction.whole_round import run_round
 
 from ottla.model.ids import Offset, TopicPartition
 from ottla.records.attributes import Codec
@@ -26,7 +27,6 @@ from ottla.records.builder import build_batch
 from ottla.records.codec import Record
 from ottla.runtime.disk import RealDisk
 from ottla.storage.compaction.candidates import find_candidate
-from ottla.storage.compaction.round import run_round
 from ottla.storage.config import LogConfig
 from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log

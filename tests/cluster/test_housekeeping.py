@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.data_plane import batch_of, create_topic, fetch, fetch_all, produce
 from tests.in_process import InProcessClient, in_process_node, loop_of
+from tests.unit.metadata.images import find_partition
 
 from ottla.broker.startup import Node
 from ottla.model.uuid import ZERO_UUID
@@ -127,7 +128,7 @@ def _log(node: Node) -> Log:
 
 
 def _directory_in_metadata(node: Node) -> object:
-    record = node.broker.image.topics.find_partition("t", 0)
+    record = find_partition(node.broker.image.topics, "t", 0)
     assert record is not None
     return record.directories[0]
 

@@ -13,6 +13,7 @@ import pytest
 from tests.differential.random_log import START_MS, RandomLog
 from tests.golden.directories import golden_directory, unpack
 from tests.java.partition_logs import PartitionLogs, Round
+from tests.unit.storage.compaction.whole_round import run_round
 
 from ottla.model.ids import Offset, TopicPartition
 from ottla.records.attributes import Codec
@@ -25,7 +26,6 @@ from ottla.runtime.disk import RealDisk
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.compaction.offset_map import ENTRY_BYTES
 from ottla.storage.compaction.plan import KAFKA_BATCHES_KEPT
-from ottla.storage.compaction.round import run_round
 from ottla.storage.config import LogConfig
 from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log

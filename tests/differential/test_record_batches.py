@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from tests.java.record_batches import RecordBatches, Refused
+from tests.unit.records.reading import header_of
+from tests.unit.storage.compaction.rewritten import rewrite
 
 from ottla.records.attributes import Codec
-from ottla.records.batch import HEADER_BYTES, BatchView, iter_batches, last_sequence_of, unpack_header
+from ottla.records.batch import HEADER_BYTES, BatchView, iter_batches, last_sequence_of
 from ottla.records.batch_records import iter_batch_records
-from ottla.records.builder import build_batch, empty_batch, filter_batch, seal_batch
+from ottla.records.builder import build_batch, empty_batch, seal_batch
 from ottla.records.codec import Record
 from ottla.records.control import (
     ControlType,
@@ -134,7 +136,7 @@ def test_our_batch_means_what_kafka_builds(
         theirs = kafka.write(records, **fields)
         assert_kafka_reads_it(kafka, ours)
         assert_kafka_reads_it(kafka, theirs)
-        assert unpack_header(ours)._replace(batch_length=0, crc=0) == unpack_header(theirs)._replace(
+        assert header_of(ours)._replace(batch_length=0, crc=0) == header_of(theirs)._replace(
             batch_length=0, crc=0
         )
 
@@ -199,7 +201,7 @@ def clean(
     needs_horizon = not batch.has_delete_horizon and any(record.value is None for record in left)
     if len(left) == len(records) and not needs_horizon:
         return batch.view
-    return filter_batch(batch, left, horizon if needs_horizon else None)
+    return rewrite(batch, kept, horizon if needs_horizon else None)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -226,7 +228,7 @@ def test_kafka_reads_the_same_in_damaged_compression_that_we_do_not_refuse(
 def damaged_batch(random: Random, codec: Codec) -> bytearray:
     """Build a batch that is wrong inside, but whose length and checksum are right."""
     batch = build_batch(make_records(random.randrange(1, 4), seed=random.randrange(1000)), codec=codec)
-    header = unpack_header(batch)
+    header = header_of(batch)
     area = batch[HEADER_BYTES:]
     for _ in range(random.randrange(1, 4)):
         at = random.randrange(len(area))

@@ -8,6 +8,8 @@ that were emptied.
 from pathlib import Path
 from random import Random
 
+from tests.unit.storage.compaction.whole_round import run_round
+
 from ottla.model.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.records.attributes import Codec, TimestampType
@@ -17,7 +19,6 @@ from ottla.records.control import EndTxnMarker, build_end_txn_batch
 from ottla.runtime.disk import RealDisk
 from ottla.storage.append_info import AppendOrigin
 from ottla.storage.compaction.candidates import find_candidate
-from ottla.storage.compaction.round import run_round
 from ottla.storage.config import LogConfig
 from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log

@@ -15,6 +15,7 @@ from tests.golden.metadata_logs import (
     read_batches,
     read_log,
 )
+from tests.unit.metadata.images import have_same_content
 
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import default_levels
@@ -128,7 +129,7 @@ def test_snapshot_of_a_loaded_snapshot_has_the_order_kafka_wrote(path: Path) -> 
     )
     reread = decode_snapshot(again, path.name)
     assert reread.quorum == snapshot.quorum
-    assert _load(reread.records).has_same_content(image)
+    assert have_same_content(_load(reread.records), image)
 
 
 def test_bootstrap_checkpoint_holds_the_default_levels() -> None:

@@ -75,7 +75,12 @@ def _is_text(node: ast.stmt) -> bool:
 
 @cache
 def _words_for_users() -> frozenset[str]:
-    pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", *ROOT.glob("examples/**/*.py"), ROOT / "pyproject.toml"]
+    pages = [
+        *ROOT.glob("docs/**/*.md"),
+        ROOT / "README.md",
+        *ROOT.glob("examples/**/*.py"),
+        ROOT / "pyproject.toml",
+    ]
     return frozenset(word for page in pages for word in _WORD.findall(page.read_text()))
 
 

@@ -114,10 +114,6 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def count_partitions(self) -> int:
-        """Return how many partitions all sessions have together."""
-        return sum(len(session.partitions) for session in self._sessions.values())
-
     def plan(self, ask: FetchRequest, version: int, now_ms: int) -> FetchPlan:
         """Decide what a request asks for, and change its session accordingly."""
         uses_topic_ids = version >= _TOPIC_IDS_FROM

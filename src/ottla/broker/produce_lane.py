@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.broker.handlers import EncodedResponse
 from ottla.broker.partition import Partition
 from ottla.records.attributes import TRANSACTIONAL_BIT
-from ottla.records.batch import HEADER_BYTES
+from ottla.records.batch import ATTRIBUTES_LOW_BYTE, HEADER_BYTES
 from ottla.storage.append_info import AppendInfo
 from ottla.storage.errors import AppendError, LogDirectoryOffline
 from ottla.wire.codec import encode
@@ -43,7 +43,6 @@ LANES_MAX: Final = 64
 
 _START: Final = Struct(">ii")
 _NUMBERS: Final = Struct(">qqq")
-_ATTRIBUTES_BYTE: Final = 22
 _ZSTD_FROM: Final = 7
 _TOPIC_IDS_FROM: Final = 13
 _ALL: Final = -1
@@ -180,7 +179,7 @@ class ProduceLane:
         if length < HEADER_BYTES:
             return None
         records = frame[position : position + length]
-        return None if records[_ATTRIBUTES_BYTE] & TRANSACTIONAL_BIT else records
+        return None if records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT else records
 
     def _answer(self, info: AppendInfo, correlation_id: int, size_bytes: int) -> Any:
         route, log = self._route, self._partition.log

@@ -87,10 +87,6 @@ class MetadataImage(NamedTuple):
         """Return the config overrides of a group."""
         return self.configs.get(ConfigResource(ResourceType.GROUP, group), _NOTHING)
 
-    def has_same_content(self, other: "MetadataImage") -> bool:
-        """Say whether two images differ in nothing but where in the log they are."""
-        return self._replace(position=other.position) == other
-
 
 DEFAULT_BROKERS: Final = ConfigResource(ResourceType.BROKER, "")
 

@@ -65,15 +65,6 @@ class Topics:
         """Return the topic of that id."""
         return self.by_id.get(topic_id)
 
-    def find_partition(self, name: str, partition: int) -> PartitionRecord | None:
-        """Return one partition."""
-        topic = self.find(name)
-        return None if topic is None else topic.partitions.get(partition)
-
-    def count_partitions(self) -> int:
-        """Return how many partitions all topics have together."""
-        return sum(len(topic.partitions) for topic in self.by_id.values())
-
 
 EMPTY_TOPICS: Final = Topics({}, {})
 

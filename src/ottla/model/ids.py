@@ -11,10 +11,8 @@ FilePosition = NewType("FilePosition", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
 ProducerId = NewType("ProducerId", int)
 
-NO_NODE = NodeId(-1)
 NO_OFFSET = Offset(-1)
 NO_LEADER_EPOCH = LeaderEpoch(-1)
-NO_PRODUCER_ID = ProducerId(-1)
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_TIMESTAMP = -1

@@ -32,19 +32,12 @@ class Uuid(bytes):
             raise ValueError(f"{text!r} is not the text of an id: 22 characters of base64url are")
         return cls(raw)
 
-    @classmethod
-    def from_ints(cls, most: int, least: int) -> Self:
-        """Join the two signed 64-bit halves that Kafka's own code keeps."""
-        return cls((most & _MASK).to_bytes(8) + (least & _MASK).to_bytes(8))
-
     def __str__(self) -> str:
         return urlsafe_b64encode(self)[:22].decode("ascii")
 
     def __repr__(self) -> str:
         return f"Uuid({str(self)!r})"
 
-
-_MASK = (1 << 64) - 1
 
 ZERO_UUID = Uuid(bytes(16))
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")

@@ -59,9 +59,3 @@ def shared_link(properties: Mapping[str, str]) -> Link:
     if link is None:
         link = _links[key] = Link(properties)
     return link
-
-
-def close_shared_links() -> None:
-    """Close this process's links, for one that ends in good order."""
-    for key in [key for key in _links if key[0] == os.getpid()]:
-        _links.pop(key).close()

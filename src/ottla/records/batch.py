@@ -42,6 +42,8 @@ HEADER_BYTES: Final = 61
 LENGTH_OFFSET: Final = 8
 CRC_OFFSET: Final = 17
 ATTRIBUTES_OFFSET: Final = 21
+ATTRIBUTES_LOW_BYTE: Final = 22
+"""Where all attribute bits are that have a meaning today."""
 _MAGIC_OFFSET: Final = 16
 _MAX_TIMESTAMP_OFFSET: Final = 35
 
@@ -127,13 +129,6 @@ class BatchHeader(NamedTuple):
     @property
     def has_producer(self) -> bool:
         return self.producer_id >= 0
-
-
-def unpack_header(view: memoryview | bytes | bytearray, position: int = 0) -> BatchHeader:
-    """Unpack the 61 bytes at `position`. Says nothing about whether they make sense."""
-    if len(view) - position < HEADER_BYTES:
-        raise CorruptBatch(position, f"{len(view) - position} bytes, a header has {HEADER_BYTES}")
-    return BatchHeader._make(HEADER.unpack_from(view, position))
 
 
 class BatchView:
@@ -272,14 +267,6 @@ class BatchView:
         """Say whether the stored checksum is the one of the bytes from the attributes to the end."""
         return crc32c(self.view[ATTRIBUTES_OFFSET : self._end()]) == self.crc
 
-    def patch_base_offset(self, offset: int) -> None:
-        """Set the base offset. It lies outside the checksum."""
-        _INT64.pack_into(self.view, 0, offset)
-
-    def patch_leader_epoch(self, epoch: int) -> None:
-        """Set the leader epoch. It lies outside the checksum."""
-        _INT32.pack_into(self.view, 12, epoch)
-
     def patch_append_time(self, timestamp_ms: int) -> None:
         """Make `timestamp_ms` the timestamp of all records, as LogAppendTime has it."""
         _INT16.pack_into(self.view, ATTRIBUTES_OFFSET, self.attributes | APPEND_TIME_BIT)
@@ -390,9 +377,6 @@ class LegacyBatchView(BatchView):
     def crc_is_valid(self) -> bool:
         """Say whether the checksum (CRC-32 of IEEE here) is the one of the bytes from the magic on."""
         return crc32(self.view[_MAGIC_OFFSET : self._end()]) == self.crc
-
-    def patch_leader_epoch(self, epoch: int) -> None:
-        raise CorruptBatch(0, f"format {self.magic} has no leader epoch to set to {epoch}")
 
     def patch_append_time(self, timestamp_ms: int) -> None:
         raise CorruptBatch(0, f"format {self.magic} is only read, not set to {timestamp_ms}")

@@ -11,14 +11,7 @@ from collections.abc import Iterator
 
 from ottla.records.attributes import APPEND_TIME_BIT, CODEC_MASK, Codec
 from ottla.records.batch import BatchHeader, BatchView, LegacyBatchView
-from ottla.records.codec import (
-    Record,
-    RecordTuple,
-    ScannedRecord,
-    iter_record_tuples,
-    iter_records,
-    scan_records,
-)
+from ottla.records.codec import Record, RecordTuple, iter_record_tuples, iter_records
 from ottla.records.compression import DEFAULT_LIMITS, DecompressionLimits, decompress
 from ottla.records.legacy import iter_legacy_records
 
@@ -40,12 +33,6 @@ def iter_batch_record_tuples(
     if isinstance(batch, LegacyBatchView):
         return iter_legacy_records(batch, limits)
     return iter_record_tuples(*_opened(header or batch.header, batch.records_bytes, limits))
-
-
-def scan_batch(batch: BatchView, limits: DecompressionLimits = DEFAULT_LIMITS) -> Iterator[ScannedRecord]:
-    """Decompress a batch of format 2 and check its records one by one, without making objects of them."""
-    area, count, _, _, _ = _opened(batch.header, batch.records_bytes, limits)
-    return scan_records(area, count)
 
 
 def _opened(

@@ -1,15 +1,13 @@
-"""Whole batches of format 2: built from records, and rebuilt from other batches.
+"""Whole batches of format 2: built from records, or emptied of them.
 
 `seal_batch` is where a batch gets its length and its checksum. The rest decides the other header fields:
 
 - `build_batch` takes records and whatever a producer, a coordinator or a broker has to say about them;
 - `build_numbered_batch` takes records that are encoded already, as a coordinator has them;
-- `recompress_batch` changes the codec only, without opening a single record;
-- `filter_batch` keeps some of the records, as compaction does;
-- `empty_batch` keeps none, where the batch itself must stay.
+- `empty_batch` keeps no record of a batch that itself must stay.
 
-What compaction keeps is what later readers rely on: base offset, last offset, sequence, producer and epochs
-stay as they were, though records are gone. Which records may go is not decided here.
+Batches of which some records stay are made by `ottla.storage.compaction.rewrite`, and those that get another
+codec by `ottla.storage.validation`.
 """
 
 from collections.abc import Sequence
@@ -24,7 +22,6 @@ from ottla.records.attributes import (
     DELETE_HORIZON_BIT,
     TRANSACTIONAL_BIT,
     Codec,
-    TimestampType,
     pack_attributes,
 )
 from ottla.records.batch import (
@@ -36,10 +33,9 @@ from ottla.records.batch import (
     LOG_OVERHEAD,
     MAGIC,
     BatchHeader,
-    BatchView,
 )
 from ottla.records.codec import RecordTuple, encode_numbered, encode_records
-from ottla.records.compression import DEFAULT_LIMITS, DecompressionLimits, compress, decompress
+from ottla.records.compression import compress
 
 _NO_TIMESTAMP: Final = -1
 _LENGTH: Final = Struct(">i")
@@ -125,48 +121,6 @@ def build_numbered_batch(
     )  # fmt: skip
     _CRC.pack_into(batch, CRC_OFFSET, crc32c(memoryview(batch)[ATTRIBUTES_OFFSET:]))
     return batch
-
-
-def recompress_batch(
-    batch: BatchView,
-    codec: Codec,
-    level: int | None = None,
-    limits: DecompressionLimits = DEFAULT_LIMITS,
-) -> bytearray:
-    """Return the batch with the same records under another codec. Nothing but codec, size and CRC changes."""
-    header = batch.header
-    area = decompress(header.codec, batch.records_bytes, limits)
-    attributes = header.attributes & ~CODEC_MASK | codec
-    return seal_batch(header._replace(attributes=attributes), compress(codec, area, level))
-
-
-def filter_batch(
-    batch: BatchView, kept: Sequence[RecordTuple], delete_horizon_ms: int | None = None
-) -> bytearray:
-    """Return the batch with only the records `kept`, of its own, and perhaps with a first delete horizon.
-
-    A horizon that the batch has already is not moved. It takes the place of the base timestamp, which all
-    timestamp deltas refer to.
-    """
-    header = batch.header
-    assert header.magic == MAGIC, "messages of format 0 and 1 are built anew"
-    horizon = header.delete_horizon_ms
-    if horizon is None:
-        horizon = delete_horizon_ms
-    return build_batch(
-        kept,
-        base_offset=header.base_offset,
-        leader_epoch=header.leader_epoch,
-        codec=header.codec,
-        append_time=header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND_TIME else None,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        is_transactional=header.is_transactional,
-        is_control=header.is_control,
-        delete_horizon_ms=horizon,
-        last_offset=header.last_offset,
-    )
 
 
 def empty_batch(header: BatchHeader) -> bytearray:

@@ -6,8 +6,8 @@ interpreter takes a third longer for that, and compiled code an eighth: for each
 `make compiled-wheel` compiles, as it is, and `decode_quickly` is the faster of the two where it runs.
 
 Numbers of one and two bytes are taken inline, which are nearly all. Any other record, and any that is wrong,
-is left to `decode_record`. A batch of many tiny records grows some thirty-fold by this, as with
-`decode_records`.
+is left to `decode_record`. A batch of many tiny records grows some thirty-fold by this. Where a batch comes
+from a stranger, use `iter_record_tuples`, which holds one record at a time.
 """
 
 from collections.abc import Callable, Iterable

@@ -126,17 +126,6 @@ def _decode_unsigned(data: bytes, position: int, end: int, bytes_max: int, index
     raise InvalidRecord(index, f"a number of more than {bytes_max} bytes")
 
 
-def decode_records(
-    data: bytes, count: int, base_offset: int, base_timestamp: int, append_time: int | None = None
-) -> list[Record]:
-    """Decode all records at once.
-
-    A batch of many tiny records grows some thirty-fold by this. Where a batch comes from a stranger, use
-    `iter_records`, which holds one record at a time.
-    """
-    return list(iter_records(data, count, base_offset, base_timestamp, append_time))
-
-
 def iter_records(
     data: bytes, count: int, base_offset: int, base_timestamp: int, append_time: int | None = None
 ) -> Iterator[Record]:

@@ -15,7 +15,14 @@ from crc32c import crc32c
 
 from ottla.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId
 from ottla.records.attributes import APPEND_TIME_BIT, CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
-from ottla.records.batch import ATTRIBUTES_OFFSET, HEADER, LOG_OVERHEAD, MAGIC, SEQUENCE_MASK
+from ottla.records.batch import (
+    ATTRIBUTES_LOW_BYTE,
+    ATTRIBUTES_OFFSET,
+    HEADER,
+    LOG_OVERHEAD,
+    MAGIC,
+    SEQUENCE_MASK,
+)
 from ottla.storage.append_checks import check_leader_epoch, check_verified, does_not_fit
 from ottla.storage.append_info import AppendInfo, AppendOrigin
 from ottla.storage.append_own import append_own
@@ -142,8 +149,6 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
     except DiskError as error:
         raise give_up(log, error, None if rolls else size) from error
     log.log_end_offset = last_offset + 1  # type: ignore[assignment]
-    if log.recovery_point == first_offset:
-        log.unflushed_since_ms = now_ms
     if producer is not None:
         last_sequence = (base_sequence + last_delta) & SEQUENCE_MASK
         producer.add_batch(last_sequence, last_offset, last_delta, max_timestamp)
@@ -176,7 +181,7 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
 
 def _is_rare(records: memoryview) -> bool:
     """Say whether a coordinator appends a marker, or on behalf of a producer."""
-    attributes = records[ATTRIBUTES_OFFSET + 1] if len(records) > ATTRIBUTES_OFFSET + 1 else CONTROL_BIT
+    attributes = records[ATTRIBUTES_LOW_BYTE] if len(records) > ATTRIBUTES_LOW_BYTE else CONTROL_BIT
     return attributes & (CONTROL_BIT | TRANSACTIONAL_BIT) != 0
 
 

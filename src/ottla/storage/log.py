@@ -73,7 +73,6 @@ class Log:
         "topic_id",
         "topic_partition",
         "truncations",
-        "unflushed_since_ms",
         "unsynced_paths",
         "verifications",
         "volume",
@@ -113,8 +112,6 @@ class Log:
         self.has_unsynced_names = False
         self.has_unsynced_epochs = False
         self.unsynced_paths: tuple[str, ...] = ()
-        # When the first batch was appended that is not safe, as far as known.
-        self.unflushed_since_ms = 0
         self.truncations = 0
         # Those who wait for the high watermark to reach an offset, ascending. See `committed`.
         # None as long as there was nobody: there may be a hundred thousand logs.
@@ -169,11 +166,6 @@ class Log:
         Use `LogDirectory.delete_old_segments`, which also keeps that safe.
         """
         return retention.delete_old_segments(self, now_ms)
-
-    def flush_is_overdue(self, now_ms: int) -> bool:
-        """Say whether something has been waiting for longer than `flush.ms` to be made safe."""
-        is_waiting = self.recovery_point < self.log_end_offset
-        return is_waiting and now_ms - self.unflushed_since_ms >= self.config.flush_ms
 
     def start_flush(self) -> FlushTicket | None:
         """Return what is to be synced now. See `flush`."""

@@ -48,8 +48,6 @@ def write_batches(log: "Log", batches: list[AssignedBatch], now_ms: int) -> bool
         segment = roll(log, _base_of_next(log, first, last), now_ms) if rolls else log.active_segment
         start = segment.size
         segment.file.write(start, [assigned.view for assigned in batches])
-        if log.recovery_point == log.log_end_offset:
-            log.unflushed_since_ms = now_ms
         for assigned in batches:
             _note(log, segment, start, assigned)
     except DiskError as error:

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from tests.deciding import new_topic
 from tests.quorum_node import START_MS, QuorumNode
+from tests.unit.metadata.images import have_same_content
 
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.errors import MetadataError
@@ -204,7 +205,7 @@ class World:
         loaded = load_metadata(self.node.voter.log, Snapshots(self.disk, self.node.metadata_path))
         image, _ = loaded.loader.take()
         ours = self.node.controller.image
-        assert ours.has_same_content(image), self.why("ControllerIsTheLog")
+        assert have_same_content(ours, image), self.why("ControllerIsTheLog")
         self.settle(image, "AcknowledgedStays")
 
     def settle(self, image: MetadataImage, invariant: str) -> None:

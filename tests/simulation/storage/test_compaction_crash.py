@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import pytest
 from tests.differential.random_log import RandomLog
+from tests.unit.storage.compaction.whole_round import run_round
 
 from ottla.model.ids import Offset, ProducerId, TopicPartition
 from ottla.records.batch import iter_batches
 from ottla.records.batch_records import iter_batch_records
 from ottla.records.control import ControlType, decode_control_type
 from ottla.storage.compaction.candidates import find_candidate
-from ottla.storage.compaction.round import run_round
 from ottla.storage.config import LogConfig
 from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log

@@ -15,11 +15,6 @@ def test_text_is_kafkas() -> None:
     assert str(METADATA_TOPIC_ID) == "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def test_halves_are_signed() -> None:
-    assert Uuid.from_ints(-1, 1) == Uuid(b"\xff" * 8 + bytes(7) + b"\x01")
-    assert Uuid.from_ints(0, 1) == METADATA_TOPIC_ID
-
-
 @pytest.mark.parametrize("size", [0, 15, 17])
 def test_only_16_bytes_are_an_id(size: int) -> None:
     with pytest.raises(ValueError, match=f"16 bytes, not {size}"):

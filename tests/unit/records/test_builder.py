@@ -1,20 +1,13 @@
-"""Batches built, recompressed, filtered and emptied."""
+"""Batches built and emptied."""
 
 import pytest
+from tests.unit.records.reading import header_of, scan_batch
 
 from ottla.records.attributes import Codec, TimestampType
-from ottla.records.batch import HEADER_BYTES, BatchView, iter_batches, unpack_header
-from ottla.records.batch_records import iter_batch_records, scan_batch
-from ottla.records.builder import (
-    build_batch,
-    build_numbered_batch,
-    empty_batch,
-    filter_batch,
-    recompress_batch,
-)
+from ottla.records.batch import HEADER_BYTES, BatchView, iter_batches
+from ottla.records.batch_records import iter_batch_records
+from ottla.records.builder import build_batch, build_numbered_batch, empty_batch
 from ottla.records.codec import Record, encode_fields
-from ottla.records.compression import DecompressionLimits
-from ottla.records.errors import DecompressionTooLarge
 
 NOW = 1_700_000_000_000
 RECORDS = [Record(100 + index, NOW + index * 10, b"key-%d" % index, b"value " * 20) for index in range(5)]
@@ -27,7 +20,7 @@ def view(batch: bytes | bytearray) -> BatchView:
 
 
 def test_defaults_are_those_of_a_producer_without_idempotence() -> None:
-    header = unpack_header(build_batch([Record(0, NOW, b"k", b"v"), Record(1, NOW + 5, b"k", b"v")]))
+    header = header_of(build_batch([Record(0, NOW, b"k", b"v"), Record(1, NOW + 5, b"k", b"v")]))
 
     assert (header.base_offset, header.last_offset, header.count) == (0, 1, 2)
     assert (header.leader_epoch, header.producer_id, header.producer_epoch, header.base_sequence) == (-1,) * 4
@@ -39,7 +32,7 @@ def test_max_timestamp_is_the_greatest_wherever_it_is() -> None:
     records = [
         Record(index, timestamp, None, b"v") for index, timestamp in enumerate((NOW, NOW + 9, NOW - 9))
     ]
-    header = unpack_header(build_batch(records))
+    header = header_of(build_batch(records))
     assert (header.base_timestamp, header.max_timestamp) == (NOW, NOW + 9)
 
 
@@ -80,83 +73,6 @@ def test_a_batch_can_end_after_its_last_record() -> None:
     batch = view(build_batch(RECORDS[:2], base_offset=90, last_offset=120))
     assert (batch.base_offset, batch.last_offset, batch.count) == (90, 120, 2)
     assert [record.offset for record in iter_batch_records(batch)] == [100, 101]
-
-
-@pytest.mark.parametrize("target", Codec)
-@pytest.mark.parametrize("source", Codec)
-def test_recompression_changes_nothing_else(source: Codec, target: Codec) -> None:
-    batch = view(
-        build_batch(
-            RECORDS,
-            base_offset=100,
-            codec=source,
-            producer_id=7,
-            producer_epoch=1,
-            base_sequence=5,
-            leader_epoch=3,
-            is_transactional=True,
-        )
-    )
-
-    recompressed = recompress_batch(batch, target)
-
-    assert list(iter_batch_records(view(recompressed))) == RECORDS
-    assert recompress_batch(view(recompressed), source) == batch.view
-    changed = {"batch_length": 0, "crc": 0, "attributes": 0}
-    assert unpack_header(recompressed)._replace(**changed) == batch.header._replace(**changed)
-    assert unpack_header(recompressed).is_transactional
-
-
-def test_recompression_is_bounded() -> None:
-    batch = view(build_batch(RECORDS, base_offset=100, codec=Codec.ZSTD))
-    with pytest.raises(DecompressionTooLarge):
-        recompress_batch(batch, Codec.GZIP, limits=DecompressionLimits(bytes_max=100))
-
-
-@pytest.mark.parametrize("codec", Codec)
-def test_filtering_keeps_what_later_readers_rely_on(codec: Codec) -> None:
-    batch = view(
-        build_batch(
-            RECORDS,
-            base_offset=100,
-            codec=codec,
-            producer_id=7,
-            producer_epoch=1,
-            base_sequence=2**31 - 2,
-            leader_epoch=3,
-            is_transactional=True,
-        )
-    )
-    kept = [RECORDS[1], RECORDS[3]]
-
-    filtered = view(filter_batch(batch, kept))
-
-    assert list(iter_batch_records(filtered)) == kept
-    assert (filtered.base_offset, filtered.last_offset) == (100, 104)
-    assert (filtered.base_sequence, filtered.last_sequence) == (batch.base_sequence, batch.last_sequence)
-    assert (filtered.producer_id, filtered.producer_epoch, filtered.leader_epoch) == (7, 1, 3)
-    assert (filtered.codec, filtered.is_transactional, filtered.is_control) == (codec, True, False)
-    assert (filtered.base_timestamp, filtered.max_timestamp) == (NOW + 10, NOW + 30)
-    assert filtered.count == 2
-
-
-def test_a_delete_horizon_takes_the_place_of_the_base_timestamp() -> None:
-    batch = view(build_batch(RECORDS, base_offset=100))
-    horizon = NOW + 86_400_000
-
-    filtered = view(filter_batch(batch, RECORDS, horizon))
-
-    assert filtered.delete_horizon_ms == filtered.base_timestamp == horizon
-    assert filtered.max_timestamp == batch.max_timestamp
-    assert list(iter_batch_records(filtered)) == RECORDS, "the deltas are negative now"
-    assert all(timestamp_delta < 0 for _, timestamp_delta, _, _ in scan_batch(filtered))
-
-
-def test_a_delete_horizon_is_not_moved() -> None:
-    batch = view(build_batch(RECORDS, base_offset=100, delete_horizon_ms=NOW + 50))
-    filtered = view(filter_batch(batch, RECORDS[:1], NOW + 1000))
-    assert filtered.delete_horizon_ms == NOW + 50
-    assert list(iter_batch_records(filtered)) == RECORDS[:1]
 
 
 @pytest.mark.parametrize("codec", Codec)

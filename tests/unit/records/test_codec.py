@@ -1,10 +1,10 @@
 """Single records: numbers, nulls, limits, and what is said of a bad one."""
 
 import pytest
+from tests.unit.records.reading import decode_records
 
 from ottla.records.codec import (
     Record,
-    decode_records,
     decode_varint,
     decode_varlong,
     encode_records,

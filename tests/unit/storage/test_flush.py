@@ -2,7 +2,6 @@
 
 import pytest
 from tests.unit.storage.logs import (
-    NOW_MS,
     append,
     append_transactional,
     batch,
@@ -182,17 +181,3 @@ def test_closing_a_log_that_was_not_touched_costs_nothing() -> None:
     log.close()
     again = open_log(disk, is_clean=True)
     assert again.start_close() is None
-
-
-def test_a_flush_is_overdue_when_something_waited_too_long() -> None:
-    log = new_log(LogConfig(flush_ms=1000))
-    assert not log.flush_is_overdue(NOW_MS + 5000)
-    append(log)
-    append(log, now_ms=NOW_MS + 900)
-    assert not log.flush_is_overdue(NOW_MS + 999)
-    assert log.flush_is_overdue(NOW_MS + 1000)
-    log.flush()
-    assert not log.flush_is_overdue(NOW_MS + 5000)
-    log.append_as_follower(batch(base_offset=2), now_ms=NOW_MS + 6000)
-    assert not log.flush_is_overdue(NOW_MS + 6999)
-    assert log.flush_is_overdue(NOW_MS + 7000)

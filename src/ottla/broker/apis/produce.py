@@ -23,6 +23,7 @@ from ottla.broker.transactional_produce import (
     start_confirmation,
 )
 from ottla.records.attributes import CODEC_MASK, TRANSACTIONAL_BIT, Codec
+from ottla.records.batch import ATTRIBUTES_LOW_BYTE
 from ottla.storage.errors import AppendError, LogDirectoryOffline
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -44,7 +45,6 @@ ADMIN_CLIENT_ID: Final = "__admin_client"
 _TOPIC_IDS_FROM: Final = 13
 _LEADER_HINTS_FROM: Final = 10
 _ZSTD_FROM: Final = 7
-_ATTRIBUTES_BYTE: Final = 22
 _NOTHING: Final = memoryview(b"")
 _NOT_EVEN_OPENED: Final = (
     ErrorCode.CORRUPT_MESSAGE,
@@ -163,7 +163,7 @@ def _find_refusal(
     """Say why a batch is refused before the log looks at it."""
     if not -1 <= ask.acks <= 1:
         return ErrorCode.INVALID_REQUIRED_ACKS
-    attributes = records[_ATTRIBUTES_BYTE] if len(records) > _ATTRIBUTES_BYTE else 0
+    attributes = records[ATTRIBUTES_LOW_BYTE] if len(records) > ATTRIBUTES_LOW_BYTE else 0
     if attributes & TRANSACTIONAL_BIT and ask.transactional_id is None:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not partition.is_leader:

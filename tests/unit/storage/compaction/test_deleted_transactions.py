@@ -1,5 +1,6 @@
 """Cleaning a log of which records were deleted, up to an offset within a segment."""
 
+from tests.unit.storage.compaction.whole_round import run_round
 from tests.unit.storage.logs import (
     NOW_MS,
     PATH,
@@ -15,7 +16,6 @@ from tests.unit.storage.logs import (
 
 from ottla.model.ids import Offset
 from ottla.storage.compaction.candidates import find_candidate
-from ottla.storage.compaction.round import run_round
 from ottla.storage.config import LogConfig
 
 CONFIG = LogConfig(

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.storage.compaction.whole_round import run_round
 from tests.unit.storage.logs import (
     NOW_MS,
     PARTITION,
@@ -21,7 +22,6 @@ from ottla.runtime.disk import RealDisk
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.compaction.cleaning import CleanedGroup, clean
 from ottla.storage.compaction.plan import is_overtaken, plan_cleaning
-from ottla.storage.compaction.round import run_round
 from ottla.storage.compaction.swap import discard_staged, finish_swap, replace_segments, stage_swap
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline

@@ -1,4 +1,4 @@
-"""A whole round of cleaning in one thread, from the plan to the last swap. For simulations, tools and tests.
+"""A whole round of cleaning in one thread, from the plan to the last swap.
 
 A broker runs the same steps with the cleaning itself in a worker, so that its event loop goes on serving.
 """
@@ -27,25 +27,25 @@ class Round(NamedTuple):
 def run_round(
     candidate: Candidate, now_ms: int, memory_bytes: int, batches_kept: int = BATCHES_KEPT
 ) -> Round:
-    """Clean a log and swap in what came of it."""
+    """Clean a log and swap in the result."""
     log = candidate.log
     task = plan_cleaning(candidate, now_ms, batches_kept)
     deletions: list[Deletion] = []
     for step in clean(task, log.volume.disk, memory_bytes):
         match step:
             case CleanedGroup(cleaned, replaced):
-                deletions.append(swap_in(log, (cleaned,), replaced))
+                deletions.append(_swap_in(log, (cleaned,), replaced))
             case Cleaned():
                 return Round(step, tuple(deletions))
     raise AssertionError("a cleaning ends with `Cleaned`")
 
 
-def swap_in(log: Log, cleaned: Sequence[CleanedSegment], replaced: Sequence[Offset]) -> Deletion:
+def _swap_in(log: Log, cleaned: Sequence[CleanedSegment], replaced: Sequence[Offset]) -> Deletion:
     """Do all steps of a swap at once."""
     disk = log.volume.disk
     stage_swap(disk, log.path, cleaned)
     replacement = replace_segments(log, cleaned, replaced)
-    assert replacement is not None, "nobody else has used the log meanwhile"
+    assert replacement is not None, "nothing else has used the log meanwhile"
     disk.sync_directory(log.path)
     finish_swap(log, replacement)
     return replacement.deletion
