@@ -61,8 +61,8 @@ class Groups(HostedCoordinator[GroupCoordinator]):
             self.coordinator.topics_deleted(deleted)
 
     def metrics(self) -> "Iterable[Metric]":
-        """Return what Prometheus is told of groups."""
-        # Imported only here: a node that no Prometheus asks does without it.
+        """Return the metrics of groups."""
+        # Imported only here: a node without Prometheus does without it.
         from ottla.broker.group_metrics import group_metrics
 
         return group_metrics(self.coordinator, self._broker.partitions)
@@ -82,7 +82,7 @@ class Groups(HostedCoordinator[GroupCoordinator]):
         return str(UUID(bytes=self._broker.random.randbytes(16), version=4))
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
-        """Return the times of a consumer group: its own where it has set them, else the node's."""
+        """Return the times of a consumer group: its own where it has set them, otherwise the node's."""
         # Each heartbeat asks three times. To read a group's own configs takes 30 us, so the outcome is kept.
         known = self._intervals.get(group_id)
         if known is None:

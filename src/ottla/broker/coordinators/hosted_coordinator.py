@@ -85,7 +85,7 @@ class HostedCoordinator(ABC, Generic[C]):
 
     @abstractmethod
     def metrics(self) -> "Iterable[Metric]":
-        """Return what Prometheus is told of the coordinator. Called by another thread."""
+        """Return the coordinator's metrics for Prometheus. Called by another thread."""
 
     @abstractmethod
     def _make_coordinator(self) -> C:

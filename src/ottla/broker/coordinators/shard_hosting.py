@@ -27,7 +27,7 @@ _logger: Final = logging.getLogger("ottla.coordinators")
 
 SLICE_NS: Final = 5_000_000
 RELOAD_MS: Final = 1000
-"""How long after its failure a shard is loaded anew: one that fails each time must not keep the node busy."""
+"""How long after its failure a shard is loaded again: it must not keep the node busy by failing each time."""
 _ANY_EPOCH: Final = 1 << 31
 
 S = TypeVar("S", bound=State)

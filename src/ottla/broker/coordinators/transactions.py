@@ -40,8 +40,8 @@ class Transactions(HostedCoordinator[TransactionCoordinator]):
         return TransactionCoordinator(transaction_settings(self._broker.config), self)
 
     def metrics(self) -> "Iterable[Metric]":
-        """Return what Prometheus is told of transactions."""
-        # Imported only here: a node that no Prometheus asks does without it.
+        """Return the metrics of transactions."""
+        # Imported only here: a node without Prometheus does without it.
         from ottla.broker.group_metrics import transaction_metrics
 
         return transaction_metrics(self.coordinator)

@@ -84,7 +84,7 @@ class GroupHost(Protocol):
         """Return a random id, for a new member."""
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
-        """Return the times of a consumer group: its own where it has set them, else the node's."""
+        """Return the times of a consumer group: its own where it has set them, otherwise the node's."""
 
     def wake(self, deadline_ms: int) -> None:
         """Have `GroupCoordinator.fire_timers` called at this monotonic time, or earlier."""

@@ -1,4 +1,4 @@
-"""What the group coordinator asks of whoever drives it."""
+"""What a shard of the group coordinator asks of the coordinator."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
@@ -46,7 +46,7 @@ class Environment(Protocol):
     topics: Topics
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
-        """Return the times of a consumer group: its own where it has set them, else the node's."""
+        """Return the times of a consumer group: its own where it has set them, otherwise the node's."""
 
     def new_member_suffix(self) -> str:
         """Return a random id, for a new member."""

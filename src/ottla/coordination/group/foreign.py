@@ -1,7 +1,7 @@
 """Groups that Apache Kafka left and that this node does not coordinate: share groups and streams groups.
 
 They are known by their records, so that their ids are not taken for free, nobody commits in their name, and
-their offsets do not expire. Whoever coordinates them again finds them as they were.
+their offsets do not expire. A node that coordinates them again finds them as they were.
 """
 
 from typing import Any, Final
@@ -51,7 +51,7 @@ class ForeignGroup:
             raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def check_commit_to(self, commit: Commit, topic_id: Uuid, partition: int) -> None:
-        """Whoever may commit may do so for every partition."""
+        """A client that may commit may do so for every partition."""
 
     def check_fetch(self, _member_id: str | None, _member_epoch: int) -> None:
         """Anybody may see the offsets."""

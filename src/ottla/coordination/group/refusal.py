@@ -4,7 +4,7 @@ from ottla.wire.error_code import ErrorCode
 
 
 class Refused(Exception):
-    """Carries the error code to whoever builds the answer."""
+    """Carries the error code to the code that builds the answer."""
 
     def __init__(self, error_code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or error_code.name)

@@ -57,7 +57,7 @@ class State(Protocol):
         """Start timers: everything there was to load has been replayed."""
 
     def deactivate(self) -> None:
-        """Answer whoever still waits, and stop timers: another node serves these keys from now on."""
+        """Answer those who still wait, and stop timers: another node serves these keys from now on."""
 
 
 S = TypeVar("S", bound=State)
@@ -137,7 +137,7 @@ class Shard(Generic[S]):
         self._stop(ShardStatus.FAILED)
 
     def resign(self) -> None:
-        """Stop serving. Whoever waits is told to look for the new coordinator."""
+        """Stop serving. Those who wait are told to look for the new coordinator."""
         self._stop(ShardStatus.RESIGNED)
 
     def _stop(self, status: ShardStatus) -> None:

@@ -122,7 +122,7 @@ class ClassicGroup(OffsetRules):
         self.pending_sync.discard(member_id)
 
     def replace_static_member(self, instance_id: str, old_id: str, new_id: str) -> Member:
-        """Give a static member that came back its new id. Whoever still waits under the old one is fenced."""
+        """Give a static member that came back its new id. Requests that wait under the old one are fenced."""
         member = self.members.pop(old_id)
         self.answer_join(member, refused_join(old_id, ErrorCode.FENCED_INSTANCE_ID))
         answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, assignment=b""))

@@ -39,7 +39,7 @@ class Departures:
     def leave(
         self, group: ConsumerGroup, ask: ConsumerGroupHeartbeatRequest, now_ms: int
     ) -> Decision[ConsumerGroupHeartbeatResponse]:
-        """Let a member go that says so. Its epoch does not matter: whoever knows its id may let it go."""
+        """Let a member go that says so. Its epoch does not matter: its id is enough."""
         if ask.instance_id is None:
             member = find_member(group, ask.member_id)
         else:
@@ -83,7 +83,7 @@ class Departures:
     ) -> Decision[ConsumerGroupHeartbeatResponse]:
         """Let a static member go that will be back: it keeps its partitions until its session ends.
 
-        Whoever comes back under another member id has had them from the beginning: their epochs become 0.
+        If it comes back under another member id it has had them from the beginning: their epochs become 0.
         """
         assigned = {topic: dict.fromkeys(have, 0) for topic, have in member.assignment.assigned.items()}
         away = replace(

@@ -35,7 +35,7 @@ class MetadataHashes:
         return _signed(xxh3_64_intdigest(b"".join(map(_LONG.pack, hashes)))) if hashes else 0
 
     def forget(self, topic_names: Iterable[str]) -> None:
-        """Compute the hashes of these topics anew: they have changed, or do not exist any more."""
+        """Compute the hashes of these topics again: they have changed, or do not exist any more."""
         for name in topic_names:
             self._known.pop(name, None)
 

@@ -44,7 +44,7 @@ class OffsetRules:
         """Refuse a commit from before a partition was assigned to its committer (KIP-1251)."""
         member = self.members.get(commit.member_id)
         if member is None or commit.generation == member.epoch:
-            # Whoever is no member has been let through above.
+            # If it is no member, it has been let through above.
             return
         has = member.assignment
         since = has.assigned.get(topic_id, {}).get(partition)

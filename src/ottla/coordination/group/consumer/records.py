@@ -137,7 +137,7 @@ def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """Take everything away that is told of a member, in the only order that Kafka takes."""
+    """Take all records of a member away, in the only order that Kafka accepts."""
     return [
         current_tombstone(group_id, member_id),
         target_tombstone(group_id, member_id),

@@ -1,0 +1,52 @@
+"""The coordinators of a node: each has a topic of its own, and everything goes through one list of them."""
+
+import random
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from tests.in_process import InProcessClient, in_process_node
+
+from ottla.broker.partition import INTERNAL_TOPICS
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+
+
+def test_every_coordinator_has_an_internal_topic_and_a_type_of_key_of_its_own(tmp_path: Path) -> None:
+    with in_process_node(tmp_path) as node:
+        coordinators = node.broker.coordinators
+        topics = {one.topic for one in coordinators}
+        assert topics <= INTERNAL_TOPICS
+        assert len(topics) == len({one.key_type for one in coordinators}) == len(coordinators)
+
+
+def test_find_coordinator_makes_the_topic_of_each_and_its_shards_serve(tmp_path: Path) -> None:
+    with in_process_node(tmp_path) as node:
+        client = InProcessClient(node)
+        for one in node.broker.coordinators:
+            assert one.coordinator.shards.find("key") is ErrorCode.NOT_COORDINATOR
+            found = client.ask(FindCoordinatorRequest(key="key", key_type=one.key_type), 3)
+            assert found.error_code is ErrorCode.NONE
+            shard = one.coordinator.shards.find("key")
+            assert not isinstance(shard, ErrorCode)
+            one.stop()
+            assert shard.refusal is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_type_of_key_that_no_coordinator_has_is_refused(tmp_path: Path) -> None:
+    with in_process_node(tmp_path) as node:
+        key_type = 1 + max(one.key_type for one in node.broker.coordinators)
+        found = InProcessClient(node).ask(FindCoordinatorRequest(key="key", key_type=key_type), 3)
+        assert found.error_code is ErrorCode.INVALID_REQUEST
+
+
+def test_ids_of_members_come_from_the_randomness_of_the_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with in_process_node(tmp_path) as node:
+        made = []
+        for _ in range(2):
+            monkeypatch.setattr(node.broker, "random", random.Random(7))
+            made.append(node.broker.groups.new_member_suffix())
+        assert made[0] == made[1]
+        assert UUID(made[0]).version == 4
