@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from ottla import Admin, Consumer, Producer
 from ottla.client.errors import ClientError
-from ottla.testing.simulation.client_loop import SimulatedLoop
+from ottla.testing.simulation.client_loop import simulated_loop
 from ottla.testing.simulation.network import SimulatedNetwork
 from ottla.testing.simulation.node import SimulatedNode
 from ottla.testing.simulation.simulation import Simulation
@@ -60,7 +60,7 @@ class Run:
         self.simulation = Simulation(seed, keeps_lines)
         self.network = SimulatedNetwork(self.simulation)
         self.node = SimulatedNode(self.simulation, self.network, 1, SETTINGS)
-        self.loop = SimulatedLoop(self.simulation, self.network)
+        self.loop = simulated_loop(self.simulation, self.network)
         self._rng = Random(f"workload {seed}")
         self._records = records
         self._cuts = cuts
