@@ -1,9 +1,9 @@
 """Answers on their way to a peer: bytes and ranges of files, in order.
 
 `flush` sends as much as the transport takes and says what it waits for. It never blocks: not for the peer,
-and not for the disk. Long ranges go straight from their files. All else goes through memory that all outboxes of
-a loop share, so that a head, records and a tail leave in one call, and a peer that does not read costs
-nothing.
+and not for the disk. Long ranges go straight from their files. All else goes through memory that all
+outboxes of a loop share, so that a head, records and a tail leave in one call, and a peer that does not read
+costs nothing.
 """
 
 from collections import deque
@@ -41,6 +41,11 @@ class Outbox:
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes wait."""
+        return sum(map(len, self._pieces))
 
     def add(self, pieces: Sequence[Piece]) -> None:
         """Queue an answer."""

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from ottla import Admin, Consumer, Producer
 from ottla.client.errors import ClientError
-from ottla.testing.simulation.client_loop import SimulatedLoop
+from ottla.testing.simulation.client_loop import simulated_loop
 from ottla.testing.simulation.network import SimulatedNetwork
 from ottla.testing.simulation.node import SimulatedNode
 from ottla.testing.simulation.simulation import Simulation
@@ -42,6 +42,16 @@ COMPACTED: Final = {
 }
 
 
+class Wrong(Exception):
+    """Something that must hold does not."""
+
+
+def must(holds: bool, complaint: str) -> None:
+    """Complain if something does not hold that must."""
+    if not holds:
+        raise Wrong(complaint)
+
+
 class Outcome(NamedTuple):
     """What a run was like."""
 
@@ -60,7 +70,7 @@ class Run:
         self.simulation = Simulation(seed, keeps_lines)
         self.network = SimulatedNetwork(self.simulation)
         self.node = SimulatedNode(self.simulation, self.network, 1, SETTINGS)
-        self.loop = SimulatedLoop(self.simulation, self.network)
+        self.loop = simulated_loop(self.simulation, self.network)
         self._rng = Random(f"workload {seed}")
         self._records = records
         self._cuts = cuts
@@ -75,11 +85,11 @@ class Run:
         self.cleaned_rounds = 0
 
     def run(self) -> Outcome:
-        """Run to the end, and check what is there then. Raises `AssertionError` if something is wrong."""
+        """Run to the end, and check what is there then. Raises `Wrong` if something is."""
         began = time.process_time()
         self.node.start()
-        self.loop.run(self._work())
-        self.loop.run(self._check())
+        self.loop.run(self.work())
+        self.loop.run(self.check())
         self._count()
         self.node.stop()
         return Outcome(
@@ -93,7 +103,8 @@ class Run:
 
     # The workload
 
-    async def _work(self) -> None:
+    async def work(self) -> None:
+        """Let all clients work until everything is written and read."""
         async with Admin(self.node.bootstrap) as admin:
             await admin.topics.create(ORDERS, partitions=3)
             await admin.topics.create(TOTALS, partitions=2)
@@ -198,7 +209,7 @@ class Run:
             await asyncio.sleep(self._rng.uniform(0.01, 1.0))
             self.node.switch_on()
             while self.node.node is None:
-                assert self.node.failure is None, self.node.failure
+                must(self.node.failure is None, f"the node does not start: {self.node.failure}")
                 await asyncio.sleep(0.01)
 
     def _count(self) -> None:
@@ -209,7 +220,8 @@ class Run:
 
     # What must hold
 
-    async def _check(self) -> None:
+    async def check(self) -> None:
+        """Compare what is there with what was acknowledged."""
         await self._check_orders()
         await self._check_totals()
         await self._check_latest()
@@ -223,30 +235,32 @@ class Run:
             values[value] += 1
         for place, acknowledged in self._acknowledged.items():
             if place[0] == ORDERS:
-                missing = {at: value for at, value in acknowledged.items() if there[place].get(at) != value}
-                assert not missing, f"{place} has lost what was acknowledged: {missing}"
+                missing = {
+                    at: value for at, value in acknowledged.items() if there.get(place, {}).get(at) != value
+                }
+                must(not missing, f"{place} has lost what was acknowledged: {missing}")
         twice = [value for value, count in values.items() if count > 1]
-        assert not twice, f"written twice: {twice}"
+        must(not twice, f"written twice: {twice}")
         for protocol, read in self._read.items():
-            assert set(read) == set(values), f"the {protocol} group did not read everything"
+            must(set(read) == set(values), f"the {protocol} group did not read everything")
 
     async def _check_totals(self) -> None:
         """A transaction is there in both partitions or in none."""
         seen: dict[int, list[bytes]] = {0: [], 1: []}
         for partition, _, value in await self._read_all(TOTALS):
             seen[partition].append(value)
-        assert seen[0] == seen[1], "a transaction is there in part"
+        must(seen[0] == seen[1], "a transaction is there in part")
         visible = set(seen[0])
-        assert len(visible) == len(seen[0]), "a transaction is there twice"
-        assert visible >= set(self._committed), f"lost: {set(self._committed) - visible}"
-        assert not visible & set(self._aborted), "something aborted can be read"
-        assert visible <= set(self._committed) | set(self._unclear)
+        must(len(visible) == len(seen[0]), "a transaction is there twice")
+        must(visible >= set(self._committed), f"lost: {set(self._committed) - visible}")
+        must(not visible & set(self._aborted), "something aborted can be read")
+        must(visible <= set(self._committed) | set(self._unclear), "something that nobody wrote can be read")
 
     async def _check_latest(self) -> None:
         """Of each key at least the last value is left."""
         left = {value for _, _, value in await self._read_all(LATEST)}
         last = {f"three {number}".encode() for number in range(self._records - 10, self._records)}
-        assert last <= left, f"compaction took {last - left}"
+        must(last <= left, f"compaction took {last - left}")
 
     async def _read_all(self, topic: str) -> list[tuple[int, int, bytes]]:
         async with Admin(self.node.bootstrap) as admin:

@@ -93,7 +93,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """Return a future of this loop."""
         return asyncio.Future(loop=self)
 
-    def create_task(  # type: ignore[override]
+    def create_task(
         self,
         coro: Generator[Any, None, T] | Coroutine[Any, Any, T],
         *,
@@ -164,6 +164,12 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             handle._run()
 
 
+def simulated_loop(simulation: Simulation, network: SimulatedNetwork) -> SimulatedLoop:
+    """Return the event loop for the clients of a simulation."""
+    # Most of a loop's methods are for sockets and processes of the operating system. They stay away.
+    return SimulatedLoop(simulation, network)  # type: ignore[abstract]
+
+
 class _Timer(asyncio.TimerHandle):
     event: Event | None = None
 
@@ -203,7 +209,7 @@ class ProtocolTransport(asyncio.Transport):
         self._is_closing = True
         self._close(None)
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
+    def get_extra_info(self, name: str, default: Any = None) -> Any:  # noqa: ARG002 - asyncio's signature
         """Know nothing more."""
         return default
 

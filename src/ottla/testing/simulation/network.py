@@ -169,8 +169,8 @@ class SimulatedTransport:
 
     send_more = send
 
-    def send_file(self, file: File, position: int, count: int) -> int | None:
-        """Files are read."""
+    def send_file(self, _file: File, _position: int, _count: int) -> int | None:
+        """Say that it does not work: files are read."""
         return None
 
     def is_closed_by_peer(self) -> bool:
@@ -278,6 +278,7 @@ class SimulatedListening:
         self.address = address
         self._ready: Callable[[], None] | None = None
         self._is_paused = False
+        self._backlog = 0
         self._waiting: deque[SimulatedTransport] = deque()
 
     @property
@@ -287,6 +288,7 @@ class SimulatedListening:
 
     def start(self, backlog: int, ready: Callable[[], None]) -> None:
         """Let peers connect."""
+        self._backlog = backlog
         self._ready = ready
 
     def accept(self) -> SimulatedTransport:
@@ -314,6 +316,9 @@ class SimulatedListening:
 
     def come(self, transport: SimulatedTransport) -> None:
         """Take a peer that connects."""
+        if self._ready is None or len(self._waiting) >= self._backlog:
+            transport.close()
+            return
         self._waiting.append(transport)
         self._tell()
 
@@ -375,8 +380,8 @@ class NetworkOfMachine:
         self._network = network
         self._machine = machine
 
-    def listen(self, host: str, port: int, send_buffer_bytes: int = -1) -> Listening:
-        """Take an address."""
+    def listen(self, host: str, port: int, send_buffer_bytes: int = -1) -> Listening:  # noqa: ARG002
+        """Take an address. What is on its way is bounded by the network's own window."""
         return self._network.listen(self._machine, host, port)
 
     def connect(

@@ -123,7 +123,7 @@ class Machine:
         self.when_power_is_cut: Callable[[], None] | None = None
         self._inbox: list[Event] = []
         self._ready: deque[Event] = deque()
-        self._gathered: list[Callable[[], None]] = []
+        self._gathered: list[tuple[Callable[[], None], int]] = []
         self._busy_until_us = 0
         self._turn: Event | None = None
 
@@ -172,8 +172,8 @@ class Machine:
         return event
 
     def when_idle(self, callback: Callable[[], None], at_latest_ns: int) -> None:
-        """Call when there is nothing else to do. A simulated machine comes to rest soon enough."""
-        self._gathered.append(callback)
+        """Call when there is nothing else to do, or in the first turn after this time."""
+        self._gathered.append((callback, at_latest_ns))
         if self._turn is None:
             self._take_turn_at(self._busy_until_us)
 
@@ -207,9 +207,7 @@ class Machine:
             self.before_turn()
         inbox, self._inbox = self._inbox, []
         ready, life = len(self._ready), self.life
-        gathered: list[Callable[[], None]] = []
-        if not inbox and not ready:
-            gathered, self._gathered = self._gathered, []
+        gathered = self._take_gathered(is_idle=not inbox and not ready) if self._gathered else []
         self.simulation.note(self.name, f"turn {len(inbox)} {ready} {len(gathered)}")
         try:
             for event in inbox:
@@ -233,3 +231,10 @@ class Machine:
         self._turn = None
         if self._inbox or self._ready or self._gathered:
             self._take_turn_at(self._busy_until_us)
+
+    def _take_gathered(self, is_idle: bool) -> list[Callable[[], None]]:
+        """Return what was put off and is due now."""
+        now_ns = self.monotonic_ns()
+        due = [one for one in self._gathered if is_idle or one[1] <= now_ns]
+        self._gathered = [one for one in self._gathered if not is_idle and one[1] > now_ns]
+        return [callback for callback, _ in due]
