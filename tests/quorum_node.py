@@ -64,6 +64,7 @@ class QuorumNode:
         node_id: int = 1,
         port: int = 9092,
         static_voters: tuple[int, ...] = (),
+        starts: bool = True,
     ) -> None:
         self.random = random.Random(seed)
         self.clock = ManualClock(START_MS)
@@ -91,8 +92,9 @@ class QuorumNode:
             self.published,
             QuorumWorld(Volume(disk, path), self.clock, self.random, _sync_nothing, self.given_up.append),
         )
-        self.quorum.start()
-        self.quorum.flush()
+        if starts:
+            self.quorum.start()
+            self.quorum.flush()
 
     @property
     def now_ms(self) -> int:

@@ -20,10 +20,12 @@ from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT, decode_snapshot
 from ottla.quorum.voter import OtherVoters
 from ottla.quorum.voters import DYNAMIC, Endpoint, VoterHistory, voter
 from ottla.records.batch import iter_batches
+from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.partition_metadata import decode_partition_metadata
 from ottla.testing.simulated_disk import SimulatedDisk
 from ottla.wire.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.metadata_records.configs import ConfigRecord
 from ottla.wire.metadata_records.features import FeatureLevelRecord
 from ottla.wire.metadata_records.metadata_transactions import (
@@ -32,6 +34,7 @@ from ottla.wire.metadata_records.metadata_transactions import (
     EndTransactionRecord,
 )
 from ottla.wire.metadata_records.no_op import NoOpRecord
+from ottla.world.disk import Reason
 
 FIRST_SEGMENT = "/data/__cluster_metadata-0/00000000000000000000.log"
 
@@ -163,9 +166,6 @@ def test_nothing_is_published_before_it_is_synced() -> None:
 
 
 def test_a_failed_sync_is_the_end() -> None:
-    from ottla.storage.errors import LogDirectoryOffline
-    from ottla.world.disk import Reason
-
     disk = new_disk()
     node = QuorumNode(disk)
     before = node.image
@@ -177,6 +177,68 @@ def test_a_failed_sync_is_the_end() -> None:
     with pytest.raises(LogDirectoryOffline):
         node.quorum.flush()
     assert node.image is before, "nobody was told of what may be lost"
+
+
+def ask_for_topic(node: QuorumNode, name: str) -> list[ErrorCode]:
+    """Ask for a topic, and return the list that the answer will be in."""
+    answers: list[ErrorCode] = []
+    node.quorum.ask(
+        CreateTopicsRequest(topics=(new_topic(name, 1, 1),)),
+        None,
+        lambda response: answers.append(response.topics[0].error_code),
+    )
+    return answers
+
+
+def test_when_a_sync_fails_everybody_who_waits_is_refused_and_the_node_gives_up() -> None:
+    disk = new_disk()
+    node = QuorumNode(disk)
+    node.come_up()
+    waiting = ask_for_topic(node, "t")
+    error = LogDirectoryOffline("/data", "it is broken")
+    node.voter._synced(error)
+    assert waiting == [ErrorCode.NOT_CONTROLLER]
+    assert node.given_up == [error]
+    assert ask_for_topic(node, "later") == [ErrorCode.NOT_CONTROLLER]
+    assert node.image.topics.find("t") is None
+
+
+def test_when_the_log_cannot_be_written_the_request_is_refused_and_the_node_gives_up() -> None:
+    disk = new_disk()
+    node = QuorumNode(disk)
+    node.come_up()
+    waiting = ask_for_topic(node, "before")
+    disk.fail("write", Reason.NO_SPACE)
+    assert ask_for_topic(node, "t") == [ErrorCode.NOT_CONTROLLER]
+    assert waiting == [ErrorCode.NOT_CONTROLLER]
+    assert [type(error) for error in node.given_up] == [LogDirectoryOffline]
+
+
+def test_a_sign_of_life_that_cannot_be_written_is_the_end() -> None:
+    disk = new_disk()
+    node = QuorumNode(disk)
+    disk.fail("write", Reason.NO_SPACE)
+    node.tick(START_MS + 500)
+    assert [type(error) for error in node.given_up] == [LogDirectoryOffline]
+
+
+def test_a_node_that_has_not_started_is_not_the_controller() -> None:
+    node = QuorumNode(new_disk(), starts=False)
+    assert ask_for_topic(node, "t") == [ErrorCode.NOT_CONTROLLER]
+
+
+def test_a_node_that_stops_refuses_what_it_has_not_answered() -> None:
+    disk = new_disk()
+    node = QuorumNode(disk)
+    node.come_up()
+    waiting = ask_for_topic(node, "t")
+    node.quorum.close()
+    assert waiting == [ErrorCode.NOT_CONTROLLER]
+    assert node.image.topics.find("t") is None
+    disk.kill()
+    assert QuorumNode(disk).image.topics.find("t") is not None, (
+        "it is in the log, so the next leader commits it"
+    )
 
 
 def test_a_transaction_that_another_controller_left_open_is_aborted() -> None:
