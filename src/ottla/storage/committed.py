@@ -7,8 +7,8 @@ node's disk, which the recovery point says. The second is asked for only where `
 
 Produce requests, the logs of the coordinators, transaction markers and the metadata log wait by
 `when_committed`. Which replicas must have a record is decided by the leader of a partition, or of the quorum,
-which moves the high watermark. How a log is synced is up to `Volume.syncs`. The sync begins at once, so that it
-runs while followers fetch.
+which moves the high watermark. How a log is synced is up to `Volume.syncs`. The sync begins at once, so that
+it runs while followers fetch.
 
 Deviation: Apache Kafka commits what is in the memory of all in-sync replicas.
 """
