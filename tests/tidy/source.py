@@ -33,16 +33,23 @@ def names_used(tree: ast.AST) -> Counter[str]:
     of which nothing comes.
     """
     used: Counter[str] = Counter()
-    docs = set(map(id, _docstrings(tree)))
+    for text in texts_of(tree):
+        used.update(WORD.findall(text))
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
                 used[name] += 1
             case ast.ImportFrom(names=aliases):
                 used.update(alias.name for alias in aliases if alias.asname not in (None, alias.name))
-            case ast.Constant(value=str() as text) if id(node) not in docs:
-                used.update(WORD.findall(text))
     return used
+
+
+def texts_of(tree: ast.AST) -> Iterator[str]:
+    """Return the strings of the code, without docstrings."""
+    docs = set(map(id, _docstrings(tree)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
 
 
 def _docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
