@@ -25,7 +25,6 @@ from ottla.records.compression import decompress
 from ottla.runtime.disk import RealDisk
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.compaction.offset_map import ENTRY_BYTES
-from ottla.storage.compaction.plan import KAFKA_BATCHES_KEPT
 from ottla.storage.config import LogConfig
 from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log
@@ -51,6 +50,8 @@ LATER_MS = (0, 10, DELETE_RETENTION_MS + 20)
 SEEDS = 40
 # Before any of the producers of the golden directories would have been forgotten.
 NEVER_EXPIRED_MS = START_MS
+# Apache Kafka keeps the newest batch of a producer only. See `ottla.storage.compaction.rules`.
+KAFKA_BATCHES_KEPT = 1
 # What depends on how well a codec compresses.
 SIZES = {"clean_bytes", "cleanable_bytes"}
 

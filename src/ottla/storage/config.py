@@ -97,6 +97,3 @@ class LogConfig:
                 return self.compression_zstd_level
             case _:
                 return None
-
-
-DEFAULT_CONFIG: Final = LogConfig()

@@ -6,7 +6,6 @@ from tests.deciding import registration
 from ottla.metadata.features import (
     ELR_VERSION,
     METADATA_VERSION,
-    METADATA_VERSION_NAMES,
     SUPPORTED,
     default_levels,
     find_unmet_need,
@@ -40,11 +39,6 @@ def test_a_cluster_of_an_older_release_has_less() -> None:
 def test_default_levels_are_supported() -> None:
     for name, level in default_levels().items():
         assert level in SUPPORTED[name]
-
-
-def test_every_supported_metadata_version_has_a_name() -> None:
-    levels = SUPPORTED[METADATA_VERSION]
-    assert sorted(METADATA_VERSION_NAMES) == list(range(levels.min, levels.max + 1))
 
 
 @pytest.mark.parametrize(

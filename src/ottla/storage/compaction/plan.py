@@ -1,7 +1,5 @@
 """Taking from a log what a round of cleaning goes by, so that it can run beside the log in another thread."""
 
-from typing import Final
-
 from ottla.model.ids import FilePosition, ProducerId
 from ottla.storage.compaction.candidates import Candidate
 from ottla.storage.compaction.cleaning import CleaningTask
@@ -11,9 +9,6 @@ from ottla.storage.log import Log
 from ottla.storage.producer_state import BATCHES_KEPT
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
-
-# Apache Kafka keeps the newest batch of a producer only. See `rules`.
-KAFKA_BATCHES_KEPT: Final = 1
 
 
 def plan_cleaning(candidate: Candidate, now_ms: int, batches_kept: int = BATCHES_KEPT) -> CleaningTask:

@@ -1,0 +1,118 @@
+"""What users read is plain English: the README, the guide, the help of commands, logs and errors.
+
+The turns below are archaic, literary, or not idiomatic. Native readers stumble on them. Files that still have
+some are listed. The list may only get shorter.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.tidy.source import ROOT, module_name, modules, texts_of
+
+TURNS = {
+    r"who(ever|mever|so)\b": "if somebody, any client that",
+    r"\banew\b": "again, new",
+    r"(^|[.:;,] |\band |\bif )who (asks|waits|wants|has|does|sends|holds)\b(?! what)": "a client that",
+    r"\b(for|to|of|from|by|with) who\b": "for clients that",
+    r"\bso (it is|is it|they are|do we|it does) here\b": "as in Kafka",
+    r"\b(is|are|was|were|be|been|being|not) told\b": "learns, gets, is given",
+    r"\bis of no (use|account)\b": "is useless",
+    r"\bnor (is|are|does|do|has|have|gets?) (it|they|there|we)\b": "neither",
+    r"\b(would|could|might|may|can|will|must|has to) else\b": "would otherwise",
+    r"\belse (be|have|it|they|the|a|there)\b": "otherwise",
+    r"\bby nobody\b": "by anything",
+    r"\bbut so\b": "in another way",
+    r"\bformats? of old\b": "old formats",
+    r"\bshall\b": "must, will",
+    r"\b(lest|hence|thus|whence|henceforth|nought|ere|amid|upon)\b": "-",
+    r"\b(there|where)(of|in|by|upon|with)\b": "of it, in which",
+    r"\bstands? in the (reference|docs|guide|page)\b": "is in the",
+    r"\bfor a hint\b": "as a hint",
+    r"\bso (many|much|long|large|small|few) (as|of it|and no more)\b": "as many as",
+    r"\bis (not )?the one any more\b": "is no longer",
+    r"\bkeeps? (nothing|nobody|no one) from\b": "does not prevent",
+    r"\bare let\b": "may",
+    r"\bin good order\b": "cleanly",
+}
+_TURN = re.compile("|".join(f"(?:{turn})" for turn in TURNS), re.IGNORECASE)
+
+PAGES_TO_BE_REWRITTEN = {
+    "docs/guide/consuming.md",
+    "docs/guide/from-apache-kafka.md",
+    "docs/guide/journey.md",
+    "docs/guide/pipelines-guarantees.md",
+    "docs/guide/pipelines.md",
+    "docs/guide/producing.md",
+}
+MODULES_TO_BE_REWRITTEN = {
+    "src/ottla/broker/bound_listeners.py",
+    "src/ottla/broker/served_apis.py",
+    "src/ottla/cli/cluster.py",
+    "src/ottla/cli/directory_checks.py",
+    "src/ottla/cli/main.py",
+    "src/ottla/cli/up.py",
+    "src/ottla/client/properties.py",
+    "src/ottla/coordination/group/consumer/steps.py",
+    "src/ottla/metadata/configs/broker_consumer_groups.py",
+    "src/ottla/metadata/configs/broker_log.py",
+    "src/ottla/metadata/configs/broker_network.py",
+    "src/ottla/metadata/configs/broker_share_groups.py",
+    "src/ottla/metadata/configs/broker_streams_groups.py",
+    "src/ottla/metadata/configs/group.py",
+    "src/ottla/pipelines/sink/ledger.py",
+    "src/ottla/quorum/controller/placement.py",
+}
+
+
+def find_turns(text: str) -> list[str]:
+    """Return what should be said in plain words."""
+    return [match.group() for match in _TURN.finditer(" ".join(text.split()))]
+
+
+def _pages() -> list[Path]:
+    return [ROOT / "README.md", *sorted(ROOT.glob("docs/guide/*.md"))]
+
+
+def _texts_for_users(path: Path) -> Iterator[str]:
+    """Return the strings of a module: logs, errors and options. The help of a command is its docstring."""
+    tree = modules()[path]
+    yield from texts_of(tree)
+    if module_name(path).startswith("ottla.cli"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.decorator_list:
+                yield ast.get_docstring(node) or ""
+
+
+def test_pages_are_in_plain_words() -> None:
+    found = {page.relative_to(ROOT).as_posix() for page in _pages() if find_turns(page.read_text())}
+    assert found == PAGES_TO_BE_REWRITTEN
+
+
+def test_help_logs_and_errors_are_in_plain_words() -> None:
+    found = {path.as_posix() for path in modules() if any(map(find_turns, _texts_for_users(path)))}
+    assert found == MODULES_TO_BE_REWRITTEN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Whoever reaches the port could read everything.",
+        "The files are opened\nanew.",
+        "An answer for who does not send them.",
+        "So it is here.",
+        "A new topic would else be taken for a clean one.",
+    ],
+)
+def test_a_turn_is_found(text: str) -> None:
+    assert find_turns(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Use it if a name is missing, or else it fails.", "The client that asks is refused.", "Who am I?"],
+)
+def test_plain_words_are_let_through(text: str) -> None:
+    assert not find_turns(text)
