@@ -1,10 +1,16 @@
-"""UnregisterBroker: a broker leaves the cluster for good."""
+"""UnregisterBroker: a broker leaves the cluster for good. One that is alive is refused, and that is logged."""
+
+from typing import Final
 
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.quorum.controller.registration import decide_unregister_broker
+from ottla.runtime.log_lines import repeated_lines
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+_lines: Final = repeated_lines("ottla.broker")
 
 
 @handles(UnregisterBrokerRequest)
@@ -12,4 +18,13 @@ def unregister_broker(
     ask: UnregisterBrokerRequest, context: RequestContext
 ) -> Deferred[UnregisterBrokerResponse]:
     """Answer when the broker is forgotten."""
-    return context.decide(decide_unregister_broker, ask)
+
+    def log(answer: UnregisterBrokerResponse) -> UnregisterBrokerResponse:
+        detail = f"{ask.broker_id}, as the client {context.client_id!r} at {context.peer_host} asked"
+        if answer.error_code is ErrorCode.POLICY_VIOLATION:
+            _lines.warn("did not unregister a broker that is alive", detail)
+        elif answer.error_code is ErrorCode.NONE:
+            _lines.warn("unregistered a broker", detail)
+        return answer
+
+    return context.decide(decide_unregister_broker, ask).then(log)

@@ -122,13 +122,24 @@ def _changes_of_restart(
 def decide_unregister_broker(
     view: ControllerView, ask: UnregisterBrokerRequest
 ) -> Decision[UnregisterBrokerResponse]:
-    """Forget a broker for good. Its replicas stay assigned to it: it is for the user to move them."""
+    """Forget a broker for good. Its replicas stay assigned to it: it is for the user to move them.
+
+    Deviation: Kafka also forgets a broker that is alive. That broker serves on without a single leader until
+    it is restarted, and nobody is told. Here a broker has to be stopped first.
+    """
     broker = view.image.brokers.get(ask.broker_id)
     if broker is None:
         return Decision(
             UnregisterBrokerResponse(
                 error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
                 error_message=f"Broker {ask.broker_id} is not registered.",
+            )
+        )
+    if not broker.fenced:
+        return Decision(
+            UnregisterBrokerResponse(
+                error_code=ErrorCode.POLICY_VIOLATION,
+                error_message=f"Broker {ask.broker_id} is alive: stop it before it is unregistered.",
             )
         )
     records = [
