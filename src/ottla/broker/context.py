@@ -46,6 +46,7 @@ class RequestContext:
         "local_port",
         "mute",
         "peer_host",
+        "portion_of",
         "principal",
         "request_bytes",
         "version",
@@ -64,6 +65,8 @@ class RequestContext:
         self.client_id: str | None = None
         self.correlation_id = 0
         self.request_bytes = 0
+        # How many elements the large request has of which the handler is given a part; 0 if it has all of it.
+        self.portion_of = 0
 
     @property
     def user(self) -> str:

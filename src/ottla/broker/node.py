@@ -44,6 +44,7 @@ from ottla.runtime.flusher import Flusher
 from ottla.runtime.listener import Listeners
 from ottla.runtime.poller import ServingLoop
 from ottla.runtime.threads import Threads
+from ottla.runtime.turns import Turns
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_checkpoints import CheckpointWrite
@@ -55,6 +56,9 @@ from ottla.world.clock import Clock
 from ottla.world.disk import DiskError
 
 _logger: Final = logging.getLogger("ottla.broker")
+
+LARGE_BYTES_MAX: Final = 256 << 20
+"""What all large requests and their answers may hold in memory before only the oldest goes on."""
 
 Ask = TypeVar("Ask")
 Reply = TypeVar("Reply")
@@ -120,6 +124,7 @@ class Broker:
         self.log_moves = LogMoves(self, loop)
         self.directory_reports = DirectoryReports(self, loop)
         self.routes = Routes()
+        self.turns = Turns(loop, LARGE_BYTES_MAX)
         self.kraft_version = 0
         self.broker_epoch = -1
         # Set while starting, by those who make them.

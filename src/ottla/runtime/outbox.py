@@ -7,7 +7,7 @@ nothing.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from socket import MSG_MORE, socket
 from typing import Final, TypeAlias
@@ -18,6 +18,20 @@ Piece: TypeAlias = bytes | bytearray | memoryview | FileRange
 
 STAGING_BYTES: Final = 128 * 1024
 """How much is sent at once. With Kafka's send buffers of 100 KB (the kernel doubles that) more was slower."""
+
+
+FLUSH_BYTES_MAX: Final = 4 << 20
+"""How much is sent to one peer before others have their turn."""
+
+
+class HeldAnswer(list[Piece]):
+    """The pieces of an answer whose memory is counted: `release` is called when it is sent or dropped."""
+
+    __slots__ = ("release",)
+
+    def __init__(self, pieces: Iterable[Piece], release: Callable[[], None]) -> None:
+        super().__init__(pieces)
+        self.release = release
 
 
 class Flushed(Enum):
@@ -53,8 +67,12 @@ class Outbox:
     def flush(self) -> Flushed:
         """Send what can be sent now. Raises OSError or EOFError when the connection cannot go on."""
         pieces = self._pieces
+        flushed_bytes = 0
         try:
             while pieces:
+                if flushed_bytes > FLUSH_BYTES_MAX:
+                    # The socket is writable still, so this goes on at once after everybody else.
+                    return Flushed.SOCKET_FULL
                 piece = pieces[0]
                 if type(piece) is FileRange and piece.is_sendable():
                     if not piece.send(self._socket):
@@ -67,6 +85,7 @@ class Outbox:
                 flags = MSG_MORE if taken < len(pieces) else 0
                 sent = self._socket.send(self._staging[:staged], flags)
                 self._drop(sent)
+                flushed_bytes += sent
                 if sent < staged:
                     return Flushed.SOCKET_FULL
         except BlockingIOError:

@@ -1,13 +1,16 @@
 """AlterConfigs: the configs of resources are replaced as a whole."""
 
+from operator import attrgetter
+
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.quorum.controller.configs import decide_alter_configs
 from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 
-@handles(AlterConfigsRequest)
+@handles(AlterConfigsRequest, Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")))
 def alter_configs(ask: AlterConfigsRequest, context: RequestContext) -> Deferred[AlterConfigsResponse]:
     """Answer when the configs hold."""
     return context.decide(decide_alter_configs, ask)

@@ -2,6 +2,7 @@
 
 from ottla.broker.authorized_operations import ALL_ON_GROUP
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handlers import handles
 from ottla.coordination.group.consumer.describe import refused_consumer_description
@@ -14,7 +15,7 @@ from ottla.wire.messages.consumer_group_describe import (
 )
 
 
-@handles(ConsumerGroupDescribeRequest)
+@handles(ConsumerGroupDescribeRequest, Cut("group_ids", "groups"))
 def consumer_group_describe(
     ask: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> Deferred[ConsumerGroupDescribeResponse]:

@@ -1,6 +1,7 @@
 """DeleteTopics: topics are deleted, by name or by id."""
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.quorum.controller.delete_topics import decide_delete_topics
@@ -12,7 +13,7 @@ _DISABLED_FROM = 3
 _STRICT_FROM = 5
 
 
-@handles(DeleteTopicsRequest)
+@handles(DeleteTopicsRequest, Cut("topics", "responses", key=tuple), Cut("topic_names", "responses", key=str))
 def delete_topics(ask: DeleteTopicsRequest, context: RequestContext) -> Deferred[DeleteTopicsResponse]:
     """Answer when the topics are gone. Their files go later."""
     reply = context.decide_within_quota(decide_delete_topics, ask, _STRICT_FROM)

@@ -9,6 +9,7 @@ from typing import Final
 from ottla.broker.auto_topics import create_missing_topics
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators import groups, transactions
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.coordination.runtime.key_partition import partition_of_key
@@ -24,7 +25,7 @@ _TOPICS: Final = {0: groups.TOPIC, 1: transactions.TOPIC}
 """The internal topic for each type of key that this node coordinates."""
 
 
-@handles(FindCoordinatorRequest)
+@handles(FindCoordinatorRequest, Cut("coordinator_keys", "coordinators"))
 def find_coordinator(
     ask: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Deferred[FindCoordinatorResponse]:

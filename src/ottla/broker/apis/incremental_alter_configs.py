@@ -3,7 +3,10 @@
 Configs go to the controller. Log levels stay here: they are this node's, and hold until it stops.
 """
 
+from operator import attrgetter
+
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.broker.log_levels import change_log_levels
@@ -21,7 +24,10 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 
 
-@handles(IncrementalAlterConfigsRequest)
+@handles(
+    IncrementalAlterConfigsRequest,
+    Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")),
+)
 def incremental_alter_configs(
     ask: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> Deferred[IncrementalAlterConfigsResponse]:

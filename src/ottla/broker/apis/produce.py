@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ottla.broker.commits import Answer
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import NO_REPLY, CloseConnection, NoReply, handles
 from ottla.broker.partition import Partition
@@ -54,7 +55,7 @@ _NOT_EVEN_OPENED: Final = (
 """Errors for which Kafka does not tell the log start, as it does for all others of a batch."""
 
 
-@handles(ProduceRequest)
+@handles(ProduceRequest, Cut("topic_data.partition_data", "responses.partition_responses", at_once=250))
 def produce(ask: ProduceRequest, context: RequestContext) -> ProduceResponse | Deferred[Answer] | NoReply:
     """Append all batches, then answer or wait; of a transaction, when its coordinator has confirmed it."""
     if ask.transactional_id is not None:
