@@ -6,8 +6,10 @@
 A handler returns the answer, a `Deferred` of it, `NO_REPLY`, or an answer that is encoded already. It runs
 on the event loop and must not block. One whose request is a list says by a `Cut` where a large one may be
 cut: it is then called for each part. One that cannot be cut and may take long returns a generator, which
-yields wherever others may be served and returns the answer. Record batches in `ask` lie in the connection's receive buffer: they are
-valid until the handler returns, so one that defers before it has used them copies them first.
+yields wherever others may be served and returns the answer.
+
+Record batches in `ask` lie in the connection's receive buffer: they are valid until the handler returns, so
+one that defers before it has used them copies them first.
 
 The presence of a file is what advertises an API, so what is served and what is advertised cannot differ.
 Files are imported when the first request comes, or soon after the start if none does: a node that starts does

@@ -12,6 +12,7 @@ Deviation: Kafka has no such bounds. One request can take all memory of a broker
 """
 
 import struct
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from time import perf_counter_ns
 from types import GeneratorType
@@ -40,6 +41,9 @@ ANSWER_BYTES_MAX: Final = 100 << 20
 """How large the answer to a large request may become. Kafka's clients take as much."""
 ATOMIC_ELEMENTS_MAX: Final = 100_000
 """How many elements a request may have that is not served in parts."""
+
+LATER_MAX: Final = 64
+"""How many parts of a request may wait for their answers before the next part is served."""
 
 _BAD_BYTES: Final = (struct.error, IndexError, UnicodeDecodeError)
 _STRUCT_BYTES: Final = 80
@@ -130,24 +134,35 @@ class LargeRequest:
         merged = Merged(inner)
         answer: Any = None
         pace = Pace(plan.at_once)
+        # Answers that come later, in their order: the disk may sync for many parts at once.
+        later: deque[tuple[Any, bool]] = deque()
+
+        def take(response: Any, is_continued: bool) -> Generator[Deferred[Any] | None, None, None]:
+            nonlocal answer
+            response = yield from settle(response)
+            if response is NO_REPLY:
+                answer = response
+                return
+            self._route.find_errors(response, self._route.count_error)
+            answer = response if answer is None else join_rest(answer, response, array)
+            yield from merged.add(getattr(response, array), is_continued, self._encode_item)
+            self._count_answer(merged.size_bytes)
+
         wholes: list[Any] = yield from arrange(ask, plan)
         for whole in wholes:
             for portion, is_continued in cut(whole, path, pace):
-                before_ns = self._took_ns
-                response = yield from self._handle(portion)
                 started_ns = perf_counter_ns()
-                if response is NO_REPLY:
-                    answer = response
-                else:
-                    self._route.find_errors(response, self._route.count_error)
-                    answer = response if answer is None else join_rest(answer, response, array)
-                    yield from merged.add(getattr(response, array), is_continued, self._encode_item)
-                    self._count_answer(merged.size_bytes)
-                self._took_ns += perf_counter_ns() - started_ns
-                pace.took((self._took_ns - before_ns) / 1e9)
+                later.append((self._route.handler(portion, self._context), is_continued))
+                took_ns = perf_counter_ns() - started_ns
+                self._took_ns += took_ns
+                pace.took(took_ns / 1e9)
                 # Only the first part is charged with the bytes of the request.
                 self._context.request_bytes = 0
+                while later and (len(later) > LATER_MAX or _is_there(later[0][0])):
+                    yield from take(*later.popleft())
                 yield
+        while later:
+            yield from take(*later.popleft())
         if answer is None or answer is NO_REPLY:
             return answer
         yield from merged.finish(self._encode_item)
@@ -171,6 +186,10 @@ class LargeRequest:
             raise TooCostly(
                 f"the answer to {self._route.api.key.name} takes more than {ANSWER_BYTES_MAX} bytes"
             )
+
+
+def _is_there(response: Any) -> bool:
+    return type(response) is not Deferred or response.is_done
 
 
 def settle(response: Any) -> Generator[Deferred[Any] | None, None, Any]:

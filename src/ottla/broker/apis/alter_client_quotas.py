@@ -4,6 +4,7 @@ from ottla.broker.context import RequestContext
 from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
+from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.quorum.controller.quotas import decide_alter_client_quotas
 from ottla.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -16,7 +17,7 @@ def _entity(entry: QuotaAlteration) -> frozenset[tuple[str, str | None]]:
     return frozenset((part.entity_type, part.entity_name) for part in entry.entity)
 
 
-@handles(AlterClientQuotasRequest, Cut("entries", "entries", key=_entity))
+@handles(AlterClientQuotasRequest, Cut("entries", "entries", key=_entity), elements_max=4 * RECORDS_MAX)
 def alter_client_quotas(
     ask: AlterClientQuotasRequest, context: RequestContext
 ) -> Deferred[AlterClientQuotasResponse]:

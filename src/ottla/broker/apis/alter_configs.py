@@ -7,10 +7,15 @@ from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.quorum.controller.configs import decide_alter_configs
+from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 
-@handles(AlterConfigsRequest, Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")))
+@handles(
+    AlterConfigsRequest,
+    Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")),
+    elements_max=4 * RECORDS_MAX,
+)
 def alter_configs(ask: AlterConfigsRequest, context: RequestContext) -> Deferred[AlterConfigsResponse]:
     """Answer when the configs hold."""
     return context.decide(decide_alter_configs, ask)

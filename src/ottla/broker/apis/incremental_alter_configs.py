@@ -13,6 +13,7 @@ from ottla.broker.log_levels import change_log_levels
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
 from ottla.quorum.controller.configs import decide_incremental_alter_configs
+from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -27,6 +28,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 @handles(
     IncrementalAlterConfigsRequest,
     Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")),
+    elements_max=4 * RECORDS_MAX,
 )
 def incremental_alter_configs(
     ask: IncrementalAlterConfigsRequest, context: RequestContext

@@ -1,4 +1,4 @@
-"""UnregisterBroker: a broker leaves the cluster for good. One that is alive is refused, and that is logged."""
+"""UnregisterBroker: a broker leaves the cluster for good. For one that is alive that is refused."""
 
 from typing import Final
 
