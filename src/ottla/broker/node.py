@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
+from ottla.broker import openings
 from ottla.broker.commits import Commits
 from ottla.broker.connection_limits import DescriptorShares, connection_limits
 from ottla.broker.connection_rates import ConnectionRates
@@ -125,6 +126,8 @@ class Broker:
         self.directory_reports = DirectoryReports(self, loop)
         self.routes = Routes()
         self.turns = Turns(loop, LARGE_BYTES_MAX)
+        self.openers = Threads(loop, openings.THREADS_MAX)
+        self.openings = openings.Openings(self.openers.run, self.turns, clock)
         self.kraft_version = 0
         self.broker_epoch = -1
         # Set while starting, by those who make them.

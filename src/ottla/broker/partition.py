@@ -7,6 +7,7 @@ from ottla.model.uuid import Uuid
 from ottla.storage.append_info import AppendInfo, AppendOrigin
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
+from ottla.storage.validation import ValidBatch
 from ottla.storage.verification import Verification
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.partitions import PartitionRecord
@@ -40,6 +41,7 @@ class Partition:
         "index",
         "is_internal",
         "is_leader",
+        "is_opening",
         "leader_epoch",
         "leader_id",
         "log",
@@ -65,6 +67,8 @@ class Partition:
         self.leader_epoch = LeaderEpoch(-1)
         self.in_sync_replicas = 0
         self.in_sync_replicas_min = 1
+        # Whether batches wait behind one that is opened in a thread: whatever comes goes behind them.
+        self.is_opening = False
         # Whether any producer may write: all that can be said beforehand speaks for it.
         self.takes_writes = False
         # Whether a write with acks=all is answered only when it is on disk.
@@ -78,7 +82,7 @@ class Partition:
     def append_batch(self, records: memoryview, now_ms: int) -> AppendInfo:
         """Append a batch of a producer without a transaction: what `append` does, with less to pass on."""
         log = self.log
-        info = log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        info = log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms, opens_large=False)
         if not info.is_duplicate:
             self._appended(log, len(records), info)
         return info
@@ -90,6 +94,8 @@ class Partition:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         verification: Verification | None = None,
         transaction_version: int = 2,
+        opens_large: bool = True,
+        valid: ValidBatch | None = None,
     ) -> AppendInfo:
         """Append as the leader. If it raises `AppendError` or `LogDirectoryOffline`, nothing was appended."""
         log = self.log
@@ -100,6 +106,8 @@ class Partition:
             origin=origin,
             verification=verification,
             transaction_version=transaction_version,
+            opens_large=opens_large,
+            valid=valid,
         )
         if not info.is_duplicate:
             self._appended(log, len(records), info)
@@ -119,7 +127,17 @@ class Partition:
         self.log.config = config
         self.in_sync_replicas_min = in_sync_replicas_min
         self.acks_all_sync = acks_all_sync
-        self.takes_writes = self.is_leader and self.has_enough_replicas and not self.is_internal
+        self._renew_takes_writes()
+
+    def set_opening(self, is_opening: bool) -> None:
+        """Take note that batches begin, or cease, to wait behind one that is opened."""
+        self.is_opening = is_opening
+        self._renew_takes_writes()
+
+    def _renew_takes_writes(self) -> None:
+        self.takes_writes = (
+            self.is_leader and self.has_enough_replicas and not self.is_internal and not self.is_opening
+        )
 
     def leave(self) -> None:
         """Take note that this node has no replica any more. Whoever still knows it must not write to it."""
@@ -130,7 +148,7 @@ class Partition:
         self.is_leader = record.leader == node_id
         self.leader_id = record.leader
         self.in_sync_replicas = len(record.isr)
-        self.takes_writes = self.is_leader and self.has_enough_replicas and not self.is_internal
+        self._renew_takes_writes()
         if record.leader_epoch == self.leader_epoch:
             return
         self.leader_epoch = LeaderEpoch(record.leader_epoch)

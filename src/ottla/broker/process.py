@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -14,6 +15,7 @@ from ottla.runtime.signals import StopSignals
 
 __all__ = ["NodeFailure", "NodeOptions", "run_node"]
 
+GIVE_WAY_SECONDS: Final = 0.001
 _logger: Final = logging.getLogger("ottla")
 
 
@@ -22,6 +24,8 @@ def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], 
     for warning in loaded.warnings:
         _logger.warning("%s", warning)
     loop = ServingLoop()
+    # A thread that opens a batch computes. Whenever the loop wants to go on it has to wait for so long.
+    sys.setswitchinterval(GIVE_WAY_SECONDS)
     try:
         node = start_node(loaded.configs, options, loop)
         # What was made up to here stays. With many partitions the garbage collector would stop the loop for

@@ -47,6 +47,7 @@ async def stop_node(node: Node) -> None:
     broker.leaving_logs.finish_all()
     broker.controller.prepare = needs_nothing
     broker.threads.close()
+    broker.openers.close()
     _close_metadata(node)
     for directory in broker.directories.online:
         _close_directory(directory, broker.broker_epoch)
