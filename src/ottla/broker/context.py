@@ -36,12 +36,14 @@ class RequestContext:
         "broker",
         "client_id",
         "correlation_id",
+        "large_session_id",
         "listener",
         "listener_name",
         "local_host",
         "local_port",
         "mute",
         "peer_host",
+        "portion_of",
         "principal",
         "request_bytes",
         "version",
@@ -61,6 +63,10 @@ class RequestContext:
         self.client_id: str | None = None
         self.correlation_id = 0
         self.request_bytes = 0
+        # The fetch session that takes so much memory that it ends with the connection; 0 if there is none.
+        self.large_session_id = 0
+        # How many elements the large request has of which the handler is given a part; 0 if it has all of it.
+        self.portion_of = 0
 
     @property
     def user(self) -> str:

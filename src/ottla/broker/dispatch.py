@@ -8,24 +8,45 @@ This is the hottest code of the node, so the header is read by one `unpack_from`
 and version is looked up once in a `Route`. Bytes that are not a request raise `MalformedBytes`, and the
 connection is closed: only ApiVersions is answered in a version that does not exist (in version 0, with
 error 35).
+
+Requests that are large, and answers that are, are not worked on here: `large_requests` does that, in turns.
 """
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from struct import Struct
+from types import GeneratorType
 from typing import Any, Final
 
 from ottla.broker.commit_lane import CommitLanes
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import PIECE_BYTES, Cut
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import NO_REPLY, EncodedResponse, Handler, find_handler
+from ottla.broker.handlers import (
+    NO_REPLY,
+    EncodedResponse,
+    Handler,
+    find_cuts,
+    find_elements_max,
+    find_handler,
+)
+from ottla.broker.large_requests import (
+    ATOMIC_ELEMENTS_MAX,
+    COST_BYTES_MAX,
+    LargeRequest,
+    element_cost,
+    held,
+    settle,
+)
 from ottla.broker.produce_lane import NOT_MINE, ProduceLanes
 from ottla.broker.quotas import QuotaKind
 from ottla.broker.served_apis import SERVED, Listener, ServedApi
 from ottla.runtime.file_range import FileRange
+from ottla.runtime.receive_buffer import SHARED_BYTES
+from ottla.runtime.turns import Task, Work
 from ottla.wire.apis import Api, ApiKey, api_of
-from ottla.wire.codec import decoder_of, encoder_of
+from ottla.wire.codec import decoder_of, encoder_of, patient_decoder_of, patient_encoder_of
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.error_finder import compile_error_finder
@@ -50,6 +71,21 @@ times as much memory as its bytes, so 100 MiB would take 4 GiB. A fetch of 200,0
 """
 
 ANY_SIZE: Final = 1 << 31
+LARGE_FRAME_BYTES: Final = 16 * 1024
+"""From this size on a request is decoded patiently. Below it, decoding takes a fraction of a millisecond."""
+_ELEMENT_BYTES_MIN: Final = {ApiKey.PRODUCE: 6, ApiKey.OFFSET_COMMIT: 12}
+"""How small an element can be, where that saves the usual request a look at how many there are."""
+_SHORT_ANSWERS: Final = frozenset(
+    (
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.METADATA,
+    )
+)
+"""Answers that are short, unless the request is large or they are encoded already: they are encoded at once."""
 
 Pieces = list[Any]
 """An answer: one piece of bytes, or several with ranges of files among them."""
@@ -59,9 +95,14 @@ class Route:
     """What is known of one version of an API, and plain counters of what came."""
 
     __slots__ = (
+        "_cut_from_bytes",
         "api",
+        "cuts",
         "decode",
+        "element_bytes",
+        "elements_max",
         "encode",
+        "encodes_at_once",
         "errors",
         "find_errors",
         "frame_bytes_max",
@@ -96,6 +137,14 @@ class Route:
         self.has_file_ranges = served.sends_files
         self.has_lanes = api.key in (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
         self.frame_bytes_max = ANY_SIZE if served.carries_records else PLAIN_FRAME_BYTES_MAX
+        self.cuts: tuple[Cut, ...] = find_cuts(api.key)
+        self._cut_from_bytes = min((plan.at_once for plan in self.cuts), default=ANY_SIZE)
+        self._cut_from_bytes *= _ELEMENT_BYTES_MIN.get(api.key, 1)
+        self.element_bytes = element_cost(api.request, version) + element_cost(api.response, version)
+        self.elements_max = COST_BYTES_MAX // max(self.element_bytes, 1)
+        elements_max = find_elements_max(api.key) or (ANY_SIZE if self.cuts else ATOMIC_ELEMENTS_MAX)
+        self.elements_max = min(self.elements_max, elements_max)
+        self.encodes_at_once = api.key in _SHORT_ANSWERS
         self.requests = 0
         self.received_bytes = 0
         self.sent_bytes = 0
@@ -112,23 +161,56 @@ class Route:
                 pieces.append(response.body)
             else:
                 self.encode(response, pieces.append)
-                self.find_errors(response, self._count_error)
+                self.find_errors(response, self.count_error)
         except Unencodable:
             raise
         except _BAD_VALUES as error:
             raise Unencodable(f"{self.api.key.name} v{self.version}: {error}") from error
         if self.has_file_ranges:
-            size = self.head_size + sum(map(len, pieces))
-            pieces.insert(0, _SIZE_AND_ID.pack(size, correlation_id) + self.response_tail)
-            pieces = _join_bytes(pieces)
-        else:
-            body = b"".join(pieces)
-            size = self.head_size + len(body)
-            pieces = [_SIZE_AND_ID.pack(size, correlation_id) + self.response_tail + body]
+            return self._frame(correlation_id, pieces)
+        body = b"".join(pieces)
+        size = self.head_size + len(body)
         self.sent_bytes += size + 4
-        return pieces
+        return [_SIZE_AND_ID.pack(size, correlation_id) + self.response_tail + body]
 
-    def _count_error(self, error: ErrorCode) -> None:
+    def encode_patiently(self, correlation_id: int, response: Any) -> Generator[None, None, Pieces]:
+        """Write the frame of an answer that may be large. Yields after some elements each time."""
+        if type(response) is EncodedResponse:
+            return self.encode_answer(correlation_id, response)
+        pieces: Pieces = []
+        done: Pieces = []
+        try:
+            for _ in patient_encoder_of(self.api.response, self.version)(response, pieces.append):
+                if not self.has_file_ranges:
+                    done.append(b"".join(_flatten(pieces)))
+                    pieces.clear()
+                yield
+            self.find_errors(response, self.count_error)
+        except Unencodable:
+            raise
+        except _BAD_VALUES as error:
+            raise Unencodable(f"{self.api.key.name} v{self.version}: {error}") from error
+        return self._frame(correlation_id, done + _flatten(pieces))
+
+    def _frame(self, correlation_id: int, pieces: Pieces) -> Pieces:
+        size = self.head_size + sum(map(len, pieces))
+        pieces.insert(0, _SIZE_AND_ID.pack(size, correlation_id) + self.response_tail)
+        self.sent_bytes += size + 4
+        return _join_bytes(pieces)
+
+    def find_cut(self, ask: Any) -> Cut | None:
+        """Return where a request is to be cut, if it is large."""
+        for plan in self.cuts:
+            if plan.is_large(ask):
+                return None if plan.is_whole is not None and plan.is_whole(ask) else plan
+        return None
+
+    def is_to_be_cut(self, ask: Any, size_bytes: int) -> bool:
+        """Say whether a request is large, by its elements. Mostly its size says enough."""
+        return size_bytes > self._cut_from_bytes and self.find_cut(ask) is not None
+
+    def count_error(self, error: ErrorCode) -> None:
+        """Count an error in an answer."""
         self.errors[error] += 1
 
     def count(self, started_ns: int) -> None:
@@ -178,6 +260,7 @@ class Session:
         "_lanes",
         "_now_ns",
         "_routes",
+        "_task",
         "context",
     )
 
@@ -198,6 +281,8 @@ class Session:
         self._answer_later = answer_later
         self._fail = fail
         self._client_id_bytes: bytes | None = None
+        # The request that is served in turns, if one is.
+        self._task: Task | None = None
 
     def receive(self, frame: memoryview) -> Pieces | None:
         """Serve one request. Return its answer, [] if none is due, or `PENDING`."""
@@ -224,15 +309,22 @@ class Session:
                     f"{route.api.key.name} of {len(frame)} bytes, {route.frame_bytes_max} are allowed"
                 )
             position = self._read_rest_of_head(frame, client_id_size, route.is_flexible)
-            ask, _ = route.decode(frame, position, len(frame))
+            size = len(frame)
+            if size <= LARGE_FRAME_BYTES:
+                ask, _ = route.decode(frame, position, size)
+            else:
+                ask = _decode_beginning(route, frame, position)
         except _BAD_BYTES as error:
             raise MalformedBytes(f"request: {error}") from error
         context = self.context
         context.version = version
         context.correlation_id = correlation_id
         route.requests += 1
-        context.request_bytes = size = len(frame) + 4
-        route.received_bytes += size
+        context.request_bytes = size + 4
+        route.received_bytes += size + 4
+        if ask is None or route.is_to_be_cut(ask, size):
+            self._serve_in_turns(route, correlation_id, started_ns, frame, position)
+            return PENDING
         if route.has_lanes:
             self._learn(ask, frame, position, route)
         response = route.handler(ask, context)
@@ -263,8 +355,67 @@ class Session:
                 self._park(route, correlation_id, started_ns, response)
                 return PENDING
             response = response.value()
+        elif type(response) is GeneratorType:
+            self._begin(self._answer_in_turns(route, correlation_id, started_ns, response))
+            return PENDING
         route.count(started_ns)
-        return [] if response is NO_REPLY else route.encode_answer(correlation_id, response)
+        if response is NO_REPLY:
+            return []
+        if route.encodes_at_once:
+            return route.encode_answer(correlation_id, response)
+        encoding = route.encode_patiently(correlation_id, response)
+        try:
+            next(encoding)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        self._begin(self._send_encoded(encoding))
+        return PENDING
+
+    # Large requests and answers
+
+    def _begin(self, work: Work) -> Task:
+        task = self._task = self.context.broker.turns.new_task(self._fail)
+        task.begin(work)
+        return task
+
+    def _serve_in_turns(
+        self, route: Route, correlation_id: int, started_ns: int, frame: memoryview, position: int
+    ) -> None:
+        if len(frame) <= SHARED_BYTES:
+            # It may lie where the next bytes of anybody are received.
+            frame = memoryview(bytearray(frame))
+        task = self.context.broker.turns.new_task(self._fail)
+        large = LargeRequest(route, self.context, task, len(frame))
+
+        def work() -> Work:
+            ask = yield from large.decode(frame, position)
+            response = yield from large.respond(ask, self._count_time_if_limited)
+            yield from self._answer_in_turns(route, correlation_id, started_ns, response)
+
+        self._task = task
+        task.begin(work())
+
+    def _answer_in_turns(self, route: Route, correlation_id: int, started_ns: int, response: Any) -> Work:
+        response = yield from settle(response)
+        self.context.abandon = None
+        route.count(started_ns)
+        if response is NO_REPLY:
+            self._deliver([])
+        else:
+            yield from self._send_encoded(route.encode_patiently(correlation_id, response))
+
+    def _send_encoded(self, encoding: Generator[None, None, Pieces]) -> Work:
+        self._deliver((yield from encoding))
+
+    def _deliver(self, pieces: Pieces) -> None:
+        task, self._task = self._task, None
+        assert task is not None, "what is worked on in turns has a task"
+        self._answer_later(held(pieces, task))
+
+    def _count_time_if_limited(self, took_ns: int, response: Any) -> Any:
+        if self.context.broker.quotas.limits_requests:
+            return self._count_time(took_ns, response)
+        return response
 
     def _count_time(self, took_ns: int, response: Any) -> Any:
         """Count the time of a request against its client's quota, in percent of a second."""
@@ -298,30 +449,57 @@ class Session:
 
     def close(self) -> None:
         """The connection is closed: nobody waits any more."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
         if self.context.abandon is not None:
             self.context.abandon()
             self.context.abandon = None
+        if self.context.large_session_id:
+            self.context.broker.fetch_sessions.end(self.context.large_session_id)
 
     def _park(self, route: Route, correlation_id: int, started_ns: int, response: Deferred[Any]) -> None:
         def answer(value: Any) -> None:
             self.context.abandon = None
-            route.count(started_ns)
             try:
-                pieces = [] if value is NO_REPLY else route.encode_answer(correlation_id, value)
+                pieces = self._finish(route, correlation_id, started_ns, value)
             except Unencodable as error:
                 self._fail(error)
             else:
-                self._answer_later(pieces)
+                if pieces is not None:
+                    self._answer_later(pieces)
 
         response.when_done(answer, self._fail)
 
 
+def _decode_beginning(route: Route, frame: memoryview, position: int) -> Any:
+    """Decode a request of many bytes, if it has few elements as most such requests do. Otherwise None."""
+    try:
+        next(patient_decoder_of(route.api.request, route.version)(frame, position, len(frame)))
+    except StopIteration as done:
+        return done.value[0]
+    return None
+
+
+def _flatten(pieces: Pieces) -> Pieces:
+    """Put the pieces of encoded items where their list is."""
+    if list not in map(type, pieces):
+        return pieces
+    flat: Pieces = []
+    for piece in pieces:
+        flat += piece if type(piece) is list else (piece,)
+    return flat
+
+
 def _join_bytes(pieces: Pieces) -> Pieces:
-    """Make one piece of all bytes that follow each other: whoever sends them handles each piece."""
+    """Make one piece of all bytes that follow each other: whoever sends them handles each piece.
+
+    Pieces that are large stay what they are, since to copy them would take longer.
+    """
     joined: Pieces = []
     bytes_in_row: list[Any] = []
     for piece in pieces:
-        if type(piece) is FileRange:
+        if type(piece) is FileRange or len(piece) >= PIECE_BYTES:
             joined.append(b"".join(bytes_in_row))
             joined.append(piece)
             bytes_in_row = []

@@ -53,15 +53,15 @@ class FetchResult(NamedTuple):
 
 
 def read_partitions(
-    partitions: "Partitions", asked: Iterable[tuple[PartitionKey, FetchPartition]], limits: Limits
+    partitions: "Partitions",
+    asked: Iterable[tuple[PartitionKey, FetchPartition]],
+    limits: Limits,
+    before: FetchResult | None = None,
 ) -> FetchResult:
-    """Read all partitions that are asked for."""
+    """Read all partitions that are asked for; behind those that were read `before`, if some were."""
     by_key = partitions.by_key
-    left_bytes = limits.bytes_max
-    answers: list[tuple[PartitionKey, PartitionData]] = []
-    found: list[Partition] = []
-    is_urgent = False
-    size_bytes = 0
+    answers, found, size_bytes, is_urgent = FetchResult([], [], 0, False) if before is None else before
+    left_bytes = max(0, limits.bytes_max - size_bytes)
     for key, ask in asked:
         partition = by_key.get(key)
         if partition is None:

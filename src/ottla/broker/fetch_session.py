@@ -11,9 +11,12 @@ others.
 
 When the cache is full, a session makes room if it was not used for two minutes, or if it is old enough and
 has fewer partitions than the newcomer. Pure: time and session ids come from outside.
+
+Deviation: sessions are also bounded by how many partitions they have, each and all together. In Kafka a
+thousand sessions may each have as many as a request can name, and stay when their readers are gone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.model.uuid import Uuid
@@ -21,11 +24,16 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
 EVICTION_MS: Final = 120_000
+SESSION_PARTITIONS_MAX: Final = 100_000
+"""How many partitions a session may have. Each takes about 500 bytes."""
+PARTITIONS_MAX: Final = 250_000
+"""How many partitions all sessions may have together."""
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 _EPOCH_MAX: Final = 0x7FFFFFFF
 _TOPIC_IDS_FROM: Final = 13
+_FEW_PARTITIONS: Final = 100
 
 PartitionKey: TypeAlias = tuple[str | Uuid, int]
 """A topic as the request names it, by name or by id, and the number of the partition."""
@@ -95,7 +103,7 @@ class FetchPlan(NamedTuple):
     """What to read, and in which session to answer."""
 
     error: ErrorCode = ErrorCode.NONE
-    partitions: Iterable[tuple[PartitionKey, FetchPartition]] = ()
+    partitions: Sequence[tuple[PartitionKey, FetchPartition]] = ()
     session: FetchSession | None = None
     is_incremental: bool = False
     begins_session: bool = False
@@ -107,6 +115,7 @@ class FetchSessions:
     def __init__(self, sessions_max: int, pick_id: Callable[[], int]) -> None:
         """`pick_id` returns a random positive 31-bit number."""
         self.sessions_max = sessions_max
+        self.partitions_max = PARTITIONS_MAX
         self._pick_id = pick_id
         self._sessions: dict[int, FetchSession] = {}
         self.evictions = 0
@@ -114,12 +123,26 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def plan(self, ask: FetchRequest, version: int, now_ms: int) -> FetchPlan:
-        """Decide what a request asks for, and change its session accordingly."""
+    def count_partitions(self) -> int:
+        """Return how many partitions all sessions have together."""
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def plan(
+        self,
+        ask: FetchRequest,
+        version: int,
+        now_ms: int,
+        asked: Sequence[tuple[PartitionKey, FetchPartition]] | None = None,
+    ) -> FetchPlan:
+        """Decide what a request asks for, and change its session accordingly.
+
+        `asked` has the partitions that it lists, where they are known already.
+        """
         uses_topic_ids = version >= _TOPIC_IDS_FROM
         if ask.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(ask.session_id, None)
-            asked = tuple(asked_partitions(ask, uses_topic_ids))
+            if asked is None:
+                asked = tuple(asked_partitions(ask, uses_topic_ids))
             return FetchPlan(partitions=asked, begins_session=ask.session_epoch == INITIAL_EPOCH)
         session = self._sessions.get(ask.session_id)
         if session is None:
@@ -130,6 +153,9 @@ class FetchSessions:
             return FetchPlan(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if ask.topics or ask.forgotten_topics_data:
             session.update(ask)
+        if len(session.partitions) > SESSION_PARTITIONS_MAX:
+            del self._sessions[session.id]
+            return FetchPlan(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.partitions:
             del self._sessions[session.id]
             return FetchPlan()
@@ -147,6 +173,8 @@ class FetchSessions:
     ) -> FetchSession | None:
         """Begin a session, or return None when there is no room for it."""
         partitions = {key: SessionPartition(partition) for key, partition in asked}
+        if not self._has_room(len(partitions), now_ms):
+            return None
         if len(self._sessions) >= self.sessions_max and not self._evict_for(
             len(partitions), is_follower, now_ms
         ):
@@ -158,6 +186,24 @@ class FetchSessions:
         session.partitions = partitions
         self._sessions[session_id] = session
         return session
+
+    def end(self, session_id: int) -> None:
+        """End a session, if there is one of this id."""
+        self._sessions.pop(session_id, None)
+
+    def _has_room(self, size: int, now_ms: int) -> bool:
+        """Say whether there is room for so many partitions, after those are gone that nobody uses."""
+        if size > SESSION_PARTITIONS_MAX:
+            return False
+        if size <= _FEW_PARTITIONS:
+            # Counting all would take longer than what it saves.
+            return True
+        for session in list(self._sessions.values()):
+            if self.count_partitions() + size <= self.partitions_max:
+                break
+            if now_ms - session.used_ms > EVICTION_MS:
+                self._evict(session)
+        return self.count_partitions() + size <= self.partitions_max
 
     def _evict_for(self, size: int, is_follower: bool, now_ms: int) -> bool:
         if not self._sessions:

@@ -27,6 +27,7 @@ from ottla.broker.formatting import cordoned_directories
 from ottla.broker.leaving_logs import LeavingLogs
 from ottla.broker.log_moves import LogMoves
 from ottla.broker.metadata_answers import MetadataAnswers
+from ottla.broker.openings import Openings
 from ottla.broker.parked_fetches import ParkedFetches
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
@@ -45,6 +46,7 @@ from ottla.quorum.random_id import random_id
 from ottla.runtime.connection import Connection
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.listener import Listeners
+from ottla.runtime.turns import Turns
 from ottla.security.authorizer import AllowsEverything, Authorizer
 from ottla.storage import committed
 from ottla.storage.directories import LogDirectories
@@ -58,6 +60,9 @@ from ottla.world.disk import DiskError
 from ottla.world.world import World
 
 _logger: Final = logging.getLogger("ottla.broker")
+
+LARGE_BYTES_MAX: Final = 256 << 20
+"""What all large requests and their answers may hold in memory before only the oldest goes on."""
 
 
 class Features(NamedTuple):
@@ -124,6 +129,8 @@ class Broker:
         self.directory_reports = DirectoryReports(self, scheduler)
         self.authorizer: Authorizer = AllowsEverything()
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER)
+        self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
+        self.openings = Openings(world.openers.run, self.turns, clock)
         self.broker_epoch = -1
         self.connection_rates = ConnectionRates(
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000

@@ -13,6 +13,7 @@ from ottla.storage import committed
 from ottla.storage.append_info import AppendInfo, AppendOrigin
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
+from ottla.storage.validation import ValidBatch
 from ottla.storage.verification import Verification
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.partitions import PartitionRecord
@@ -51,6 +52,7 @@ class Partition:
         "in_sync_replicas_min",
         "index",
         "is_internal",
+        "is_opening",
         "leader_epoch",
         "leader_id",
         "log",
@@ -78,6 +80,8 @@ class Partition:
         # Ids of the nodes whose replicas are in sync, as the metadata has it.
         self.in_sync: frozenset[int] = frozenset()
         self.in_sync_replicas_min = 1
+        # Whether batches wait behind one that is opened in a thread: whatever comes goes behind them.
+        self.is_opening = False
         # Whether any producer may write: all that can be said beforehand speaks for it.
         self.takes_writes = False
         # Fetches that wait for records of this partition, in the order they came.
@@ -94,7 +98,7 @@ class Partition:
     def append_batch(self, records: memoryview, now_ms: int) -> AppendInfo:
         """Append a batch of a producer without a transaction: what `append` does, with less to pass on."""
         log = self.log
-        info = log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        info = log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms, opens_large=False)
         if not info.is_duplicate:
             self._appended(log, len(records), info)
         return info
@@ -106,6 +110,8 @@ class Partition:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         verification: Verification | None = None,
         transaction_version: int = 2,
+        opens_large: bool = True,
+        valid: ValidBatch | None = None,
     ) -> AppendInfo:
         """Append as the leader. If it raises `AppendError` or `LogDirectoryOffline`, nothing was appended."""
         log = self.log
@@ -116,6 +122,8 @@ class Partition:
             origin=origin,
             verification=verification,
             transaction_version=transaction_version,
+            opens_large=opens_large,
+            valid=valid,
         )
         if not info.is_duplicate:
             self._appended(log, len(records), info)
@@ -134,6 +142,11 @@ class Partition:
         """Take over the settings of the topic."""
         self.log.config = config
         self.in_sync_replicas_min = in_sync_replicas_min
+        self._renew_takes_writes()
+
+    def set_opening(self, is_opening: bool) -> None:
+        """Take note that batches begin, or cease, to wait behind one that is opened."""
+        self.is_opening = is_opening
         self._renew_takes_writes()
 
     def leave(self) -> None:
@@ -165,7 +178,9 @@ class Partition:
             committed.lose_leadership(self.log)
 
     def _renew_takes_writes(self) -> None:
-        self.takes_writes = self.is_leader and self.has_enough_replicas and not self.is_internal
+        self.takes_writes = (
+            self.is_leader and self.has_enough_replicas and not self.is_internal and not self.is_opening
+        )
 
     def check_leader(self, current_leader_epoch: int) -> ErrorCode:
         """Say whether this node may answer a client that knows of this leader epoch; -1 is no epoch."""

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import sys
 from asyncio import Future
 from collections.abc import Callable
 from typing import Final
@@ -16,6 +17,7 @@ from ottla.runtime.signals import StopSignals
 
 __all__ = ["NodeFailure", "NodeOnLoop", "NodeOptions", "run_node"]
 
+GIVE_WAY_SECONDS: Final = 0.001
 _logger: Final = logging.getLogger("ottla")
 
 
@@ -63,6 +65,8 @@ def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], 
     for warning in loaded.warnings:
         _logger.warning("%s", warning)
     loop = ServingLoop()
+    # A thread that opens a batch computes. Whenever the loop wants to go on it has to wait for so long.
+    sys.setswitchinterval(GIVE_WAY_SECONDS)
     try:
         on_loop = NodeOnLoop(loop)
         node = on_loop.start(loaded.configs, options)

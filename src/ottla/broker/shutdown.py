@@ -116,6 +116,7 @@ class NodeStop:
         broker.flusher.close()
         broker.leaving_logs.finish_all()
         broker.workers.close()
+        broker.world.openers.close()
         try:
             broker.quorum.close()
         except (StorageError, DiskError) as error:

@@ -14,7 +14,7 @@ connection is too old (the listener does).
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from ottla.runtime.outbox import Flushed, Outbox, Piece
+from ottla.runtime.outbox import Flushed, HeldAnswer, Outbox, Piece
 from ottla.runtime.receive_buffer import ReceiveBuffer, SharedBuffer
 from ottla.world.disk import DiskError
 from ottla.world.network import GONE, READABLE, WRITABLE, Transport
@@ -91,6 +91,7 @@ class Connection:
         "_owner",
         "_receive",
         "_receive_into",
+        "_release",
         "_scheduler",
         "_send_bytes",
         "_session",
@@ -128,6 +129,8 @@ class Connection:
         self._is_resuming = False
         self._is_warming = False
         self._unmute: Timer | None = None
+        # What is to be called when the answer is sent whose memory is counted.
+        self._release: Callable[[], None] | None = None
         self.active_tick = owner.tick
         # When the frame that is not yet complete began to arrive; 0 while there is none.
         self.frame_tick = 0
@@ -142,10 +145,16 @@ class Connection:
     def answer_later(self, pieces: Sequence[Piece]) -> None:
         """Send an answer that was pending, then go on with what has arrived meanwhile."""
         if self.is_closed:
+            if type(pieces) is HeldAnswer:
+                pieces.release()
             return
         assert self._holds & _PENDING, "only a pending request can be answered later"
         self._holds &= ~_PENDING
+        if type(pieces) is HeldAnswer:
+            self._release = pieces.release
         self._send_answer(pieces)
+        if self._release is not None and not self._holds & _UNSENT:
+            self._let_go()
         self._maybe_resume()
 
     def fail(self, error: Exception) -> None:
@@ -177,6 +186,7 @@ class Connection:
         # What is large must not wait for that.
         self._buffer.clear()
         self._outbox.clear()
+        self._let_go()
         # The owner is told first. If it counted on because ending the session failed, there
         # would be room for one less from then on, and in the end for none.
         self._owner.connection_closed(self, reason)
@@ -207,6 +217,11 @@ class Connection:
     def is_sending(self) -> bool:
         """Say whether an answer waits for the peer to read."""
         return bool(self._holds & _UNSENT)
+
+    @property
+    def holds_counted_memory(self) -> bool:
+        """Say whether an answer waits for the peer whose memory is counted against a budget."""
+        return self._release is not None
 
     @property
     def pending_bytes(self) -> int:
@@ -361,6 +376,13 @@ class Connection:
             self._owner.run(self._outbox.cold_range().warm, self._on_warm)
         else:
             self._holds &= ~_UNSENT
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """The answer whose memory is counted is sent, or never will be."""
+        if self._release is not None:
+            release, self._release = self._release, None
+            release()
 
     def _on_warm(self, error: Exception | None) -> None:
         self._is_warming = False

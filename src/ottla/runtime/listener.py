@@ -258,7 +258,12 @@ class Listeners:
                 return ConnectionEnded(
                     f"{connection.pending_bytes} bytes of a frame came in {frame_ms // 1000} s, not all of it"
                 )
-        elif (self.tick - connection.active_tick) * 1000 > limits.idle_ms_max and connection.is_sending:
+        elif connection.is_sending and (self.tick - connection.active_tick) * 1000 > (
+            # An answer that takes much memory has to be read soon: others wait for that memory.
+            min(limits.frame_ms_max, limits.idle_ms_max)
+            if connection.holds_counted_memory
+            else limits.idle_ms_max
+        ):
             return ConnectionEnded("its answers were not read for too long")
         return None
 

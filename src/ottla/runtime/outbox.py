@@ -7,7 +7,7 @@ costs nothing.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -18,6 +18,20 @@ Piece: TypeAlias = bytes | bytearray | memoryview | FileRange
 
 STAGING_BYTES: Final = 128 * 1024
 """How much is sent at once. With Kafka's send buffers of 100 KB (the kernel doubles that) more was slower."""
+
+
+FLUSH_BYTES_MAX: Final = 4 << 20
+"""How much is sent to one peer before others have their turn."""
+
+
+class HeldAnswer(list[Piece]):
+    """The pieces of an answer whose memory is counted: `release` is called when it is sent or dropped."""
+
+    __slots__ = ("release",)
+
+    def __init__(self, pieces: Iterable[Piece], release: Callable[[], None]) -> None:
+        super().__init__(pieces)
+        self.release = release
 
 
 class Flushed(Enum):
@@ -58,8 +72,12 @@ class Outbox:
     def flush(self) -> Flushed:
         """Send what can be sent now. Raises OSError or EOFError when the connection cannot go on."""
         pieces, transport = self._pieces, self._transport
+        flushed_bytes = 0
         try:
             while pieces:
+                if flushed_bytes > FLUSH_BYTES_MAX:
+                    # The socket is writable still, so this goes on at once after everybody else.
+                    return Flushed.SOCKET_FULL
                 piece = pieces[0]
                 if type(piece) is FileRange and piece.is_sendable(transport):
                     if not piece.send(transport):
@@ -71,6 +89,7 @@ class Outbox:
                 send = transport.send_more if taken < len(pieces) else transport.send
                 sent = send(self._staging[:staged])
                 self._drop(sent)
+                flushed_bytes += sent
                 if sent < staged:
                     return Flushed.SOCKET_FULL
         except BlockingIOError:

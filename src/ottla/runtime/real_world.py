@@ -15,6 +15,7 @@ from ottla.runtime.threads import Threads
 from ottla.world.world import World
 
 RESERVED_DESCRIPTORS: Final = 200
+OPENERS_MAX: Final = 2
 
 
 class DescriptorShares(NamedTuple):
@@ -32,6 +33,7 @@ def real_world(loop: ServingLoop) -> World:
         clock=SystemClock(),
         scheduler=scheduler,
         workers=Threads(scheduler),
+        openers=Threads(scheduler, OPENERS_MAX),
         make_syncs=partial(SyncWorkers, loop),
         network=PlainNetwork(loop),
         disk=RealDisk(descriptors.files_max),

@@ -26,9 +26,10 @@ from ottla.records.batch import (
 from ottla.storage.append_checks import check_leader_epoch, check_verified, does_not_fit
 from ottla.storage.append_info import AppendInfo, AppendOrigin
 from ottla.storage.append_own import append_own
+from ottla.storage.errors import MustBeOpened
 from ottla.storage.record_checks import seem_sound
 from ottla.storage.roll import must_roll, roll
-from ottla.storage.validation import validate_client_batch
+from ottla.storage.validation import ValidBatch, takes_long_to_open, validate_client_batch
 from ottla.storage.verification import Verification
 from ottla.storage.write_batches import give_up
 from ottla.world.disk import DiskError
@@ -56,17 +57,21 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
     origin: AppendOrigin = _CLIENT,
     verification: Verification | None = None,
     transaction_version: int = 2,
+    opens_large: bool = True,
+    valid: ValidBatch | None = None,
 ) -> AppendInfo:
     """Give batches their offsets and append them. Raises `AppendError` if they are refused.
 
     `records` is written to: offsets and epoch are set in place. From a client it must be exactly one batch.
+    Unless `opens_large`, one that has to be opened and is large is not: `MustBeOpened` is raised. Whoever has
+    opened it since gives what came of that as `valid`.
     """
     if log.volume.error is not None:
         log.volume.check()
     if records.readonly:
         records = memoryview(bytearray(records))
     config = log.config
-    trusts_records = config.takes_batches_as_they_are
+    trusts_records = config.takes_batches_as_they_are and valid is None
     if origin is not _CLIENT:
         # A batch of a coordinator is let in by its header, like most of clients: a third of the time.
         trusts_records = origin is _COORDINATOR and config.takes_own_batches_as_they_are
@@ -98,7 +103,11 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
     if not takes_as_it_is:
         if origin is not _CLIENT:
             return append_own(log, records, leader_epoch, now_ms, origin, verification, transaction_version)
-        records, log_append_time_ms = validate_client_batch(records, config, now_ms)
+        if valid is None:
+            if not opens_large and takes_long_to_open(records):
+                raise MustBeOpened
+            valid = validate_client_batch(records, config, now_ms)
+        records, log_append_time_ms = valid
         _, length, _, _, _, attributes, last_delta, _, max_timestamp, producer_id, epoch, base_sequence, _ = (
             HEADER.unpack_from(records)
         )

@@ -77,3 +77,10 @@ class UnusableDirectory(StorageError):
         super().__init__(f"cannot use log directory {path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class MustBeOpened(AppendError):
+    """A batch is large and has to be opened, which takes long. Nothing was appended."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, "the batch has to be opened first")

@@ -37,6 +37,10 @@ from ottla.storage.errors import AppendError, RecordError
 from ottla.storage.record_checks import RecordsValidation, have_room, seem_sound
 from ottla.wire.error_code import ErrorCode
 
+OPENED_AT_ONCE_BYTES: Final = 64 * 1024
+OPENED_AT_ONCE_RECORDS: Final = 2_000
+COMPRESSED_AT_ONCE_BYTES: Final = 4 * 1024
+"""Up to this size a batch is opened at once. A compressed one may be a thousand times as large inside."""
 _RECORD_ERRORS_MAX: Final = 100
 _SMALLEST_MESSAGE: Final = 14
 
@@ -46,6 +50,18 @@ class ValidBatch(NamedTuple):
 
     records: memoryview
     log_append_time_ms: int
+
+
+def takes_long_to_open(records: memoryview) -> bool:
+    """Say whether to open a batch would keep others waiting: it takes more than some milliseconds."""
+    if len(records) > OPENED_AT_ONCE_BYTES:
+        return True
+    if len(records) < HEADER_BYTES:
+        return False
+    header = BatchView(records).header
+    return header.count > OPENED_AT_ONCE_RECORDS or (
+        header.attributes & CODEC_MASK != 0 and len(records) > COMPRESSED_AT_ONCE_BYTES
+    )
 
 
 def validate_client_batch(records: memoryview, config: LogConfig, now_ms: int) -> ValidBatch:

@@ -18,6 +18,8 @@ _BAD_VALUES = (struct.error, TypeError, AttributeError, UnicodeEncodeError, Valu
 
 _DECODERS: dict[tuple[type[Any], int], Any] = {}
 _ENCODERS: dict[tuple[type[Any], int], Any] = {}
+_PATIENT_DECODERS: dict[tuple[type[Any], int], Any] = {}
+_PATIENT_ENCODERS: dict[tuple[type[Any], int], Any] = {}
 
 
 def decoder_of(cls: type[Any], version: int) -> Any:
@@ -36,6 +38,23 @@ def encoder_of(cls: type[Any], version: int) -> Any:
         _check_version(cls, version, Unencodable)
         encoder = _ENCODERS[cls, version] = compile_encoder(cls, version)
     return encoder
+
+
+def patient_decoder_of(cls: type[Any], version: int) -> Any:
+    """Return the reader as a generator, for a message that may be large. See `compile_decoder`."""
+    return _patient(_PATIENT_DECODERS, compile_decoder, cls, version)
+
+
+def patient_encoder_of(cls: type[Any], version: int, message: type[Any] | None = None) -> Any:
+    """Return the writer as a generator; if `cls` is a struct, as it lies in `message`."""
+    return _patient(_PATIENT_ENCODERS, compile_encoder, cls, version, message)
+
+
+def _patient(known: dict[Any, Any], compile_codec: Any, cls: type[Any], version: int, *more: Any) -> Any:
+    codec = known.get((cls, version))
+    if codec is None:
+        codec = known[cls, version] = compile_codec(cls, version, *more, patient=True)
+    return codec
 
 
 def decode_from(cls: type[T], data: Readable, version: int, position: int = 0) -> tuple[T, int]:

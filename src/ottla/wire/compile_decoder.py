@@ -9,6 +9,9 @@ Every length and count is checked against the bytes left before anything is made
 raises `struct.error` or `IndexError` here; `codec` turns these into `MalformedBytes`. For that to hold,
 `buffer` must end at `end`. It may be any bytes; for messages that carry records it must be a memory view,
 because those are handed on as parts of it.
+
+A second function can be made of the same message, for one that is large: a generator, which yields after each
+`ELEMENTS_AT_ONCE` elements of arrays and returns in the end what the function would.
 """
 
 from collections.abc import Iterator
@@ -20,7 +23,7 @@ from ottla.wire import primitives
 from ottla.wire.declare import spec_of
 from ottla.wire.error_code import ERROR_CODE_BY_NUMBER
 from ottla.wire.layout import Field, layout_of
-from ottla.wire.source import FIXED_FORMAT, Source
+from ottla.wire.source import ELEMENTS_AT_ONCE, FIXED_FORMAT, Source
 from ottla.wire.versions import NO_VERSIONS
 
 _GLOBALS: dict[str, Any] = {
@@ -32,6 +35,7 @@ _GLOBALS: dict[str, Any] = {
     "skip_tags": primitives.skip_tagged_fields,
     "long_string": primitives.read_long_string,
     "long_integers": primitives.read_long_integers,
+    "patient_integers": primitives.read_long_integers_patiently,
     "not_null": primitives.not_null,
     "too_short": primitives.too_short,
     "too_many": primitives.too_many,
@@ -41,12 +45,15 @@ _GLOBALS: dict[str, Any] = {
 _BYTES = {"B": 1, "b": 1, "?": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8, "16s": 16}
 
 
-def compile_decoder(cls: type[Any], version: int) -> Any:
-    """Return the function that reads `cls` in `version`."""
-    compiler = _DecoderCompiler(cls, version)
+def compile_decoder(cls: type[Any], version: int, *, patient: bool = False) -> Any:
+    """Return the function that reads `cls` in `version`, or the generator."""
+    compiler = _DecoderCompiler(cls, version, patient)
     result = compiler.read_struct(cls)
     compiler.settle()
     compiler.source.line(f"return {result}, position")
+    if patient:
+        # Whatever the message has, this makes the function a generator.
+        compiler.source.line("yield")
     return compiler.source.function("decode(buffer, position, end)", f"decode {cls.__name__} v{version}")
 
 
@@ -82,12 +89,15 @@ class _DecoderCompiler:
     so cost nothing there. Where paths of the code meet, nothing may be ahead.
     """
 
-    def __init__(self, cls: type[Any], version: int) -> None:
+    def __init__(self, cls: type[Any], version: int, patient: bool) -> None:
         self.version = version
         self.flexible = version in spec_of(cls).flexible
         self.source = Source(_GLOBALS)
+        self._patient = patient
         self._run: list[tuple[str, str]] = []  # (target, format) of fixed fields not read yet
         self._ahead = 0
+        if patient:
+            self.source.line(f"left = {ELEMENTS_AT_ONCE}")
         kinds = set(_kinds_in(cls, version))
         self._is_view = "records" in kinds
         if not self._is_view and kinds & {"string", "bytes"}:
@@ -248,7 +258,8 @@ class _DecoderCompiler:
                 f"{field.kind!r}, buffer, {_plus('position', self._ahead)}, {length}, end, "
                 f"{field.name!r}, {nullable}, {self.flexible}"
             )
-            self.source.line(f"{target}, position = long_integers({arguments})")
+            read = "yield from patient_integers" if self._patient else "long_integers"
+            self.source.line(f"{target}, position = {read}({arguments})")
             self._ahead = 0
         self._ahead = 0
 
@@ -275,6 +286,8 @@ class _DecoderCompiler:
         self.source.line(f"{items} = []")
         self.source.line(f"{add} = {items}.append")
         with self.source.block(f"for _ in range({length}):"):
+            if self._patient:
+                self.source.count_element()
             if field.struct is not None:
                 made = self.read_struct(field.struct)
             else:

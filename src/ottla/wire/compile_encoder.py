@@ -7,6 +7,8 @@ the bytes of `EncodedItems`, which may stand for an array of structs.
 Fields of fixed size that follow each other, and a short length after them, are written by one `pack`.
 A value that does not fit its field raises `struct.error`, `TypeError` or the like here; `codec` turns these
 into `Unencodable` and finds out which field it was.
+
+As in `compile_decoder`, a generator can be made as well, which yields after each `ELEMENTS_AT_ONCE` elements.
 """
 
 from typing import Any
@@ -16,7 +18,7 @@ from ottla.wire.declare import spec_of
 from ottla.wire.encoded_items import EncodedItems
 from ottla.wire.errors import NotInVersion, Unencodable
 from ottla.wire.layout import Field, layout_of
-from ottla.wire.source import FIXED_FORMAT, Source
+from ottla.wire.source import ELEMENTS_AT_ONCE, FIXED_FORMAT, Source
 from ottla.wire.versions import NO_VERSIONS
 
 
@@ -39,19 +41,28 @@ _GLOBALS: dict[str, Any] = {
 }
 
 
-def compile_encoder(cls: type[Any], version: int, message: type[Any] | None = None) -> Any:
+def compile_encoder(
+    cls: type[Any], version: int, message: type[Any] | None = None, *, patient: bool = False
+) -> Any:
     """Return the function that writes `cls` in `version`; if it is a struct, as it lies in `message`."""
-    compiler = _EncoderCompiler(version, flexible=version in spec_of(message or cls).flexible)
+    compiler = _EncoderCompiler(version, version in spec_of(message or cls).flexible, patient)
     compiler.write_struct(cls, "message", "add")
     compiler.flush("add")
+    if patient:
+        # Whatever the message has, this makes the function a generator.
+        compiler.source.line("return")
+        compiler.source.line("yield")
     return compiler.source.function("encode(message, add)", f"encode {cls.__name__} v{version}")
 
 
 class _EncoderCompiler:
-    def __init__(self, version: int, flexible: bool) -> None:
+    def __init__(self, version: int, flexible: bool, patient: bool) -> None:
         self.version = version
         self.flexible = flexible
         self.source = Source(_GLOBALS)
+        self._patient = patient
+        if patient:
+            self.source.line(f"left = {ELEMENTS_AT_ONCE}")
         self._run: list[tuple[str, str]] = []  # (expression, format) of fixed fields not written yet
 
     def write_struct(self, cls: type[Any], value: str, add: str) -> None:
@@ -171,6 +182,8 @@ class _EncoderCompiler:
     def _write_items(self, field: Field, value: str, add: str) -> None:
         item = self.source.name("item")
         with self.source.block(f"for {item} in {value}:"):
+            if self._patient:
+                self.source.count_element()
             if field.struct is not None:
                 self.write_struct(field.struct, item, add)
             else:

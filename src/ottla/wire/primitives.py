@@ -4,7 +4,7 @@ The common case (a length below 128, an array of at most 16 integers) is inlined
 here is the rest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from struct import Struct
 from typing import Any, NoReturn
 
@@ -15,6 +15,7 @@ TAGGED_FIELDS_MAX = 64
 _INT32_MAX = (1 << 31) - 1
 INTEGER_FORMAT = {"int8": "b", "int16": "h", "int32": "i", "int64": "q"}
 SHORT_RUN_MAX = 16
+_INTEGERS_AT_ONCE = 256
 
 Unpack = Callable[[Any, int], tuple[Any, ...]]
 Pack = Callable[..., bytes]
@@ -39,6 +40,26 @@ def read_long_integers(
         too_many(count, end - position)
     integers = Struct(f">{count}{INTEGER_FORMAT[kind]}").unpack_from(buffer, position)
     return integers, position + count * run.size
+
+
+def read_long_integers_patiently(
+    kind: str, buffer: Any, position: int, count: int, end: int, field: str, nullable: bool, compact: bool
+) -> Generator[None, None, tuple[tuple[int, ...] | None, int]]:
+    """Do what `read_long_integers` does, and yield after some of them each time."""
+    if compact:
+        count, position = _finish_length(buffer, position, count)
+    if count < 0:
+        return None if nullable else not_null(field), position
+    size = Struct(f">{INTEGER_FORMAT[kind]}").size
+    if count > (end - position) // size:
+        too_many(count, end - position)
+    integers: list[int] = []
+    while left := count - len(integers):
+        run = Struct(f">{min(left, _INTEGERS_AT_ONCE)}{INTEGER_FORMAT[kind]}")
+        integers += run.unpack_from(buffer, position)
+        position += run.size
+        yield
+    return tuple(integers), position
 
 
 def read_long_string(

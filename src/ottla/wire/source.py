@@ -19,6 +19,10 @@ FIXED_FORMAT = {
 }
 
 
+ELEMENTS_AT_ONCE = 256
+"""After how many elements of arrays a patient codec yields."""
+
+
 class Source:
     """Collects the body of one function."""
 
@@ -39,6 +43,13 @@ class Source:
         self._depth += 1
         yield
         self._depth -= 1
+
+    def count_element(self) -> None:
+        """Add the count of an element, and a yield when there were enough of them."""
+        self.line("left -= 1")
+        with self.block("if not left:"):
+            self.line(f"left = {ELEMENTS_AT_ONCE}")
+            self.line("yield")
 
     def name(self, base: str) -> str:
         """Return a local name that nothing else uses."""

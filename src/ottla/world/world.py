@@ -16,6 +16,8 @@ class World(NamedTuple):
     clock: Clock
     scheduler: Scheduler
     workers: Workers
+    openers: Workers
+    """Workers apart, for large batches that have to be opened: each may take seconds of computing."""
     make_syncs: MakeSyncs
     network: Network
     disk: Disk

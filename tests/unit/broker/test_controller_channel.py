@@ -7,8 +7,9 @@ import pytest
 
 from ottla.broker.controller_channel import LocalController
 from ottla.quorum.controller.decision import Caller
+from ottla.security.principal import Principal
 
-CALLER = Caller("User:alice", "client", "127.0.0.1", 3)
+CALLER = Caller(Principal("User", "alice"), "client", "127.0.0.1", 3)
 
 
 def test_a_response_comes_when_the_controller_gives_it() -> None:

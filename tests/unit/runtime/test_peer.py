@@ -43,6 +43,7 @@ class Simulated:
             clock=self.machine,
             scheduler=self.machine,
             workers=SimulatedWorkers(self.machine),
+            openers=SimulatedWorkers(self.machine),
             make_syncs=lambda deliver: SimulatedSyncs(self.machine, deliver),
             network=self.network.plug_in(self.machine),
             disk=SimulatedDisk(),

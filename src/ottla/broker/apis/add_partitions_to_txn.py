@@ -7,6 +7,7 @@ may only want to know. If one partition does not exist, none of its transaction 
 from typing import Final
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handlers import handles
 from ottla.broker.partition import INTERNAL_TOPICS
@@ -25,13 +26,15 @@ from ottla.wire.messages.add_partitions_to_txn import (
 )
 
 _FENCED_FROM: Final = 2
+ELEMENTS_MAX: Final = 25_000
+"""Partitions of all transactions together. A transaction is decided on as a whole, so it cannot be cut."""
 _SEVERAL_FROM: Final = 4
 _ADDS_FOR_VERSION_2_FROM: Final = 5
 
 Codes = dict[TopicPartition, ErrorCode]
 
 
-@handles(AddPartitionsToTxnRequest)
+@handles(AddPartitionsToTxnRequest, Cut("transactions", "results_by_transaction"), elements_max=ELEMENTS_MAX)
 def add_partitions_to_txn(
     ask: AddPartitionsToTxnRequest, context: RequestContext
 ) -> Deferred[AddPartitionsToTxnResponse]:

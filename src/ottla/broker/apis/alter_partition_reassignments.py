@@ -1,6 +1,7 @@
 """AlterPartitionReassignments: partitions begin to move to other brokers, or stop to."""
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.wire.messages.alter_partition_reassignments import (
@@ -9,7 +10,7 @@ from ottla.wire.messages.alter_partition_reassignments import (
 )
 
 
-@handles(AlterPartitionReassignmentsRequest)
+@handles(AlterPartitionReassignmentsRequest, Cut("topics.partitions", "responses.partitions"))
 def alter_partition_reassignments(
     ask: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> Deferred[AlterPartitionReassignmentsResponse]:

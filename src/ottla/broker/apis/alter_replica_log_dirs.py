@@ -4,6 +4,7 @@ The answer says whether a move has begun; the copying goes on afterwards.
 """
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.handlers import handles
 from ottla.model.ids import TopicPartition
 from ottla.storage.errors import LogDirectoryOffline
@@ -17,7 +18,7 @@ from ottla.wire.messages.alter_replica_log_dirs import (
 )
 
 
-@handles(AlterReplicaLogDirsRequest)
+@handles(AlterReplicaLogDirsRequest, Cut("dirs.topics.partitions", "results.partitions"))
 def alter_replica_log_dirs(
     ask: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:

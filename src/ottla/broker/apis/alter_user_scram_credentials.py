@@ -1,15 +1,29 @@
 """AlterUserScramCredentials: users get credentials, or lose them."""
 
+from operator import attrgetter
+
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
+from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
 )
 
 
-@handles(AlterUserScramCredentialsRequest)
+def _does_both(ask: AlterUserScramCredentialsRequest) -> bool:
+    """Say whether a user may be named twice, by a deletion and by an upsertion."""
+    return bool(ask.deletions and ask.upsertions)
+
+
+@handles(
+    AlterUserScramCredentialsRequest,
+    Cut("upsertions", "results", key=attrgetter("name"), is_whole=_does_both),
+    Cut("deletions", "results", key=attrgetter("name"), is_whole=_does_both),
+    elements_max=RECORDS_MAX,
+)
 def alter_user_scram_credentials(
     ask: AlterUserScramCredentialsRequest, context: RequestContext
 ) -> Deferred[AlterUserScramCredentialsResponse]:

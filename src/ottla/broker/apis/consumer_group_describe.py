@@ -1,6 +1,7 @@
 """ConsumerGroupDescribe: the state and the members of consumer groups. Each stands for itself."""
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handlers import handles
 from ottla.coordination.group.consumer.describe import refused_consumer_description
@@ -14,7 +15,7 @@ from ottla.wire.messages.consumer_group_describe import (
 )
 
 
-@handles(ConsumerGroupDescribeRequest)
+@handles(ConsumerGroupDescribeRequest, Cut("group_ids", "groups"))
 def consumer_group_describe(
     ask: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> Deferred[ConsumerGroupDescribeResponse]:

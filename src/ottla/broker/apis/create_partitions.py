@@ -1,12 +1,25 @@
 """CreatePartitions: topics get more partitions."""
 
+from operator import attrgetter
+
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
+from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
 
-@handles(CreatePartitionsRequest)
+def _creates_too_many(ask: CreatePartitionsRequest) -> bool:
+    """Say whether a request may create more partitions than one request can. Which are refused depends."""
+    return sum(max(topic.partition_count, 1) for topic in ask.topics) > RECORDS_MAX
+
+
+@handles(
+    CreatePartitionsRequest,
+    Cut("topics", "results", key=attrgetter("name"), is_whole=_creates_too_many),
+    elements_max=4 * RECORDS_MAX,
+)
 def create_partitions(
     ask: CreatePartitionsRequest, context: RequestContext
 ) -> Deferred[CreatePartitionsResponse]:

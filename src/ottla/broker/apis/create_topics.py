@@ -1,12 +1,29 @@
 """CreateTopics: topics are made, each on its own."""
 
+from operator import attrgetter
+
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
+from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
+ELEMENTS_MAX = 4 * RECORDS_MAX
+"""Topics, configs, partitions and replicas together. Kafka creates no more than 10,000 partitions at once."""
 
-@handles(CreateTopicsRequest)
+
+def _creates_too_many(ask: CreateTopicsRequest) -> bool:
+    """Say whether a request creates more partitions than one may: it is then refused as a whole."""
+    partitions = sum(len(topic.assignments) or max(topic.num_partitions, 1) for topic in ask.topics)
+    return partitions > RECORDS_MAX
+
+
+@handles(
+    CreateTopicsRequest,
+    Cut("topics", "topics", key=attrgetter("name"), is_whole=_creates_too_many),
+    elements_max=ELEMENTS_MAX,
+)
 def create_topics(ask: CreateTopicsRequest, context: RequestContext) -> Deferred[CreateTopicsResponse]:
     """Answer when the topics exist: their partitions can be written to at once."""
     return context.ask_controller(ask)

@@ -1,13 +1,14 @@
 """DeleteAcls: access rules are removed, where an authorizer heeds them."""
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.handlers import handles
 from ottla.security.rights import NO_AUTHORIZER
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 
 
-@handles(DeleteAclsRequest)
+@handles(DeleteAclsRequest, Cut("filters", "filter_results"))
 def delete_acls(ask: DeleteAclsRequest, _context: RequestContext) -> DeleteAclsResponse:
     """Refuse, as Kafka does without an authorizer."""
     refused = DeleteAclsFilterResult(

@@ -1,12 +1,13 @@
 """DeleteGroups: groups go, with their offsets. Each stands for itself."""
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handlers import handles
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 
-@handles(DeleteGroupsRequest)
+@handles(DeleteGroupsRequest, Cut("group_names", "results", key=str, drops_repeated=True))
 def delete_groups(ask: DeleteGroupsRequest, context: RequestContext) -> Deferred[DeleteGroupsResponse]:
     """Delete one group after the other. A group that is named twice is deleted once."""
     broker = context.broker

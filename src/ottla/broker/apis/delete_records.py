@@ -6,6 +6,7 @@ Readers miss it at once; its files go with the next retention check.
 from typing import Final
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.handlers import handles
 from ottla.broker.partition import Partition
 from ottla.model.ids import Offset
@@ -23,7 +24,7 @@ HIGH_WATERMARK: Final = -1
 """The offset that means all records that every replica has."""
 
 
-@handles(DeleteRecordsRequest)
+@handles(DeleteRecordsRequest, Cut("topics.partitions", "topics.partitions"))
 def delete_records(ask: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
     """Answer every partition on its own."""
     return DeleteRecordsResponse(

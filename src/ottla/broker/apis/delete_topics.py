@@ -1,6 +1,7 @@
 """DeleteTopics: topics are deleted, by name or by id."""
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.wire.declare import replace
@@ -10,7 +11,7 @@ from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsR
 _DISABLED_FROM = 3
 
 
-@handles(DeleteTopicsRequest)
+@handles(DeleteTopicsRequest, Cut("topics", "responses", key=tuple), Cut("topic_names", "responses", key=str))
 def delete_topics(ask: DeleteTopicsRequest, context: RequestContext) -> Deferred[DeleteTopicsResponse]:
     """Answer when the topics are gone. Their files go later."""
     reply = context.ask_controller(ask)

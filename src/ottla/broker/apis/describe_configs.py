@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.handlers import handles
 from ottla.broker.log_levels import log_levels
 from ottla.broker.node import Broker
@@ -38,7 +39,7 @@ class _Refused(Exception):
         self.message = message
 
 
-@handles(DescribeConfigsRequest)
+@handles(DescribeConfigsRequest, Cut("resources", "results", at_once=8))
 def describe_configs(ask: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     """Answer every resource on its own."""
     return DescribeConfigsResponse(

@@ -2,6 +2,7 @@
 
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handlers import handles
 from ottla.security.rights import ALL_ON_GROUP
@@ -10,7 +11,7 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
 
-@handles(DescribeGroupsRequest)
+@handles(DescribeGroupsRequest, Cut("groups", "groups"))
 def describe_groups(ask: DescribeGroupsRequest, context: RequestContext) -> Deferred[DescribeGroupsResponse]:
     """Describe every group that was asked for."""
     answers: list[Deferred[DescribedGroup]] = []

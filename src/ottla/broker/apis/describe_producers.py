@@ -1,6 +1,7 @@
 """DescribeProducers: the producers a partition's leader knows of, and where their open transactions begin."""
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.handlers import handles
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.wire.error_code import ErrorCode
@@ -13,7 +14,7 @@ from ottla.wire.messages.describe_producers import (
 )
 
 
-@handles(DescribeProducersRequest)
+@handles(DescribeProducersRequest, Cut("topics.partition_indexes", "topics.partitions"))
 def describe_producers(ask: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
     """Answer every partition on its own."""
     return DescribeProducersResponse(

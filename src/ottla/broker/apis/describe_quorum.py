@@ -1,12 +1,13 @@
 """DescribeQuorum: who votes on the metadata, and how far each has come."""
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.handlers import handles
 from ottla.quorum import describe
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 
 
-@handles(DescribeQuorumRequest)
+@handles(DescribeQuorumRequest, Cut("topics.partitions", "topics.partitions"))
 def describe_quorum(ask: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
     """Answer as the leader, which this node is."""
     broker = context.broker

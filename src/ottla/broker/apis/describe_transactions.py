@@ -1,6 +1,7 @@
 """DescribeTransactions: the state of transactional ids, as their coordinator knows it."""
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handlers import handles
 from ottla.wire.messages.describe_transactions import (
@@ -10,7 +11,7 @@ from ottla.wire.messages.describe_transactions import (
 )
 
 
-@handles(DescribeTransactionsRequest)
+@handles(DescribeTransactionsRequest, Cut("transactional_ids", "transaction_states"))
 def describe_transactions(
     ask: DescribeTransactionsRequest, context: RequestContext
 ) -> Deferred[DescribeTransactionsResponse]:

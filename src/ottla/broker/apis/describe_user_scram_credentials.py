@@ -1,6 +1,9 @@
 """DescribeUserScramCredentials: which credentials users have, but not what they are."""
 
+from operator import attrgetter
+
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.handlers import handles
 from ottla.quorum.controller.scram import describe_scram_credentials
 from ottla.wire.messages.describe_user_scram_credentials import (
@@ -9,7 +12,7 @@ from ottla.wire.messages.describe_user_scram_credentials import (
 )
 
 
-@handles(DescribeUserScramCredentialsRequest)
+@handles(DescribeUserScramCredentialsRequest, Cut("users", "results", key=attrgetter("name")))
 def describe_user_scram_credentials(
     ask: DescribeUserScramCredentialsRequest, context: RequestContext
 ) -> DescribeUserScramCredentialsResponse:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.wire.declare import replace
@@ -12,7 +13,9 @@ from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersR
 _ERROR_OF_ALL_FROM: Final = 1
 
 
-@handles(ElectLeadersRequest)
+@handles(
+    ElectLeadersRequest, Cut("topic_partitions.partitions", "replica_election_results.partition_results")
+)
 def elect_leaders(ask: ElectLeadersRequest, context: RequestContext) -> Deferred[ElectLeadersResponse]:
     """Answer when the leaders are elected."""
     reply = context.ask_controller(ask)

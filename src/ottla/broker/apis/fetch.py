@@ -3,21 +3,28 @@
 A fetch is answered at once if nothing is to be waited for, if there are enough bytes, or if something has to
 be told (an error, a diverging log). Otherwise it is parked, until appends bring what is missing or its time
 is over. Records are not read here: the answer holds ranges of files, which the connection sends.
+
+A fetch of very many partitions does the same in turns with everybody else. While it waits it is woken by
+appends like any other, and then reads again, in turns.
 """
 
+from collections.abc import Generator, Sequence
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeAlias, TypeVar
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import weigh
 from ottla.broker.deferred import Deferred
 from ottla.broker.fetch_reading import DEBUGGING_REPLICA, FetchResult, Limits, read_partitions
-from ottla.broker.fetch_session import FetchPlan, PartitionKey
+from ottla.broker.fetch_session import FetchPlan, FetchSession, PartitionKey, asked_partitions
 from ottla.broker.handlers import handles
 from ottla.broker.quotas import QuotaKind
 from ottla.storage.read import ReadLimit
+from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import (
     FetchableTopicResponse,
+    FetchPartition,
     FetchRequest,
     FetchResponse,
     NodeEndpoint,
@@ -28,16 +35,32 @@ _TOPIC_IDS_FROM: Final = 13
 _REPLICA_STATE_FROM: Final = 15
 _LEADER_HINTS_FROM: Final = 16
 _READ_COMMITTED: Final = 1
+_AT_ONCE: Final = 1_000
+"""Up to how many partitions are read at once: that takes 5 ms."""
+_IN_A_TURN: Final = 200
+LARGE_SESSION_PARTITIONS: Final = 10_000
+ELEMENTS_MAX: Final = 500_000
+"""How many topics and partitions a request may have."""
+
+T = TypeVar("T")
+InTurns: TypeAlias = Generator[Deferred[None] | None, None, T]
+Answers: TypeAlias = list[tuple[PartitionKey, PartitionData]]
 
 
-@handles(FetchRequest)
-def fetch(ask: FetchRequest, context: RequestContext) -> FetchResponse | Deferred[FetchResponse]:
+@handles(FetchRequest, elements_max=ELEMENTS_MAX)
+def fetch(
+    ask: FetchRequest, context: RequestContext
+) -> FetchResponse | Deferred[FetchResponse] | InTurns[FetchResponse]:
     """Read, and answer or wait."""
     broker = context.broker
+    if context.request_bytes > _AT_ONCE and weigh(ask, ("topics", "partitions"), _AT_ONCE) > _AT_ONCE:
+        return _plan_in_turns(ask, context)
     plan = broker.fetch_sessions.plan(ask, context.version, broker.clock.monotonic_ms())
     if plan.error is not ErrorCode.NONE:
         return FetchResponse(error_code=plan.error, responses=())
     attempt = _Fetch(ask, plan, context)
+    if len(plan.partitions) > _AT_ONCE:
+        return _fetch_in_turns(ask, attempt, context)
     result = attempt.read()
     missing_bytes = attempt.missing_bytes(result)
     if missing_bytes <= 0 or ask.max_wait_ms <= 0 or not result.partitions:
@@ -45,6 +68,50 @@ def fetch(ask: FetchRequest, context: RequestContext) -> FetchResponse | Deferre
     context.abandon = broker.parked_fetches.park(attempt, result.partitions, missing_bytes, ask.max_wait_ms)
     attempt.response = Deferred()
     return attempt.response
+
+
+def _plan_in_turns(ask: FetchRequest, context: RequestContext) -> InTurns[FetchResponse]:
+    broker = context.broker
+    listed: list[tuple[PartitionKey, FetchPartition]] = []
+    for one in asked_partitions(ask, context.version >= _TOPIC_IDS_FROM):
+        listed.append(one)
+        if len(listed) % _AT_ONCE == 0:
+            yield
+    plan = broker.fetch_sessions.plan(ask, context.version, broker.clock.monotonic_ms(), listed)
+    if plan.error is not ErrorCode.NONE:
+        return FetchResponse(error_code=plan.error, responses=())
+    return (yield from _fetch_in_turns(ask, _Fetch(ask, plan, context), context))
+
+
+def _fetch_in_turns(ask: FetchRequest, attempt: "_Fetch", context: RequestContext) -> InTurns[FetchResponse]:
+    broker = context.broker
+    until_ms = broker.clock.monotonic_ms() + ask.max_wait_ms
+    while True:
+        result = yield from attempt.read_in_turns()
+        missing_bytes = attempt.missing_bytes(result)
+        left_ms = until_ms - broker.clock.monotonic_ms()
+        if missing_bytes <= 0 or left_ms <= 0 or not result.partitions:
+            return (yield from attempt.respond_in_turns(result))
+        call = _WakingCall()
+        context.abandon = broker.parked_fetches.park(call, result.partitions, missing_bytes, left_ms)
+        yield call.woken
+        context.abandon = None
+
+
+class _WakingCall:
+    """What wakes a fetch that is read in turns: there may be enough bytes now, or the time is over."""
+
+    def __init__(self) -> None:
+        self.woken: Deferred[None] = Deferred()
+
+    def retry(self) -> int:
+        """Wake it. It is parked again if there is not enough."""
+        self.woken.resolve(None)
+        return 0
+
+    def give_up(self) -> None:
+        """Wake it: it knows by itself that the time is over."""
+        self.woken.resolve(None)
 
 
 class _Fetch:
@@ -66,6 +133,17 @@ class _Fetch:
         """Read what there is now."""
         return read_partitions(self._context.broker.partitions, self._plan.partitions, self._limits)
 
+    def read_in_turns(self) -> InTurns[FetchResult]:
+        """Read what there is now, and let others be served meanwhile."""
+        result = FetchResult([], [], 0, False)
+        asked = self._plan.partitions
+        for start in range(0, len(asked), _IN_A_TURN):
+            result = read_partitions(
+                self._context.broker.partitions, asked[start : start + _IN_A_TURN], self._limits, result
+            )
+            yield
+        return result
+
     def missing_bytes(self, result: FetchResult) -> int:
         """Return how many bytes are missing; 0 or less: the answer can go."""
         return 0 if result.is_urgent else self._min_bytes - result.size_bytes
@@ -84,28 +162,72 @@ class _Fetch:
 
     def respond(self, result: FetchResult) -> FetchResponse:
         """Make the answer, and let the session take note of it."""
-        broker, context, plan = self._context.broker, self._context, self._plan
+        throttled = self._account(result)
+        if throttled is not None:
+            return throttled
+        session = self._session()
+        answers = result.answers
+        if session is not None:
+            news = _news(session, answers)
+            answers = news if self._plan.is_incremental else answers
+        return self._response(session, self._by_topic(answers), answers, result)
+
+    def respond_in_turns(self, result: FetchResult) -> InTurns[FetchResponse]:
+        """Do the same, and let others be served meanwhile."""
+        throttled = self._account(result)
+        if throttled is not None:
+            return throttled
+        yield
+        session = self._session()
+        yield
+        answers = result.answers
+        if session is not None:
+            news: Answers = []
+            for start in range(0, len(answers), _AT_ONCE):
+                news += _news(session, answers[start : start + _AT_ONCE])
+                yield
+            answers = news if self._plan.is_incremental else answers
+        topics: list[FetchableTopicResponse] = []
+        for start in range(0, len(answers), _AT_ONCE):
+            topics += self._by_topic(answers[start : start + _AT_ONCE])
+            yield
+        return self._response(session, _joined(topics), answers, result)
+
+    def _account(self, result: FetchResult) -> FetchResponse | None:
+        """Count what was read. Return the answer to a reader that is over its quota."""
+        broker, session = self._context.broker, self._plan.session
         if broker.quotas.limits_fetch and (throttle_ms := self._throttle(result)) > 0:
-            session_id = 0 if plan.session is None else plan.session.id
+            session_id = 0 if session is None else session.id
             return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id, responses=())
         if result.size_bytes:
             self._count(result)
-        session = plan.session
-        if plan.begins_session:
-            is_follower = self._limits.replica_id >= 0
-            session = broker.fetch_sessions.begin(
-                plan.partitions, self._version, is_follower, broker.clock.monotonic_ms()
-            )
-        answers = result.answers
-        if session is not None:
-            noted = session.partitions
-            news = [(key, data) for key, data in answers if key in noted and noted[key].note(data)]
-            session.move_to_end([key for key, data in news if data.records])
-            answers = news if plan.is_incremental else answers
+        return None
+
+    def _session(self) -> FetchSession | None:
+        """Return the session to answer in, which may begin now."""
+        broker, context, plan = self._context.broker, self._context, self._plan
+        if not plan.begins_session:
+            return plan.session
+        is_follower = self._limits.replica_id >= 0
+        session = broker.fetch_sessions.begin(
+            plan.partitions, self._version, is_follower, broker.clock.monotonic_ms()
+        )
+        if session is not None and len(session.partitions) > LARGE_SESSION_PARTITIONS:
+            # It takes much memory, so it does not outlive the connection.
+            context.large_session_id = session.id
+        return session
+
+    def _response(
+        self,
+        session: FetchSession | None,
+        topics: tuple[FetchableTopicResponse, ...],
+        answers: Answers,
+        result: FetchResult,
+    ) -> FetchResponse:
         return FetchResponse(
             session_id=0 if session is None else session.id,
-            responses=self._by_topic(answers),
-            node_endpoints=_endpoints(answers, context) if result.is_urgent else (),
+            responses=topics,
+            node_endpoints=_endpoints(answers, self._context) if result.is_urgent else (),
         )
 
     def _count(self, result: FetchResult) -> None:
@@ -116,9 +238,7 @@ class _Fetch:
                 if partition is not None:
                     partition.bytes_out += len(data.records)
 
-    def _by_topic(
-        self, answers: list[tuple[PartitionKey, PartitionData]]
-    ) -> tuple[FetchableTopicResponse, ...]:
+    def _by_topic(self, answers: Answers) -> tuple[FetchableTopicResponse, ...]:
         by_id = self._version >= _TOPIC_IDS_FROM
         topics = []
         for topic, group in groupby(answers, key=lambda answer: answer[0][0]):
@@ -141,6 +261,24 @@ class _Fetch:
         return throttle_ms
 
 
+def _news(session: FetchSession, answers: Answers) -> Answers:
+    """Let a session take note of answers, and return those that have news for it."""
+    noted = session.partitions
+    news = [(key, data) for key, data in answers if key in noted and noted[key].note(data)]
+    session.move_to_end([key for key, data in news if data.records])
+    return news
+
+
+def _joined(topics: Sequence[FetchableTopicResponse]) -> tuple[FetchableTopicResponse, ...]:
+    """Give each topic one entry again, where its partitions were in two."""
+    joined: list[FetchableTopicResponse] = []
+    for (_, _), group in groupby(topics, key=lambda topic: (topic.topic, topic.topic_id)):
+        parts = list(group)
+        partitions = tuple(data for part in parts for data in part.partitions)
+        joined.append(parts[0] if len(parts) == 1 else replace(parts[0], partitions=partitions))
+    return tuple(joined)
+
+
 def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     broker, version = context.broker, context.version
     replica_id = ask.replica_state.replica_id if version >= _REPLICA_STATE_FROM else ask.replica_id
@@ -157,9 +295,7 @@ def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     return Limits(limit, bytes_max, replica_id, version >= _LEADER_HINTS_FROM)
 
 
-def _endpoints(
-    answers: list[tuple[PartitionKey, PartitionData]], context: RequestContext
-) -> tuple[NodeEndpoint, ...]:
+def _endpoints(answers: Answers, context: RequestContext) -> tuple[NodeEndpoint, ...]:
     """Tell where the leaders are that the answer points to."""
     if context.version < _LEADER_HINTS_FROM:
         return ()

@@ -8,6 +8,7 @@ from typing import Final
 
 from ottla.broker.auto_topics import create_missing_topics
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.coordination.runtime.key_partition import partition_of_key
@@ -21,7 +22,7 @@ from ottla.wire.messages.find_coordinator import (
 _SEVERAL_FROM: Final = 4
 
 
-@handles(FindCoordinatorRequest)
+@handles(FindCoordinatorRequest, Cut("coordinator_keys", "coordinators"))
 def find_coordinator(
     ask: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Deferred[FindCoordinatorResponse]:

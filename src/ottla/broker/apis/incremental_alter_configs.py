@@ -3,12 +3,16 @@
 Configs go to the controller. Log levels stay here: they are this node's, and hold until it stops.
 """
 
+from operator import attrgetter
+
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.broker.log_levels import change_log_levels
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
+from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -20,7 +24,11 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 
 
-@handles(IncrementalAlterConfigsRequest)
+@handles(
+    IncrementalAlterConfigsRequest,
+    Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")),
+    elements_max=4 * RECORDS_MAX,
+)
 def incremental_alter_configs(
     ask: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> Deferred[IncrementalAlterConfigsResponse]:

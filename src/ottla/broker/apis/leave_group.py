@@ -7,6 +7,7 @@ from typing import Final
 
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.wire.declare import replace
@@ -16,7 +17,7 @@ from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespons
 _SEVERAL_FROM: Final = 3
 
 
-@handles(LeaveGroupRequest)
+@handles(LeaveGroupRequest, Cut("members", "members"))
 def leave_group(ask: LeaveGroupRequest, context: RequestContext) -> Deferred[LeaveGroupResponse]:
     """Let the group coordinator answer."""
     broker = context.broker

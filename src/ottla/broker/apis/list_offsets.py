@@ -11,6 +11,7 @@
 from typing import Final, NamedTuple
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.handlers import handles
 from ottla.broker.partition import Partition
 from ottla.storage.errors import LogDirectoryOffline
@@ -49,7 +50,7 @@ class _Found(NamedTuple):
     leader_epoch: int = -1
 
 
-@handles(ListOffsetsRequest)
+@handles(ListOffsetsRequest, Cut("topics.partitions", "topics.partitions"))
 def list_offsets(ask: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     """Answer every partition on its own."""
     limit = _limit(ask)

@@ -1,6 +1,7 @@
 """ListPartitionReassignments: which partitions move just now."""
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.handlers import handles
 from ottla.quorum.controller.reassignments import list_reassignments
 from ottla.wire.messages.list_partition_reassignments import (
@@ -9,7 +10,7 @@ from ottla.wire.messages.list_partition_reassignments import (
 )
 
 
-@handles(ListPartitionReassignmentsRequest)
+@handles(ListPartitionReassignmentsRequest, Cut("topics.partition_indexes", "topics.partitions"))
 def list_partition_reassignments(
     ask: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:

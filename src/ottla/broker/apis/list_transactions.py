@@ -7,6 +7,8 @@ can keep a broker busy for hours; the two agree but for look-around, back refere
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
+from ottla.coordination.group.consumer.regexes import compile_regex
+from ottla.coordination.group.refusal import Refused
 from ottla.coordination.transaction.coordinator import Listing
 from ottla.coordination.transaction.listing import Filters, unknown_states
 from ottla.wire.error_code import ErrorCode
@@ -20,12 +22,9 @@ def list_transactions(
     """List what passes all filters."""
     matches = None
     if ask.transactional_id_pattern:
-        # Imported only here: few ask so, and it takes 2.5 MB.
-        import re2
-
         try:
-            pattern = re2.compile(ask.transactional_id_pattern)
-        except re2.error:
+            pattern = compile_regex(ask.transactional_id_pattern)
+        except Refused:
             return _answer(ErrorCode.INVALID_REGULAR_EXPRESSION)
 
         def matches(name: str) -> bool:

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 from ottla.broker.auto_topics import create_missing_topics, why_unknown
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.handlers import EncodedResponse, handles
 from ottla.model.uuid import ZERO_UUID
+from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.security.rights import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from ottla.wire.codec import encode_struct
 from ottla.wire.declare import replace
@@ -29,9 +31,21 @@ from ottla.wire.messages.metadata import (
 _IDS_IN_REQUEST_FROM: Final = 12
 
 
-@handles(MetadataRequest)
+def _asked_by_id(topics: Sequence[MetadataRequestTopic]) -> tuple[MetadataRequestTopic, ...]:
+    return tuple([topic for topic in topics if topic.topic_id != ZERO_UUID])
+
+
+def _narrow(ask: MetadataRequest) -> MetadataRequest:
+    """As in Kafka, a request asks by ids or by names. If there are ids, names are not looked at."""
+    by_id = _asked_by_id(ask.topics or ())
+    return replace(ask, topics=by_id) if by_id else ask
+
+
+@handles(MetadataRequest, Cut("topics", "topics", key=tuple, drops_repeated=True, narrow=_narrow))
 def metadata(ask: MetadataRequest, context: RequestContext) -> EncodedResponse | MetadataResponse:
     """Answer from what was answered before or from the image, and let missing topics be created."""
+    if context.portion_of:
+        return _answer_portion(ask, context)
     answers = context.broker.metadata_answers
     known = answers.find(ask, context)
     if known is not None:
@@ -39,20 +53,30 @@ def metadata(ask: MetadataRequest, context: RequestContext) -> EncodedResponse |
     if context.version < _IDS_IN_REQUEST_FROM:
         if _asks_by_id(ask):
             return _refuse(ask)
-    elif ask.topics is not None and (by_id := _asked_by_id(ask.topics)):
-        # As in Kafka, a request asks by ids or by names. If there are ids, names are not looked at.
-        ask = replace(ask, topics=by_id)
+    else:
+        ask = _narrow(ask)
     missing = _missing_topics(ask, context)
     if not missing:
         return answers.keep(ask, context, _respond(ask, context))
     response = _respond(ask, context)
-    if ask.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable:
-        create_missing_topics(missing, context)
+    _maybe_create(missing, ask, context)
     return response
 
 
-def _asked_by_id(topics: Sequence[MetadataRequestTopic]) -> tuple[MetadataRequestTopic, ...]:
-    return tuple([topic for topic in topics if topic.topic_id != ZERO_UUID])
+def _answer_portion(ask: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    """Answer a part of a large request. Nobody asks the same again, so the answer is not kept."""
+    if context.version < _IDS_IN_REQUEST_FROM and _asks_by_id(ask):
+        return _refuse(ask)
+    response = _respond(ask, context)
+    # As in Kafka, no more are created at once than one request may create.
+    if context.portion_of <= RECORDS_MAX:
+        _maybe_create(_missing_topics(ask, context), ask, context)
+    return response
+
+
+def _maybe_create(missing: list[str], ask: MetadataRequest, context: RequestContext) -> None:
+    if missing and ask.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable:
+        create_missing_topics(missing, context)
 
 
 def _asks_by_id(ask: MetadataRequest) -> bool:

@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.metadata.topics import Topic
@@ -26,7 +27,7 @@ _TOPIC_IDS_FROM: Final = 10
 _new_tuple: Final = tuple.__new__
 
 
-@handles(OffsetCommitRequest)
+@handles(OffsetCommitRequest, Cut("topics.partitions", "topics.partitions", at_once=250))
 def offset_commit(
     ask: OffsetCommitRequest, context: RequestContext
 ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:

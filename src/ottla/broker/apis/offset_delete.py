@@ -2,6 +2,7 @@
 
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.metadata.topics import Topic
@@ -16,7 +17,7 @@ from ottla.wire.messages.offset_delete import (
 )
 
 
-@handles(OffsetDeleteRequest)
+@handles(OffsetDeleteRequest, Cut("topics.partitions", "topics.partitions"))
 def offset_delete(ask: OffsetDeleteRequest, context: RequestContext) -> Deferred[OffsetDeleteResponse]:
     """Sort out what does not exist, and let the group coordinator delete the rest."""
     broker = context.broker

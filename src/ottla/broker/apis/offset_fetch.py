@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handlers import handles
 from ottla.metadata.topics import Topics
@@ -31,7 +32,11 @@ _SEVERAL_GROUPS_FROM: Final = 8
 _TOPIC_IDS_FROM: Final = 10
 
 
-@handles(OffsetFetchRequest)
+@handles(
+    OffsetFetchRequest,
+    Cut("groups.topics.partition_indexes", "groups.topics.partitions", at_once=250),
+    Cut("topics.partition_indexes", "topics.partitions", at_once=250),
+)
 def offset_fetch(ask: OffsetFetchRequest, context: RequestContext) -> Deferred[OffsetFetchResponse]:
     """Answer for every group on its own."""
     if context.version < _SEVERAL_GROUPS_FROM:

@@ -1,6 +1,7 @@
 """OffsetForLeaderEpoch: where an epoch ended in our log, so that a reader finds where its own departs."""
 
 from ottla.broker.context import RequestContext
+from ottla.broker.cuts import Cut
 from ottla.broker.handlers import handles
 from ottla.model.ids import LeaderEpoch
 from ottla.wire.error_code import ErrorCode
@@ -13,7 +14,7 @@ from ottla.wire.messages.offset_for_leader_epoch import (
 )
 
 
-@handles(OffsetForLeaderEpochRequest)
+@handles(OffsetForLeaderEpochRequest, Cut("topics.partitions", "topics.partitions"))
 def offset_for_leader_epoch(
     ask: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> OffsetForLeaderEpochResponse:

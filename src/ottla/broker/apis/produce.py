@@ -5,13 +5,16 @@
     acks -1   answered when it is committed: see `ottla.storage.committed`
 
 Each partition is answered for itself: one that is refused spoils no other. Batches are patched and written
-where they were received, so nothing of the request may be needed after this handler has returned.
+where they were received, so nothing of the request may be needed after this handler has returned. A large
+batch that has to be opened is the exception: see `openings`.
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from ottla.broker.context import RequestContext
-from ottla.broker.deferred import Deferred
+from ottla.broker.cuts import Cut
+from ottla.broker.deferred import Deferred, gather
 from ottla.broker.delayed_produce import Answer
 from ottla.broker.handlers import NO_REPLY, CloseConnection, NoReply, handles
 from ottla.broker.partition import Partition
@@ -24,7 +27,9 @@ from ottla.broker.transactional_produce import (
 )
 from ottla.records.attributes import CODEC_MASK, TRANSACTIONAL_BIT, Codec
 from ottla.records.batch import ATTRIBUTES_LOW_BYTE
-from ottla.storage.errors import AppendError, LogDirectoryOffline
+from ottla.storage.append_info import AppendInfo
+from ottla.storage.errors import AppendError, LogDirectoryOffline, MustBeOpened
+from ottla.storage.verification import Verification
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.produce import (
@@ -37,6 +42,8 @@ from ottla.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+
+T = TypeVar("T")
 
 ALL: Final = -1
 ADMIN_CLIENT_ID: Final = "__admin_client"
@@ -54,7 +61,7 @@ _NOT_EVEN_OPENED: Final = (
 """Errors for which Kafka does not tell the log start, as it does for all others of a batch."""
 
 
-@handles(ProduceRequest)
+@handles(ProduceRequest, Cut("topic_data.partition_data", "responses.partition_responses", at_once=250))
 def produce(ask: ProduceRequest, context: RequestContext) -> ProduceResponse | Deferred[Answer] | NoReply:
     """Append all batches, then answer or wait; of a transaction, when its coordinator has confirmed it."""
     if ask.transactional_id is not None:
@@ -72,10 +79,16 @@ def _when_confirmed(
     if confirmed.is_done:
         return _produce(confirmed.value().ask, context, confirmed.value().confirmations)
     answer: Deferred[Any] = Deferred()
+    go_on(confirmed, lambda value: _produce(value.ask, context, value.confirmations), answer)
+    return answer
 
-    def go_on(value: Confirmed) -> None:
+
+def go_on(first: Deferred[T], then: Callable[[T], Any], answer: Deferred[Any]) -> None:
+    """Do what comes next when the first is done. What it returns, now or later, is the answer."""
+
+    def next_step(value: T) -> None:
         try:
-            response = _produce(value.ask, context, value.confirmations)
+            response = then(value)
         except Exception as error:
             # Whatever it is, the connection that waits has to learn of it.
             answer.fail(error)
@@ -85,8 +98,7 @@ def _when_confirmed(
         else:
             answer.resolve(response)
 
-    confirmed.when_done(go_on, answer.fail)
-    return answer
+    first.when_done(next_step, answer.fail)
 
 
 def _produce(
@@ -99,6 +111,7 @@ def _produce(
     asked = 0
     appended: list[Partition] = []
     topics: list[TopicProduceResponse] = []
+    opened: list[Deferred[PartitionProduceResponse]] = []
     for topic in ask.topic_data:
         name = topic.topic_id if by_id else topic.name
         answers: list[PartitionProduceResponse] = []
@@ -108,11 +121,59 @@ def _produce(
             if partition is None:
                 answers.append(_refused(data, partitions.why_missing(name, data.partition_index)))
             else:
-                answers.append(_append(ask, data, partition, context, now_ms, appended, confirmations))
+                answer = _append(ask, data, partition, context, now_ms, appended, confirmations)
+                if type(answer) is Deferred:
+                    # Its place is kept until it is there.
+                    opened.append(answer)
+                answers.append(answer)  # type: ignore[arg-type]
         topics.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(answers))
         )
     throttle_ms = _throttle(context, now_ms) if broker.quotas.limits_produce else 0
+    if opened:
+        return _when_opened(ask, context, topics, opened, appended, throttle_ms)
+    return _respond(ask, context, topics, appended, asked, throttle_ms)
+
+
+def _when_opened(
+    ask: ProduceRequest,
+    context: RequestContext,
+    topics: list[TopicProduceResponse],
+    opened: list[Deferred[PartitionProduceResponse]],
+    appended: list[Partition],
+    throttle_ms: int,
+) -> Deferred[Any]:
+    """Answer when the batches that a thread opens are appended, or refused."""
+
+    def respond(_: list[PartitionProduceResponse]) -> ProduceResponse | Deferred[Answer] | NoReply:
+        complete = [
+            replace(topic, partition_responses=tuple(map(_settled, topic.partition_responses)))
+            for topic in topics
+        ]
+        asked = sum(len(topic.partition_responses) for topic in complete)
+        return _respond(ask, context, complete, appended, asked, throttle_ms)
+
+    answer: Deferred[Any] = Deferred()
+    # What waits for them may be a part of the request only: the rest must not be needed any more.
+    ask = replace(ask, topic_data=())
+    go_on(gather(opened), respond, answer)
+    return answer
+
+
+def _settled(answer: Any) -> PartitionProduceResponse:
+    settled: PartitionProduceResponse = answer.value() if type(answer) is Deferred else answer
+    return settled
+
+
+def _respond(
+    ask: ProduceRequest,
+    context: RequestContext,
+    topics: list[TopicProduceResponse],
+    appended: list[Partition],
+    asked: int,
+    throttle_ms: int,
+) -> ProduceResponse | Deferred[Answer] | NoReply:
+    broker = context.broker
     response = ProduceResponse(responses=tuple(topics), throttle_time_ms=throttle_ms)
     if len(appended) < asked:
         if ask.acks == 0:
@@ -133,7 +194,7 @@ def _append(
     now_ms: int,
     appended: list[Partition],
     confirmations: Confirmations,
-) -> PartitionProduceResponse:
+) -> PartitionProduceResponse | Deferred[PartitionProduceResponse]:
     records = _NOTHING if data.records is None else data.records
     refusal = _find_refusal(ask, records, partition, context)
     if refusal is ErrorCode.NONE and confirmations.refusals:
@@ -142,13 +203,51 @@ def _append(
         return _refused(data, refusal, partition, context)
     if partition.is_internal:
         _write_out(partition, context)
+    verification = confirmations.verifications.get(partition)
+    if partition.is_opening:
+        return _append_opened(data, records, partition, context, appended, verification)
     try:
-        info = partition.append(records, now_ms, verification=confirmations.verifications.get(partition))
+        info = partition.append(records, now_ms, verification=verification, opens_large=False)
+    except MustBeOpened:
+        return _append_opened(data, records, partition, context, appended, verification)
     except AppendError as error:
         return _refused_batch(data, error, partition)
     except LogDirectoryOffline:
         return _refused(data, ErrorCode.KAFKA_STORAGE_ERROR)
     appended.append(partition)
+    return _appended(data, info)
+
+
+def _append_opened(
+    data: PartitionProduceData,
+    records: memoryview,
+    partition: Partition,
+    context: RequestContext,
+    appended: list[Partition],
+    verification: Verification | None,
+) -> Deferred[PartitionProduceResponse]:
+    """Have a thread open a batch, and append it behind all that wait for the partition."""
+    answer: Deferred[PartitionProduceResponse] = Deferred()
+    # Of the request only this is needed later: the batch is copied.
+    data = replace(data, records=None)
+
+    def done(info: AppendInfo) -> None:
+        appended.append(partition)
+        answer.resolve(_appended(data, info))
+
+    def failed(error: Exception) -> None:
+        if isinstance(error, AppendError):
+            answer.resolve(_refused_batch(data, error, partition))
+        elif isinstance(error, LogDirectoryOffline):
+            answer.resolve(_refused(data, ErrorCode.KAFKA_STORAGE_ERROR))
+        else:
+            answer.fail(error)
+
+    context.broker.openings.append(partition, records, verification).when_done(done, failed)
+    return answer
+
+
+def _appended(data: PartitionProduceData, info: AppendInfo) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         partition_index=data.partition_index,
         base_offset=info.first_offset,

@@ -10,6 +10,7 @@ from typing import Final
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.broker.partition import Partition
@@ -34,7 +35,7 @@ _ABORTABLE_FROM: Final = 4
 _ADDS_PARTITIONS_FROM: Final = 5
 
 
-@handles(TxnOffsetCommitRequest)
+@handles(TxnOffsetCommitRequest, Cut("topics.partitions", "topics.partitions", at_once=250))
 def txn_offset_commit(
     ask: TxnOffsetCommitRequest, context: RequestContext
 ) -> TxnOffsetCommitResponse | Deferred[TxnOffsetCommitResponse]:

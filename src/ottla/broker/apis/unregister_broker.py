@@ -1,9 +1,15 @@
-"""UnregisterBroker: a broker leaves the cluster for good."""
+"""UnregisterBroker: a broker leaves the cluster for good. For one that is alive that is refused."""
+
+from typing import Final
 
 from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
+from ottla.runtime.log_lines import repeated_lines
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+_lines: Final = repeated_lines("ottla.broker")
 
 
 @handles(UnregisterBrokerRequest)
@@ -11,4 +17,13 @@ def unregister_broker(
     ask: UnregisterBrokerRequest, context: RequestContext
 ) -> Deferred[UnregisterBrokerResponse]:
     """Answer when the broker is forgotten."""
-    return context.ask_controller(ask)
+
+    def log(answer: UnregisterBrokerResponse) -> UnregisterBrokerResponse:
+        detail = f"{ask.broker_id}, as the client {context.client_id!r} at {context.peer_host} asked"
+        if answer.error_code is ErrorCode.POLICY_VIOLATION:
+            _lines.warn("did not unregister a broker that is alive", detail)
+        elif answer.error_code is ErrorCode.NONE:
+            _lines.warn("unregistered a broker", detail)
+        return answer
+
+    return context.ask_controller(ask).then(log)

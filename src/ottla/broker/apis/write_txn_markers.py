@@ -10,6 +10,7 @@ from typing import Final
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.coordinators.markers import Marker, WrittenMarker, append_marker, when_markers_committed
+from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
 from ottla.broker.handlers import handles
 from ottla.model.ids import TopicPartition
@@ -28,7 +29,7 @@ Codes = dict[TopicPartition, ErrorCode]
 _NOBODY: Final = -1
 
 
-@handles(WriteTxnMarkersRequest)
+@handles(WriteTxnMarkersRequest, Cut("markers.topics.partition_indexes", "markers.topics.partitions"))
 def write_txn_markers(
     ask: WriteTxnMarkersRequest, context: RequestContext
 ) -> Deferred[WriteTxnMarkersResponse]:

@@ -135,11 +135,18 @@ def refuse_unregister_broker(_ask: UnregisterBrokerRequest, refusal: Refusal) ->
 def decide_unregister_broker(
     view: ControllerView, ask: UnregisterBrokerRequest
 ) -> Decision[UnregisterBrokerResponse]:
-    """Forget a broker for good. Its replicas stay assigned to it: it is for the user to move them."""
+    """Forget a broker for good. Its replicas stay assigned to it: it is for the user to move them.
+
+    Deviation: Kafka also forgets a broker that is alive. That broker serves on without a single leader until
+    it is restarted, and nobody is told. Here a broker has to be stopped first.
+    """
     broker = view.image.brokers.get(ask.broker_id)
     if broker is None:
         unknown = Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {ask.broker_id} is not registered.")
         return Decision(refuse_unregister_broker(ask, unknown))
+    if not broker.fenced:
+        message = f"Broker {ask.broker_id} is alive: stop it before it is unregistered."
+        return Decision(refuse_unregister_broker(ask, Refusal(ErrorCode.POLICY_VIOLATION, message)))
     records = [
         *partition_changes(view, BrokerChange(leaving=ask.broker_id)),
         UnregisterBrokerRecord(broker_id=ask.broker_id, broker_epoch=broker.broker_epoch),

@@ -60,6 +60,7 @@ class SimulatedNode:
             clock=machine,
             scheduler=machine,
             workers=SimulatedWorkers(machine),
+            openers=SimulatedWorkers(machine),
             make_syncs=partial(SimulatedSyncs, machine),
             network=self._network.plug_in(machine),
             disk=self.disk,

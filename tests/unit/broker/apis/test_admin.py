@@ -22,6 +22,7 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
 
 TOPIC, BROKER_LOGGER = 2, 8
 
@@ -99,3 +100,14 @@ def test_a_log_whose_topic_name_is_too_long_for_a_copy_stays_where_it_is(client:
     assert answers == dict(
         zip(names, (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.LOG_DIR_NOT_FOUND), strict=True)
     )
+
+
+def test_nobody_can_unregister_the_node_that_serves_them(
+    client: InProcessClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    (broker,) = client.ask(MetadataRequest(topics=())).brokers
+    answer = client.ask(UnregisterBrokerRequest(broker_id=broker.node_id))
+    assert answer.error_code is ErrorCode.POLICY_VIOLATION
+    (topic,) = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name="t"),))).topics
+    assert {partition.leader_id for partition in topic.partitions} == {broker.node_id}
+    assert "did not unregister a broker that is alive" in caplog.text

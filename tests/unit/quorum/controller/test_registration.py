@@ -214,9 +214,20 @@ def test_a_heartbeat_of_another_life_is_stale() -> None:
     assert heartbeat(controller, broker_epoch=5).error_code is ErrorCode.STALE_BROKER_EPOCH
 
 
+def test_a_broker_that_is_alive_cannot_be_unregistered() -> None:
+    controller = DecidingController([registration(0), registration(1)])
+    controller.have("t", (0, 1))
+    before = controller.image
+    answer = controller.ask(decide_unregister_broker, UnregisterBrokerRequest(broker_id=0))
+    assert answer.error_code is ErrorCode.POLICY_VIOLATION
+    assert "stop it" in (answer.error_message or "")
+    assert controller.image == before
+
+
 def test_an_unregistered_broker_is_in_sync_with_nothing() -> None:
     controller = DecidingController([registration(0), registration(1)])
     controller.have("t", (0, 1))
+    heartbeat(controller, want_fence=True)
     answer = controller.ask(decide_unregister_broker, UnregisterBrokerRequest(broker_id=0))
     assert answer.error_code is ErrorCode.NONE
     assert 0 not in controller.image.brokers
