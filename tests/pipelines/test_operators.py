@@ -15,7 +15,7 @@ from tests.pipelines.records import committed, committed_json, create_topic, pro
 from ottla.pipelines.definition import AVAILABLE_NOW
 from ottla.pipelines.link import Link
 from ottla.pipelines.loading import load_pipelines
-from ottla.pipelines.runner import RunSettings, run_pipelines
+from ottla.pipelines.spark.runner import RunSettings, run_pipelines
 from ottla.pipelines.status import QueryStatus, read_statuses
 
 if TYPE_CHECKING:

@@ -65,7 +65,6 @@ def run(
     """
     from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline
     from ottla.pipelines.loading import load_pipelines
-    from ottla.pipelines.runner import RunSettings, run_pipelines
     from ottla.pipelines.spark.session import MissingPiece, require_pyspark
     from ottla.pipelines.status import FAILED, InvalidDirectory
 
@@ -74,6 +73,8 @@ def run(
         signal.signal(number, lambda received, _frame: stopping.append(received))
     try:
         require_pyspark()
+        from ottla.pipelines.spark.runner import RunSettings, run_pipelines
+
         pipelines = load_pipelines(file)
         unknown = set(names) - {item.name for item in pipelines}
         if unknown:
@@ -86,6 +87,7 @@ def run(
                 master,
                 AVAILABLE_NOW if available_now else None,
                 parse_assignments(settings, "--conf"),
+                ends_process=True,
             ),
             should_stop=lambda: bool(stopping),
             tell=lambda line: click.echo(line, err=True),

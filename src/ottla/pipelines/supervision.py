@@ -52,7 +52,11 @@ class Progress:
     batch_id: int
     rows: int
     rows_per_second: float
-    lag: int
+    lag: int | None
+    batch_ms: int | None = None
+    state_rows: int = 0
+    state_bytes: int = 0
+    dropped_rows: int = 0
 
 
 class SupervisedQuery:
@@ -110,7 +114,7 @@ class SupervisedQuery:
 
     def took_note(self, progress: Progress) -> None:
         """Take note of a batch. Its rows count once, however often it is told."""
-        is_new = progress.batch_id > self.status.batch_id
+        is_new = self.status.batch_id is None or progress.batch_id > self.status.batch_id
         if is_new:
             self._failures_in_a_row = 0
         self.status = replace(
@@ -119,7 +123,15 @@ class SupervisedQuery:
             rows=self.status.rows + (progress.rows if is_new else 0),
             rows_per_second=progress.rows_per_second,
             lag=progress.lag,
+            batch_ms=progress.batch_ms,
+            state_rows=progress.state_rows,
+            state_bytes=progress.state_bytes,
+            dropped_rows=self.status.dropped_rows + (progress.dropped_rows if is_new else 0),
         )
+
+    def is_behind_by(self, lag: int | None) -> None:
+        """Take note of a lag that was measured."""
+        self.status = replace(self.status, lag=lag)
 
     def stop(self) -> None:
         """End the query for good."""
@@ -165,8 +177,12 @@ def reason_of(error: Exception) -> str:
 
 def progress_line(status: QueryStatus) -> str:
     """Return how a query does, in one line for people."""
+    batch = "no batch yet" if status.batch_id is None else f"batch {status.batch_id}"
+    if status.batch_ms is not None:
+        batch += f" in {status.batch_ms / 1000:.1f} s"
+    lag = "not known" if status.lag is None else f"{status.lag:,}"
     line = (
-        f"{status.name}: {status.state}, batch {status.batch_id}, {status.rows:,} rows, "
-        f"{status.rows_per_second:,.0f} rows/s, lag {status.lag:,}"
+        f"{status.name}: {status.state}, {batch}, {status.rows:,} rows, "
+        f"{status.rows_per_second:,.0f} rows/s, lag {lag}"
     )
     return line if status.last_error is None else f"{line}, {status.restarts} restarts: {status.last_error}"

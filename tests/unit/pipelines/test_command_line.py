@@ -75,7 +75,7 @@ def test_run_fails_with_the_reason_when_a_pipeline_was_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = [QueryStatus("well", 1, "done"), QueryStatus("ill", 1, "failed", last_error="no such topic")]
-    monkeypatch.setattr("ottla.pipelines.runner.run_pipelines", lambda *_, **__: ended)
+    monkeypatch.setattr("ottla.pipelines.spark.runner.run_pipelines", lambda *_, **__: ended)
     file = tmp_path / "one.py"
     file.write_text(ONE_PIPELINE)
     done = invoke(tmp_path, "run", str(file), "--available-now")

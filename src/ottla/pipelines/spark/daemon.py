@@ -15,6 +15,7 @@ from pyspark.daemon import manager
 
 import ottla.pipelines.sink.task
 import ottla.pipelines.source.read
+import ottla.pipelines.source.table
 import ottla.pipelines.spark.reader
 import ottla.pipelines.spark.writer
 import pyspark_ottla
@@ -24,6 +25,7 @@ _PRELOADED = (
     pyarrow.compute,
     pyspark_ottla,
     ottla.pipelines.source.read,
+    ottla.pipelines.source.table,
     ottla.pipelines.spark.reader,
     ottla.pipelines.sink.task,
     ottla.pipelines.spark.writer,

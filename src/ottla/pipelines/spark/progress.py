@@ -39,6 +39,10 @@ class BatchProgress:
     """How far the query has read."""
     latest: Offsets = field(default_factory=dict)
     """How far it could have read when the batch began."""
+    state_rows: int = 0
+    state_bytes: int = 0
+    dropped_rows: int = 0
+    """Rows that this batch found too late for the watermark."""
 
     @property
     def lag(self) -> int:
@@ -53,6 +57,7 @@ def read_progress(query: str, content: Mapping[str, Any]) -> BatchProgress:
     for source in content.get("sources", ()):
         offsets |= _offsets(source.get("endOffset"))
         latest |= _offsets(source.get("latestOffset"))
+    operators = content.get("stateOperators") or ()
     return BatchProgress(
         query,
         int(content["batchId"]),
@@ -61,6 +66,9 @@ def read_progress(query: str, content: Mapping[str, Any]) -> BatchProgress:
         int((content.get("durationMs") or {}).get("triggerExecution", 0)),
         offsets,
         latest,
+        sum(int(operator.get("numRowsTotal", 0)) for operator in operators),
+        sum(int(operator.get("memoryUsedBytes", 0)) for operator in operators),
+        sum(int(operator.get("numRowsDroppedByWatermark", 0)) for operator in operators),
     )
 
 

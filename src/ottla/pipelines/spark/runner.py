@@ -5,9 +5,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline, PipelineDefinition
+from ottla.pipelines.lag import LagMeter
+from ottla.pipelines.spark.progress import BatchProgress, ProgressListener
+from ottla.pipelines.spark.queries import PlannedQuery, plan_queries, start_query
+from ottla.pipelines.spark.session import open_session, page_of, ship_by_value
 from ottla.pipelines.status import (
     QueryStatus,
     forget_wishes,
@@ -16,13 +24,6 @@ from ottla.pipelines.status import (
     write_status,
 )
 from ottla.pipelines.supervision import Progress, SupervisedQuery, progress_line, reason_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from ottla.pipelines.spark.progress import BatchProgress, ProgressListener
-    from ottla.pipelines.spark.queries import PlannedQuery
 
 DEFAULT_DIRECTORY: Final = "ottla-pipelines"
 _LOOK_EVERY_S: Final = 0.2
@@ -40,6 +41,8 @@ class RunSettings:
     trigger: str | None = None
     """Instead of what the pipelines say."""
     spark: Mapping[str, str] = field(default_factory=dict)
+    ends_process: bool = False
+    """Whether this process ends when the pipelines do, as that of `ottla pipeline run`."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -51,7 +54,7 @@ def run_pipelines(
     definitions: Sequence[PipelineDefinition],
     settings: RunSettings,
     *,
-    session: "SparkSession | None" = None,
+    session: SparkSession | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[QueryStatus]:
@@ -60,14 +63,11 @@ def run_pipelines(
     They share one session: the one given, or one that is opened for them and closed at the end. A query that
     fails is started again: for ever if it is to run for ever, a few times if it is to end by itself.
     """
-    from ottla.pipelines.spark.session import open_session
-
     directory = prepare_directory(settings.directory)
     if session is not None:
         return _run(session, definitions, settings, directory, should_stop, tell)
-    spark = open_session(
-        f"ottla {' '.join(item.name for item in definitions)}", settings.master, settings.spark
-    )
+    name = f"ottla {' '.join(item.name for item in definitions)}"
+    spark = open_session(name, settings.master, {"spark.ui.enabled": "true", **settings.spark})
     try:
         return _run(spark, definitions, settings, directory, should_stop, tell)
     finally:
@@ -75,24 +75,25 @@ def run_pipelines(
 
 
 def _run(
-    spark: "SparkSession",
+    spark: SparkSession,
     definitions: Sequence[PipelineDefinition],
     settings: RunSettings,
     directory: Path,
     should_stop: Callable[[], bool],
     tell: Callable[[str], None],
 ) -> list[QueryStatus]:
-    from ottla.pipelines.spark.session import ship_by_value
-
     for definition in definitions:
         ship_by_value(definition)
     started: dict[str, StreamingQuery] = {}
     queries = _supervised(spark, definitions, settings, directory, started)
     listener = _listener(settings, queries)
     spark.streams.addListener(listener)
+    meter = LagMeter(settings.properties, {name: query.status.inputs for name, query in queries.items()})
+    meter.start()
     try:
-        _supervise(queries, directory, should_stop, tell)
+        _supervise(queries, directory, meter.lags, should_stop, tell)
     finally:
+        meter.stop()
         spark.streams.removeListener(listener)
     for name, query in started.items():
         # The listener may not have heard of the last batch before the query was over.
@@ -104,20 +105,28 @@ def _run(
 
 
 def _supervised(
-    spark: "SparkSession",
+    spark: SparkSession,
     definitions: Sequence[PipelineDefinition],
     settings: RunSettings,
     directory: Path,
-    started: "dict[str, StreamingQuery]",
+    started: dict[str, StreamingQuery],
 ) -> dict[str, SupervisedQuery]:
-    from ottla.pipelines.spark.queries import start_query
+    page = page_of(spark)
 
-    def starter(planned: "PlannedQuery", trigger: str) -> SupervisedQuery:
+    def starter(planned: PlannedQuery, trigger: str) -> SupervisedQuery:
         forget_wishes(directory, planned.name)
-        status = QueryStatus(planned.name, os.getpid())
+        status = QueryStatus(
+            planned.name,
+            os.getpid(),
+            spark_page=page,
+            pipeline=planned.pipeline,
+            inputs={declared.topic: declared.starting for declared in planned.inputs},
+            bootstrap=settings.properties.get("bootstrap.servers"),
+            ends_process=settings.ends_process,
+        )
 
-        def start() -> "StreamingQuery":
-            started[planned.name] = start_query(planned, settings.options, directory, trigger)
+        def start() -> StreamingQuery:
+            started[planned.name] = start_query(spark, planned, settings.options, directory, trigger)
             return started[planned.name]
 
         return SupervisedQuery(status, start, is_finite=trigger == AVAILABLE_NOW)
@@ -130,12 +139,8 @@ def _supervised(
 
 
 def _planned(
-    spark: "SparkSession", definition: PipelineDefinition, settings: RunSettings
-) -> "list[PlannedQuery]":
-    from pyspark.errors import PySparkException
-
-    from ottla.pipelines.spark.queries import plan_queries
-
+    spark: SparkSession, definition: PipelineDefinition, settings: RunSettings
+) -> list[PlannedQuery]:
     try:
         return plan_queries(spark, definition, settings.options)
     except PySparkException as error:
@@ -143,14 +148,21 @@ def _planned(
         raise InvalidPipeline(f"pipeline {definition.name!r}: {reason_of(error)}") from error
 
 
-def _listener(settings: RunSettings, queries: Mapping[str, SupervisedQuery]) -> "ProgressListener":
-    from ottla.pipelines.spark.progress import ProgressListener
-
-    def took_note(progress: "BatchProgress") -> None:
+def _listener(settings: RunSettings, queries: Mapping[str, SupervisedQuery]) -> ProgressListener:
+    def took_note(progress: BatchProgress) -> None:
         query = queries.get(progress.query)
         if query is not None:
             query.took_note(
-                Progress(progress.batch_id, progress.input_rows, progress.rows_per_second, progress.lag)
+                Progress(
+                    progress.batch_id,
+                    progress.input_rows,
+                    progress.rows_per_second,
+                    progress.lag,
+                    progress.duration_ms,
+                    progress.state_rows,
+                    progress.state_bytes,
+                    progress.dropped_rows,
+                )
             )
 
     return ProgressListener(settings.properties, lambda name: name if name in queries else None, took_note)
@@ -159,6 +171,7 @@ def _listener(settings: RunSettings, queries: Mapping[str, SupervisedQuery]) -> 
 def _supervise(
     queries: Mapping[str, SupervisedQuery],
     directory: Path,
+    lags: Mapping[str, int | None],
     should_stop: Callable[[], bool],
     tell: Callable[[str], None],
 ) -> None:
@@ -177,6 +190,8 @@ def _supervise(
                         continue
                     last_started = query
                 query.look(time.monotonic())
+                if name in lags:
+                    query.is_behind_by(lags[name])
             _write_news(queries, directory, written)
             if time.monotonic() - told_at_s >= _TELL_EVERY_S:
                 told_at_s = time.monotonic()
