@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from ottla.model.ledger_groups import is_ledger
+
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
 
@@ -64,6 +66,8 @@ def _find_lags(broker: "Broker") -> dict[tuple[str, str], tuple[int, int]]:
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for shard in broker.groups.coordinator.shards:
         for group_id, offsets in shard.state.offsets.all():
+            if is_ledger(group_id):
+                continue
             for (topic, number), committed in offsets:
                 partition = find(topic, number)
                 if partition is None:

@@ -31,8 +31,8 @@ _LOCAL_DEFAULTS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # Spark's first choice for checkpoints on a local disk runs `readlink` and `chmod` for each file, each in a
-    # process of its own: tens of processes for a batch.
+    # Spark's first choice for checkpoints on a local disk runs `readlink` and `chmod` for each file, in
+    # processes of their own: tens of them for a batch.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
