@@ -38,6 +38,10 @@ _LOCAL_DEFAULTS: Final = {
     ),
     # Hadoop writes a checksum beside each file already. Spark would write another, and one for that one.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # Spark describes each batch for its pages, several times a second, in words. Fewer will do.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "2000",
+    "spark.ui.liveUpdate.period": "2s",
     # An idle query asks for new offsets a hundred times a second otherwise.
     "spark.sql.streaming.pollingDelay": "50ms",
     "spark.python.daemon.module": "ottla.pipelines.spark.daemon",
