@@ -4,12 +4,9 @@ What Spark says of its lag is as old as its last batch, and a query that died sa
 always asked from the cluster: where topics end, and what the query's group has committed.
 """
 
-import logging
-import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from ottla.client.errors import ClientError
 from ottla.client.fetching import IsolationLevel
 from ottla.client.list_offsets import EARLIEST, LATEST
 from ottla.model.ids import TopicPartition
@@ -18,8 +15,6 @@ from ottla.pipelines.source.offsets import find_offsets
 from ottla.pipelines.source.plan import Offsets
 
 EARLIEST_POSITION: Final = "earliest"
-_MEASURE_EVERY_S: Final = 1.0
-_logger = logging.getLogger(__name__)
 
 
 def measure_lag(link: Link, query: str, inputs: Mapping[str, str]) -> int | None:
@@ -55,45 +50,3 @@ async def _measure(link: Link, query: str, inputs: Mapping[str, str]) -> int | N
 
 def _has_begun(where: TopicPartition, done: Offsets) -> bool:
     return any(other.topic == where.topic for other in done)
-
-
-class LagMeter(threading.Thread):
-    """Measures the lag of queries again and again, beside whatever else the process does."""
-
-    def __init__(self, properties: Mapping[str, str], queries: Mapping[str, Mapping[str, str]]) -> None:
-        super().__init__(name="lag of pipelines", daemon=True)
-        self.lags: dict[str, int | None] = {}
-        self._properties = dict(properties)
-        self._queries = queries
-        self._stopping = threading.Event()
-
-    def stop(self) -> None:
-        """End it soon."""
-        self._stopping.set()
-
-    def run(self) -> None:
-        """Measure until it is stopped."""
-        link = Link(self._properties, retry_timeout_ms=5_000)
-        try:
-            while not self._stopping.wait(_MEASURE_EVERY_S):
-                self._measure(link, self._queries)
-        finally:
-            link.close()
-
-    def _measure(self, link: Link, queries: Mapping[str, Mapping[str, str]]) -> None:
-        for name, inputs in queries.items():
-            try:
-                self.lags[name] = measure_lag(link, name, inputs)
-            except ClientError as error:
-                # What was known is old now, and nothing is better than a wrong number.
-                self.lags[name] = None
-                _logger.debug("the lag of %s is not known: %s", name, error)
-
-
-def check_cluster(properties: Mapping[str, str], topics: Iterable[str] = ()) -> None:
-    """Raise what a client raises when no broker can be reached, soon."""
-    link = Link(properties, retry_timeout_ms=2_000)
-    try:
-        link.run(link.cluster.refresh(tuple(topics)))
-    finally:
-        link.close()

@@ -3,6 +3,7 @@
 Spark is behind a protocol, and so is time: nothing here sleeps or reads a clock.
 """
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -70,6 +71,8 @@ class SupervisedQuery:
         self, status: QueryStatus, start: Callable[[], RunningQuery], *, is_finite: bool = False
     ) -> None:
         self.status = status
+        # One thread starts and stops queries, another takes note of what they do.
+        self._changing = threading.RLock()
         self._start = start
         self._is_finite = is_finite
         self._failures_in_a_row = 0
@@ -108,17 +111,20 @@ class SupervisedQuery:
         error = self._query.exception()
         self._query = None
         if error is None:
-            self.status = replace(self.status, state=DONE)
+            self._change(state=DONE)
         else:
             self._failed(error, now_s)
 
     def took_note(self, progress: Progress) -> None:
         """Take note of a batch. Its rows count once, however often it is told."""
+        with self._changing:
+            self._took_note(progress)
+
+    def _took_note(self, progress: Progress) -> None:
         is_new = self.status.batch_id is None or progress.batch_id > self.status.batch_id
         if is_new:
             self._failures_in_a_row = 0
-        self.status = replace(
-            self.status,
+        self._change(
             batch_id=progress.batch_id,
             rows=self.status.rows + (progress.rows if is_new else 0),
             rows_per_second=progress.rows_per_second,
@@ -131,7 +137,7 @@ class SupervisedQuery:
 
     def is_behind_by(self, lag: int | None) -> None:
         """Take note of a lag that was measured."""
-        self.status = replace(self.status, lag=lag)
+        self._change(lag=lag)
 
     def stop(self) -> None:
         """End the query for good."""
@@ -139,7 +145,11 @@ class SupervisedQuery:
             self._query.stop()
             self._query = None
         if not self.status.is_over:
-            self.status = replace(self.status, state=STOPPED)
+            self._change(state=STOPPED)
+
+    def _change(self, **facts: Any) -> None:
+        with self._changing:
+            self.status = replace(self.status, **facts)
 
     def _try_to_start(self, now_s: float) -> None:
         try:
@@ -150,7 +160,7 @@ class SupervisedQuery:
             return
         self._started_at_s = now_s
         self._has_begun = False
-        self.status = replace(self.status, state=RUNNING)
+        self._change(state=RUNNING)
 
     def _failed(self, error: Exception, now_s: float) -> None:
         if now_s - self._started_at_s > _WELL_AFTER_S:
@@ -161,10 +171,10 @@ class SupervisedQuery:
         reason = reason_of(error)
         attempts_max = ATTEMPTS_MAX_WHEN_TOO_SLOW if _TOO_SLOW in reason else ATTEMPTS_MAX
         if self._is_finite and self._failures_in_a_row >= attempts_max:
-            self.status = replace(self.status, state=FAILED, last_error=reason)
+            self._change(state=FAILED, last_error=reason)
         else:
             restarts = self.status.restarts + 1
-            self.status = replace(self.status, state=WAITING, restarts=restarts, last_error=reason)
+            self._change(state=WAITING, restarts=restarts, last_error=reason)
 
 
 def reason_of(error: Exception) -> str:

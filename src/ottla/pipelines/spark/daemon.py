@@ -36,8 +36,8 @@ if __name__ == "__main__":
     for module in sys.argv[1:2]:
         # What the workers are for. Each would import it after the fork otherwise.
         importlib.import_module(module)
-    # A worker collects garbage after each task, and would go through all that was loaded here each time: 60 % of
-    # the CPU of workers with small batches. What is frozen is left out, and stays shared between processes.
+    # A worker collects garbage after each task, and would go through all that was loaded here each time. That
+    # was 60 % of the CPU of workers with small batches. What is frozen is left out, and stays shared.
     gc.collect()
     gc.freeze()
     manager()

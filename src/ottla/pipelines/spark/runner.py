@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline, PipelineDefinition
-from ottla.pipelines.lag import LagMeter
-from ottla.pipelines.spark.progress import BatchProgress, ProgressListener
+from ottla.pipelines.spark.progress import BatchProgress, ProgressGroups, ProgressWatch
 from ottla.pipelines.spark.queries import PlannedQuery, plan_queries, start_query
 from ottla.pipelines.spark.session import open_session, page_of, ship_by_value
 from ottla.pipelines.status import (
@@ -86,21 +85,15 @@ def _run(
         ship_by_value(definition)
     started: dict[str, StreamingQuery] = {}
     queries = _supervised(spark, definitions, settings, directory, started)
-    listener = _listener(settings, queries)
-    spark.streams.addListener(listener)
-    meter = LagMeter(settings.properties, {name: query.status.inputs for name, query in queries.items()})
-    meter.start()
+    watch = _watch(settings, queries, started)
+    watch.start()
     try:
-        _supervise(queries, directory, meter.lags, should_stop, tell)
+        _supervise(queries, directory, should_stop, tell)
     finally:
-        meter.stop()
-        spark.streams.removeListener(listener)
-    for name, query in started.items():
-        # The listener may not have heard of the last batch before the query was over.
-        last = query.lastProgress
-        if last is not None:
-            listener.take(name, last.json)
-        write_status(directory, queries[name].status)
+        watch.stop()
+    for query in queries.values():
+        # The watch may have heard of the last batch only now.
+        write_status(directory, query.status)
     return [query.status for query in queries.values()]
 
 
@@ -148,30 +141,34 @@ def _planned(
         raise InvalidPipeline(f"pipeline {definition.name!r}: {reason_of(error)}") from error
 
 
-def _listener(settings: RunSettings, queries: Mapping[str, SupervisedQuery]) -> ProgressListener:
+def _watch(
+    settings: RunSettings, queries: Mapping[str, SupervisedQuery], started: Mapping[str, StreamingQuery]
+) -> ProgressWatch:
     def took_note(progress: BatchProgress) -> None:
-        query = queries.get(progress.query)
-        if query is not None:
-            query.took_note(
-                Progress(
-                    progress.batch_id,
-                    progress.input_rows,
-                    progress.rows_per_second,
-                    progress.lag,
-                    progress.duration_ms,
-                    progress.state_rows,
-                    progress.state_bytes,
-                    progress.dropped_rows,
-                )
+        queries[progress.query].took_note(
+            Progress(
+                progress.batch_id,
+                progress.input_rows,
+                progress.rows_per_second,
+                progress.lag,
+                progress.duration_ms,
+                progress.state_rows,
+                progress.state_bytes,
+                progress.dropped_rows,
             )
+        )
 
-    return ProgressListener(settings.properties, lambda name: name if name in queries else None, took_note)
+    return ProgressWatch(
+        ProgressGroups(settings.properties, tell=took_note),
+        started,
+        {name: query.status.inputs for name, query in queries.items()},
+        lambda name, lag: queries[name].is_behind_by(lag),
+    )
 
 
 def _supervise(
     queries: Mapping[str, SupervisedQuery],
     directory: Path,
-    lags: Mapping[str, int | None],
     should_stop: Callable[[], bool],
     tell: Callable[[str], None],
 ) -> None:
@@ -190,8 +187,6 @@ def _supervise(
                         continue
                     last_started = query
                 query.look(time.monotonic())
-                if name in lags:
-                    query.is_behind_by(lags[name])
             _write_news(queries, directory, written)
             if time.monotonic() - told_at_s >= _TELL_EVERY_S:
                 told_at_s = time.monotonic()

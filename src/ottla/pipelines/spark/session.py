@@ -21,6 +21,7 @@ from ottla.pipelines.definition import PipelineDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 LOCAL: Final = "local[*]"
 JAVA_MIN: Final = 17
@@ -105,8 +106,8 @@ def page_of(session: "SparkSession") -> str | None:
     return None if url is None else f"{url}/StreamingQuery/"
 
 
-def is_remote(something: "SparkSession | DataFrame") -> bool:
-    """Say whether Spark is behind Spark Connect."""
+def is_remote(something: "SparkSession | DataFrame | StreamingQuery") -> bool:
+    """Say whether something of Spark's is behind Spark Connect."""
     # By its name, since importing the class would load all of Spark Connect.
     return type(something).__module__.startswith("pyspark.sql.connect.")
 
