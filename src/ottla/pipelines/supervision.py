@@ -3,6 +3,7 @@
 Spark is behind a protocol, and so is time: nothing here sleeps or reads a clock.
 """
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +27,9 @@ _STARTING_S_MAX: Final = 20.0
 _WELL_AFTER_S: Final = 60.0
 # An error of Spark's may be a hundred lines of Java. The first says what, and a later one in Python says why.
 _REASON_LENGTH_MAX: Final = 500
+_IN_PYTHON: Final = "An exception was raised by the Python Proxy"
+_RAISED: Final = re.compile(r"[A-Za-z_][\w.]*: \S")
+_SPARK_CLASS: Final = re.compile(r"^(pyspark|org\.apache\.spark)\.[\w.]*: ")
 
 
 class RunningQuery(Protocol):
@@ -180,9 +184,11 @@ class SupervisedQuery:
 def reason_of(error: Exception) -> str:
     """Return an error in one line. The last line of a Python traceback inside says more than Java's first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    from_python = [line for line in lines if line.startswith("ottla.") and ": " in line]
-    chosen = from_python[-1] if from_python else (lines[0] if lines else type(error).__name__)
-    return chosen[:_REASON_LENGTH_MAX]
+    ours = [line for line in lines if line.startswith("ottla.") and ": " in line]
+    # What a function for each batch raises is wrapped in Java, with its traceback as the message.
+    raised = [line for line in lines if _RAISED.match(line)] if _IN_PYTHON in str(error) else []
+    chosen = (ours or raised or lines[:1] or [type(error).__name__])[-1]
+    return _SPARK_CLASS.sub("", chosen)[:_REASON_LENGTH_MAX]
 
 
 def progress_line(status: QueryStatus) -> str:

@@ -218,6 +218,16 @@ def test_reason_is_the_python_error_inside_a_java_one() -> None:
     assert reason_of(RuntimeError("")) == "RuntimeError"
 
 
+def test_reason_is_what_a_function_for_each_batch_has_raised() -> None:
+    head = "An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):"
+    raised = (
+        f"{head}\n  File 'x.py', line 3, in call\n    raise e\nValueError: no such account\n\n\tat py4j.x(y)"
+    )
+    assert reason_of(RuntimeError(raised)) == "ValueError: no such account"
+    by_spark = raised.replace("ValueError", "pyspark.errors.exceptions.captured.SparkRuntimeException")
+    assert reason_of(RuntimeError(by_spark)) == "no such account"
+
+
 def test_status_is_read_as_it_was_written(tmp_path: Path) -> None:
     directory = prepare_directory(tmp_path / "pipelines")
     status = QueryStatus("q", os.getpid(), "running", 3, 10, 2.5, 1, 2, "why")

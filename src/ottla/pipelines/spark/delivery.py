@@ -32,15 +32,15 @@ _OUTCOME: Final = "outcome binary"
 BatchFunction = Callable[[DataFrame, int], None]
 
 
-def topic_writer(options: Mapping[str, str]) -> BatchFunction:
+def topic_writer(options: Mapping[str, str], links: list[Link] | None = None) -> BatchFunction:
     """Return a function for `foreachBatch` that delivers each batch to a topic, exactly once.
 
     Spark tells the tasks that write it which batch of which query it is. Through Spark Connect it does not:
-    there the query must have the name of the pipeline.
+    there the query must have the name of the pipeline. Where a list for links is given, the one to the cluster
+    is left there, to be closed when the query is over.
     """
     chosen = {"deliveryGuarantee": "exactly-once", **options}
-    # Not a dict of names: a link must not travel to a server of Spark Connect.
-    links: list[Link] = []
+    opened: list[Link] = [] if links is None else links
 
     def write(batch: DataFrame, batch_id: int) -> None:
         told = {}
@@ -51,11 +51,15 @@ def topic_writer(options: Mapping[str, str]) -> BatchFunction:
             }
         sink = parse_sink_options({**chosen, **told}, is_streaming=True)
         check_columns(batch.columns, sink.topic)
-        if not links:
-            links.append(Link(sink.properties))
-        _write(links[0], batch, sink)
+        _write(_link(opened, sink), batch, sink)
 
     return write
+
+
+def _link(opened: list[Link], sink: SinkOptions) -> Link:
+    if not opened:
+        opened.append(Link(sink.properties))
+    return opened[0]
 
 
 def _write(link: Link, batch: DataFrame, sink: SinkOptions) -> None:
@@ -89,13 +93,13 @@ def burying(
     query: str,
     observed: Sequence[ObservedInput],
     options: Mapping[str, str],
+    links: list[Link],
 ) -> BatchFunction:
     """Return a function for `foreachBatch` that also delivers what a batch could not read.
 
     The options are those of a sink whose topic is the one for dead letters.
     """
     sink = parse_sink_options(options, is_streaming=True)
-    links: list[Link] = []
 
     def write_and_bury(batch: DataFrame, batch_id: int) -> None:
         write(batch, batch_id)
@@ -106,9 +110,7 @@ def burying(
             if places
         ]
         if found:
-            if not links:
-                links.append(Link(sink.properties))
-            bury_unreadable(links[0], sink, str(running.id), batch_id, found, now_ms)
+            bury_unreadable(_link(links, sink), sink, str(running.id), batch_id, found, now_ms)
 
     return write_and_bury
 

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from ottla.pipelines.definition import InvalidPipeline, TopicInput
-from ottla.pipelines.link import shared_link
+from ottla.pipelines.link import Link
 from ottla.pipelines.sink.options import COLUMNS
 from ottla.pipelines.sink.rows import ORIGINAL_TOPIC, REASON
 from ottla.pipelines.source.options import parse_source_options
@@ -163,8 +163,12 @@ class FrameReader:
             return None
         options = self._source_options(declared, is_streaming=False)
         parsed = parse_source_options({**options, "subscribe": declared.topic}, is_streaming=False)
-        if count_records(shared_link(parsed.properties), parsed) > KEPT_RECORDS_MAX:
-            return None
+        link = Link(parsed.properties)
+        try:
+            if count_records(link, parsed) > KEPT_RECORDS_MAX:
+                return None
+        finally:
+            link.close()
         schema = StructType(list(RECORD_COLUMNS))
         arrow_schema = to_arrow_schema(schema, timezone="UTC")
 
@@ -188,7 +192,7 @@ class FrameReader:
 def _or_fail(declared: TopicInput, reason: str) -> Column:
     """Return a condition that is true, and fails the batch at a value that cannot be read."""
     what = F.concat(
-        F.lit(f"ottla.UnreadableValue: {declared.topic}-"),
+        F.lit(f"{declared.topic}-"),
         F.col("_partition").cast("string"),
         F.lit(" has a value at offset "),
         F.col("_offset").cast("string"),

@@ -4,7 +4,7 @@ The first of them also delivers what could not be read to the topic for dead let
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from ottla.pipelines.definition import (
     building,
     output_name,
 )
+from ottla.pipelines.link import Link
 from ottla.pipelines.spark.delivery import BatchFunction, burying, topic_writer
 from ottla.pipelines.spark.frames import FrameReader, ObservedInput, to_rows
 from ottla.pipelines.spark.session import is_remote
@@ -48,6 +49,8 @@ class PlannedQuery:
     observed: tuple[ObservedInput, ...] = ()
     """Whose values that cannot be read this query delivers to the dead letters."""
     trigger: str | None = None
+    links: list[Link] = field(default_factory=list)
+    """What its function for `foreachBatch` has opened, to be closed when all is over."""
 
 
 def plan_queries(
@@ -149,11 +152,12 @@ def _batch_function(spark: SparkSession, query: PlannedQuery, options: Mapping[s
         function: BatchFunction = query.output.function
     else:
         assert isinstance(query.output, str), "the other kinds of output are no affair of ours"
-        function = topic_writer({**sink, "topic": query.output})
+        function = topic_writer({**sink, "topic": query.output}, query.links)
     if not query.observed:
         return function
     assert query.dead_letters is not None, "only with a topic for them are they looked for"
-    return burying(function, spark, query.name, query.observed, {**sink, "topic": query.dead_letters})
+    letters = {**sink, "topic": query.dead_letters}
+    return burying(function, spark, query.name, query.observed, letters, query.links)
 
 
 def _triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:

@@ -37,7 +37,6 @@ from ottla.pipelines.source.plan import (
     to_json,
 )
 
-
 _PARTITIONS_ARE_NEWS_FOR_S: Final = 1.0
 
 

@@ -84,50 +84,54 @@ def _run(
     for definition in definitions:
         ship_by_value(definition)
     started: dict[str, StreamingQuery] = {}
-    queries = _supervised(spark, definitions, settings, directory, started)
+    planned = [(item, query) for item in definitions for query in _planned(spark, item, settings)]
+    queries = _supervised(spark, planned, settings, directory, started)
     watch = _watch(settings, queries, started)
     watch.start()
     try:
         _supervise(queries, directory, should_stop, tell)
     finally:
         watch.stop()
-    for query in queries.values():
+        for _, query in planned:
+            for link in query.links:
+                link.close()
+    statuses = [query.status for query in queries.values()]
+    for status in statuses:
         # The watch may have heard of the last batch only now.
-        write_status(directory, query.status)
-    return [query.status for query in queries.values()]
+        write_status(directory, status)
+    return statuses
 
 
 def _supervised(
     spark: SparkSession,
-    definitions: Sequence[PipelineDefinition],
+    planned: Sequence[tuple[PipelineDefinition, PlannedQuery]],
     settings: RunSettings,
     directory: Path,
     started: dict[str, StreamingQuery],
 ) -> dict[str, SupervisedQuery]:
     page = page_of(spark)
 
-    def starter(planned: PlannedQuery, trigger: str) -> SupervisedQuery:
-        forget_wishes(directory, planned.name)
+    def starter(query: PlannedQuery, trigger: str) -> SupervisedQuery:
+        forget_wishes(directory, query.name)
         status = QueryStatus(
-            planned.name,
+            query.name,
             os.getpid(),
             spark_page=page,
-            pipeline=planned.pipeline,
-            inputs={declared.topic: declared.starting for declared in planned.inputs},
+            pipeline=query.pipeline,
+            inputs={declared.topic: declared.starting for declared in query.inputs},
             bootstrap=settings.properties.get("bootstrap.servers"),
             ends_process=settings.ends_process,
         )
 
         def start() -> StreamingQuery:
-            started[planned.name] = start_query(spark, planned, settings.options, directory, trigger)
-            return started[planned.name]
+            started[query.name] = start_query(spark, query, settings.options, directory, trigger)
+            return started[query.name]
 
         return SupervisedQuery(status, start, is_finite=trigger == AVAILABLE_NOW)
 
     return {
-        planned.name: starter(planned, settings.trigger or planned.trigger or definition.trigger)
-        for definition in definitions
-        for planned in _planned(spark, definition, settings)
+        query.name: starter(query, settings.trigger or query.trigger or definition.trigger)
+        for definition, query in planned
     }
 
 
