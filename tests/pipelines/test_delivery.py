@@ -110,7 +110,7 @@ def test_batch_that_runs_again_delivers_neither_rows_nor_dead_letters_again(
 def test_driver_that_dies_between_rows_and_dead_letters_loses_and_doubles_nothing(
     node: OttlaNode, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ottla.pipelines.spark import delivery
+    from ottla.pipelines.sink.unreadable import bury_unreadable
 
     rows = fill(node, "between")
 
@@ -118,15 +118,15 @@ def test_driver_that_dies_between_rows_and_dead_letters_loses_and_doubles_nothin
     def copied(source: Any = topic("between", schema=SCHEMA)) -> Any:
         return source.select("id", "amount")
 
-    bury, calls = delivery.bury_unreadable, []
+    calls = []
 
     def die_once(*arguments: Any) -> None:
         calls.append(arguments)
         if len(calls) == 1:
             raise RuntimeError("died here")
-        bury(*arguments)
+        bury_unreadable(*arguments)
 
-    monkeypatch.setattr(delivery, "bury_unreadable", die_once)
+    monkeypatch.setattr("ottla.pipelines.spark.delivery.bury_unreadable", die_once)
     (status,) = run(copied)
 
     assert len(calls) == 2
@@ -169,7 +169,7 @@ def test_rows_that_the_watermark_drops_are_counted(node: OttlaNode, run: Run) ->
 
     (status,) = run(windows)
 
-    # The watermark of a batch is what the batch before it has seen, and it holds for late rows one batch later.
+    # Spark takes a row for late by the watermark that the batch before had, not by its own.
     assert status.dropped_rows == 2
 
 

@@ -10,6 +10,7 @@ from tests.pipelines.records import create_topic, produce
 
 from ottla.pipelines.link import Link
 from ottla.pipelines.source.options import parse_source_options
+from ottla.pipelines.source.read import read_rows
 from ottla.pipelines.source.table import KeptTable, count_records
 
 SCHEMA = pa.schema(
@@ -64,18 +65,15 @@ def test_later_in_time_wins_wherever_it_lies(node: OttlaNode, link: Link) -> Non
 
 
 def test_only_what_is_new_is_read_again(node: OttlaNode, link: Link, monkeypatch: Any) -> None:
-    from ottla.pipelines.source import table as module
-
     create_topic(node.bootstrap, "kept-once", 1)
     produce(node.bootstrap, "kept-once", [(b"%d" % number, b"x") for number in range(50)])
     read: list[tuple[int, int]] = []
-    original = module.read_rows
 
-    def read_rows(link: Link, piece: Any, *more: Any) -> Any:
+    def noting(link: Link, piece: Any, *more: Any) -> Any:
         read.append((piece.start_offset, piece.stop_offset))
-        return original(link, piece, *more)
+        return read_rows(link, piece, *more)
 
-    monkeypatch.setattr(module, "read_rows", read_rows)
+    monkeypatch.setattr("ottla.pipelines.source.table.read_rows", noting)
     table = table_of(node, "kept-once")
     first = table.read(link)
     assert table.read(link) is first

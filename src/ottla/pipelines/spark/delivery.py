@@ -36,8 +36,8 @@ def topic_writer(options: Mapping[str, str], links: list[Link] | None = None) ->
     """Return a function for `foreachBatch` that delivers each batch to a topic, exactly once.
 
     Spark tells the tasks that write it which batch of which query it is. Through Spark Connect it does not:
-    there the query must have the name of the pipeline. Where a list for links is given, the one to the cluster
-    is left there, to be closed when the query is over.
+    there the query must have the name of the pipeline. The link that it opens is left in `links`, to be closed
+    when the query is over.
     """
     chosen = {"deliveryGuarantee": "exactly-once", **options}
     opened: list[Link] = [] if links is None else links
