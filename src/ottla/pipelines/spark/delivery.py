@@ -22,6 +22,7 @@ from ottla.pipelines.definition import InvalidPipeline
 from ottla.pipelines.link import Link
 from ottla.pipelines.sink.batch import TaskOutcome, abort_tasks, commit_batch
 from ottla.pipelines.sink.options import SinkOptions, check_columns, parse_sink_options
+from ottla.pipelines.sink.producer import TAKEN_OVER
 from ottla.pipelines.sink.unreadable import UnreadableInput, bury_unreadable, parse_places
 from ottla.pipelines.spark.frames import ObservedInput
 from ottla.pipelines.spark.session import is_remote
@@ -36,8 +37,8 @@ def topic_writer(options: Mapping[str, str], links: list[Link] | None = None) ->
     """Return a function for `foreachBatch` that delivers each batch to a topic, exactly once.
 
     Spark tells the tasks that write it which batch of which query it is. Through Spark Connect it does not:
-    there the query must have the name of the pipeline. The link that it opens is left in `links`, to be closed
-    when the query is over.
+    there the query must have the name of the pipeline. The link that it opens is left in `links`, to be
+    closed when the query is over.
     """
     chosen = {"deliveryGuarantee": "exactly-once", **options}
     opened: list[Link] = [] if links is None else links
@@ -65,11 +66,13 @@ def _link(opened: list[Link], sink: SinkOptions) -> Link:
 def _write(link: Link, batch: DataFrame, sink: SinkOptions) -> None:
     try:
         rows = batch.mapInArrow(_task(sink), _OUTCOME).collect()
-    except BaseException:
+    except BaseException as error:
         # Nobody knows which tasks were done. What they prepared must not hold up readers until it times out.
-        if sink.pipeline is not None and sink.is_exactly_once and not is_remote(batch):
+        # If somebody else has taken over the tasks, what is open is theirs.
+        is_ours = sink.pipeline is not None and sink.is_exactly_once and TAKEN_OVER not in str(error)
+        if is_ours and not is_remote(batch):
             with contextlib.suppress(Exception):
-                abort_tasks(link, sink, sink.pipeline, _task_count(batch))
+                abort_tasks(link, sink, sink.pipeline or "", _task_count(batch))
         raise
     outcomes: list[TaskOutcome] = [pickle.loads(row["outcome"]) for row in rows]  # noqa: S301 - our own tasks'
     commit_batch(link, outcomes)
@@ -100,10 +103,13 @@ def burying(
     The options are those of a sink whose topic is the one for dead letters.
     """
     sink = parse_sink_options(options, is_streaming=True)
+    found_query: list[Any] = []
 
     def write_and_bury(batch: DataFrame, batch_id: int) -> None:
         write(batch, batch_id)
-        running = find_query(spark, query)
+        if not found_query:
+            found_query.append(find_query(spark, query))
+        running = found_query[0]
         found = [
             UnreadableInput(item.declared.topic, places, item.reason)
             for item, places in _places(running, observed)
