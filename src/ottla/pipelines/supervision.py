@@ -185,10 +185,19 @@ def reason_of(error: Exception) -> str:
     """Return an error in one line. The last line of a Python traceback inside says more than Java's first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("ottla.") and ": " in line]
-    # What a function for each batch raises is wrapped in Java, with its traceback as the message.
-    raised = [line for line in lines if _RAISED.match(line)] if _IN_PYTHON in str(error) else []
-    chosen = (ours or raised or lines[:1] or [type(error).__name__])[-1]
+    chosen = (ours or _raised_in_python(error) or lines[:1] or [type(error).__name__])[-1]
     return _SPARK_CLASS.sub("", chosen)[:_REASON_LENGTH_MAX]
+
+
+def _raised_in_python(error: Exception) -> list[str]:
+    """Return the line that says what a function for each batch has raised.
+
+    It is wrapped in Java, with its traceback as the message. Lines of a traceback are indented but for that.
+    What follows, Spark has to say.
+    """
+    if _IN_PYTHON not in str(error):
+        return []
+    return [line for line in str(error).splitlines() if _RAISED.match(line)][:1]
 
 
 def progress_line(status: QueryStatus) -> str:

@@ -219,9 +219,17 @@ def test_reason_is_the_python_error_inside_a_java_one() -> None:
 
 
 def test_reason_is_what_a_function_for_each_batch_has_raised() -> None:
-    head = "An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):"
-    raised = (
-        f"{head}\n  File 'x.py', line 3, in call\n    raise e\nValueError: no such account\n\n\tat py4j.x(y)"
+    raised = "\n".join(
+        (
+            "An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):",
+            "  File 'x.py', line 3, in call",
+            "    where: what",
+            "ValueError: no such account",
+            "",
+            "\tat py4j.Protocol.getReturnValue(Protocol.java:476)",
+            "=== Streaming Query ===",
+            "Identifier: strict [id = 1, runId = 2]",
+        )
     )
     assert reason_of(RuntimeError(raised)) == "ValueError: no such account"
     by_spark = raised.replace("ValueError", "pyspark.errors.exceptions.captured.SparkRuntimeException")
