@@ -3,7 +3,10 @@
     python examples/payments/demo.py --seconds 60 --rate 2000
 
 It keeps everything in a directory of its own, which is removed at the end. The reckoning at the end is not
-taken from the pipelines: every payment that was sent is judged again in plain Python.
+taken from the pipelines: every payment that was sent is judged again in plain Python. It also says how old
+alerts were when they could be read, counted from when their payment was made.
+
+It exits with 0 if all is right, with 1 if something is wrong, and with 2 if the pipelines did not finish.
 """
 
 import argparse
@@ -18,6 +21,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +45,22 @@ PARTITIONS = 2
 # For a minute Java need not compile well, but soon: its first batches are done in half the time.
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 INPUTS = {"clean": "payments", "fraud": "payments-clean", "revenue": "payments-clean"}
+# For so long after its first batches Java is still compiling: the ages of alerts are counted from then on.
+WARM_UP_S = 20
+# Pipelines that have not read anything for so long will not finish.
+PATIENCE_S = 120.0
+LOOK_FOR_ALERTS_EVERY_S = 0.02
+
+
+class Verdict(Enum):
+    """What a comparison comes to. The values are what is printed."""
+
+    RIGHT = "right"
+    UNFINISHED = "unfinished"
+    WRONG = "WRONG"
+
+
+EXIT_CODES = {Verdict.RIGHT: 0, Verdict.WRONG: 1, Verdict.UNFINISHED: 2}
 
 
 def label(lag: int) -> str:
@@ -129,27 +150,86 @@ class Reader:
         return rows
 
 
+class AlertWatch(threading.Thread):
+    """Reads alerts as soon as they can be read, and takes note of how old they are."""
+
+    def __init__(self, bootstrap: str, topic: str = "alerts") -> None:
+        super().__init__(daemon=True)
+        self.ages_s: list[tuple[float, float]] = []
+        """When the payment was made, in seconds since 1970, and how many seconds later its alert came."""
+        self.stopping = threading.Event()
+        self._servers = bootstrap
+        self._topic = topic
+
+    def run(self) -> None:
+        link = Link({"bootstrap.servers": self._servers})
+        reader = Reader(link, self._topic)
+        while not self.stopping.wait(LOOK_FOR_ALERTS_EVERY_S):
+            found = reader.read_new()
+            now_s = time.time()
+            self.ages_s += [(alert["ts_ms"] / 1000, now_s - alert["ts_ms"] / 1000) for alert in found]
+        link.close()
+
+    def ages_since(self, made_s: float) -> list[float]:
+        """Return the ages of alerts whose payments were made since then, the youngest first."""
+        return sorted(age for made, age in self.ages_s if made >= made_s)
+
+
+def quantile(values: list[float], share: float) -> float:
+    """Return the value that this share of sorted values does not exceed."""
+    return values[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def say_ages(ages_s: list[float]) -> str:
+    """Return how old alerts were, in a line."""
+    if not ages_s:
+        return "none yet"
+    middle, most = quantile(ages_s, 0.5), quantile(ages_s, 0.99)
+    return f"p50 {middle:.2f} s, p99 {most:.2f} s of {len(ages_s):,} alerts"
+
+
 def row(status: QueryStatus, lag: int) -> str:
     """Return how a pipeline does. Its own word on its lag is as old as its last batch."""
-    batch = "-" if status.batch_id < 0 else status.batch_id
+    batch = "-" if status.batch_id is None else status.batch_id
+    took = "-" if status.batch_ms is None else f"{status.batch_ms / 1000:.1f}"
     return (
-        f"{status.name:<10}{status.state:<20}{batch:>6}{status.rows:>12,}{status.rows_per_second:>10,.0f}"
-        f"{lag:>10,}  {label(lag)}"
+        f"{status.name:<10}{status.state:<20}{batch:>6}{took:>9}{status.rows:>12,}"
+        f"{status.rows_per_second:>10,.0f}{lag:>10,}  {label(lag)}"
     )
 
 
-def show(directory: Path, link: Link, sent: int, rate: float, alerts: int, is_first: bool) -> None:
-    """Draw how everything does, over what was drawn before."""
-    lines = [f"payments sent   {sent:>10,}   {rate:>8,.0f}/s", f"alerts          {alerts:>10,}", ""]
-    lines.append(f"{'pipeline':<10}{'state':<20}{'batch':>6}{'rows':>12}{'rows/s':>10}{'lag':>10}")
-    lines += [
-        row(status, lag_of(link, status.name)) for status in read_statuses(directory) if status.name in INPUTS
-    ]
-    lines += [""] * (7 - len(lines))
-    if sys.stdout.isatty() and not is_first:
-        print(f"\x1b[{len(lines)}A", end="")
-    for line in lines:
-        print(f"\x1b[2K{line}" if sys.stdout.isatty() else line, flush=True)
+class View:
+    """Draws how everything does, over what was drawn before."""
+
+    def __init__(self, directory: Path, link: Link, feeder: Feeder, watch: AlertWatch) -> None:
+        self._directory = directory
+        self._link = link
+        self._feeder = feeder
+        self._watch = watch
+        self._sent = 0
+        self._is_first = True
+
+    def show(self, since_s: float) -> None:
+        """Draw. Ages are those of alerts since then."""
+        sent = len(self._feeder.sent)
+        lines = [
+            f"payments sent   {sent:>10,}   {sent - self._sent:>8,}/s",
+            f"alerts          {len(self._watch.ages_s):>10,}",
+            f"age of an alert   {say_ages(self._watch.ages_since(since_s))}",
+            "",
+            f"{'pipeline':<10}{'state':<20}{'batch':>6}{'seconds':>9}{'rows':>12}{'rows/s':>10}{'lag':>10}",
+        ]
+        lines += [
+            row(status, lag_of(self._link, status.name))
+            for status in read_statuses(self._directory)
+            if status.name in INPUTS
+        ]
+        lines += [""] * (8 - len(lines))
+        if sys.stdout.isatty() and not self._is_first:
+            print(f"\x1b[{len(lines)}A", end="")
+        for line in lines:
+            print(f"\x1b[2K{line}" if sys.stdout.isatty() else line, flush=True)
+        self._sent, self._is_first = sent, False
 
 
 def expected_alerts(payments: list[Payment]) -> Counter[tuple[str, str]]:
@@ -163,7 +243,22 @@ def expected_alerts(payments: list[Payment]) -> Counter[tuple[str, str]]:
     return found
 
 
-def reckon(link: Link, sent: list[Payment]) -> bool:
+def compare(found: Counter[Any], expected: Counter[Any], is_finished: bool) -> Verdict:
+    """Hold what came out against what must come out."""
+    if found == expected:
+        return Verdict.RIGHT
+    # Something that must not be there, or is there twice, is wrong however long one waits.
+    return Verdict.WRONG if is_finished or found - expected else Verdict.UNFINISHED
+
+
+def compare_sums(found: float, expected: float, tolerance: float, is_finished: bool) -> Verdict:
+    """Hold a sum of what came out against that of what went in. None of its parts is negative."""
+    if abs(found - expected) <= tolerance:
+        return Verdict.RIGHT
+    return Verdict.WRONG if is_finished or found > expected else Verdict.UNFINISHED
+
+
+def reckon(link: Link, sent: list[Payment], is_finished: bool) -> Verdict:
     """Compare what the pipelines have delivered with what was sent."""
     once = {payment.id: payment for payment in sent}
     clean = Counter(row["id"] for row in Reader(link, "payments-clean").read_new())
@@ -175,15 +270,21 @@ def reckon(link: Link, sent: list[Payment]) -> bool:
     total = sum(payment.amount for payment in once.values())
     twice = len(sent) - len(once)
     print(f"\nsent {len(sent):,} payments, {twice:,} of them twice: {len(once):,} to account for")
+    cents = 0.01 * max(len(minutes), 1)
     checks = {
-        f"{len(clean):,} payments came through, none lost, none twice": clean == Counter(list(once)),
-        f"{sum(alerts.values()):,} alerts, none missing, none twice": alerts == expected,
-        f"{counted:,} payments counted in {len(minutes)} minutes": counted == len(once),
-        f"revenue {revenue:,.2f} is what was paid": abs(revenue - total) < 0.01 * max(len(minutes), 1),
+        f"{len(clean):,} payments came through, none lost, none twice": compare(
+            clean, Counter(list(once)), is_finished
+        ),
+        f"{sum(alerts.values()):,} alerts, none missing, none twice": compare(alerts, expected, is_finished),
+        f"{counted:,} payments counted in {len(minutes)} minutes": compare_sums(
+            counted, len(once), 0, is_finished
+        ),
+        f"revenue {revenue:,.2f} is what was paid": compare_sums(revenue, total, cents, is_finished),
     }
-    for sentence, is_right in checks.items():
-        print(f"  {'right' if is_right else 'WRONG'}  {sentence}")
-    return all(checks.values())
+    for sentence, verdict in checks.items():
+        print(f"  {verdict.value}  {sentence}")
+    verdicts = set(checks.values())
+    return next(item for item in (Verdict.WRONG, Verdict.UNFINISHED, Verdict.RIGHT) if item in verdicts)
 
 
 def lag_of(link: Link, pipeline: str) -> int:
@@ -194,21 +295,30 @@ def lag_of(link: Link, pipeline: str) -> int:
     return sum(ends[where].offset - (done[where].offset if where in done else 0) for where in places)
 
 
-def wait_until_read(directory: Path, link: Link, timeout_s: float) -> None:
-    """Wait until the pipelines have read all that is there, each after those that it reads from."""
-    give_up_s = time.monotonic() + timeout_s
-    pending = list(INPUTS)
-    while pending and time.monotonic() < give_up_s:
-        if lag_of(link, pending[0]) == 0:
-            pending.pop(0)
-        else:
-            time.sleep(0.5)
-    if pending:
-        print(f"{pending[0]} has not read everything: {read_statuses(directory)}")
+def wait_until_read(
+    link: Link, progress: Callable[[], None], patience_s: float = PATIENCE_S
+) -> dict[str, int]:
+    """Wait until the pipelines have read everything, each after those that it reads from.
+
+    Returns what is left: nothing, unless nothing was read for so many seconds.
+    """
+    last: dict[str, int] = {}
+    moved_s = time.monotonic()
+    while True:
+        left = {name: lag_of(link, name) for name in INPUTS}
+        # In this order: once the first has read everything, nothing more comes to the others.
+        if not any(left.values()) and not any(lag_of(link, name) for name in INPUTS):
+            return {}
+        if left != last:
+            last, moved_s = left, time.monotonic()
+        if time.monotonic() - moved_s > patience_s:
+            return {name: lag for name, lag in left.items() if lag}
+        progress()
+        time.sleep(1)
 
 
-def run_demo(root: Path, seconds: int, rate: int) -> bool:
-    """Run the demo in a directory. Returns whether the reckoning came out right."""
+def run_demo(root: Path, seconds: int, rate: int, warm_up_s: int) -> Verdict:
+    """Run the demo in a directory. Returns what the reckoning came to."""
     ottla = str(Path(sys.executable).with_name("ottla"))
     node = subprocess.Popen(
         [ottla, "up", "--port", "0", "--data", str(root / "node"), "--log-level", "warning"],
@@ -223,26 +333,34 @@ def run_demo(root: Path, seconds: int, rate: int) -> bool:
         with (root / "pipelines.log").open("wb") as log:
             runner = subprocess.Popen(
                 [ottla, "pipeline", "run", str(HERE / "pipelines.py"), "--bootstrap", bootstrap,
-                 "--directory", str(root / "pipelines"), "--conf", "spark.sql.shuffle.partitions=2",
+                 "--directory", str(root / "pipelines"), "--conf", "spark.sql.shuffle.partitions=1",
                  "--conf", f"spark.driver.extraJavaOptions={QUICK_JAVA}"],
                 stdout=log, stderr=log,
             )  # fmt: skip
         _wait_for_pipelines(root, runner)
-        feeder = Feeder(bootstrap, rate)
+        feeder, watch = Feeder(bootstrap, rate), AlertWatch(bootstrap)
         feeder.start()
+        watch.start()
         link = Link({"bootstrap.servers": bootstrap})
-        _watch(root, link, feeder, runner, seconds)
+        view = View(root / "pipelines", link, feeder, watch)
+        warm_s = _watch(root, view, runner, seconds, warm_up_s)
         feeder.stopping.set()
         feeder.join()
         if feeder.error is not None:
             raise feeder.error
         print("\nno more payments: waiting until all are processed")
-        wait_until_read(root / "pipelines", link, 300)
+        left = wait_until_read(link, lambda: _show_drain(root, view, runner, warm_s))
+        watch.stopping.set()
+        watch.join()
         runner.send_signal(signal.SIGTERM)
         runner.wait(120)
-        is_right = reckon(link, feeder.sent)
+        if left:
+            text = " and ".join(f"{name} has {lag:,} records left to read" for name, lag in left.items())
+            print(f"\nnot finished: {text}, and has read nothing for {PATIENCE_S:g} s")
+        verdict = reckon(link, feeder.sent, is_finished=not left)
+        print(f"age of an alert, {warm_up_s} s after the first batches: {say_ages(watch.ages_since(warm_s))}")
         link.close()
-        return is_right
+        return verdict
     finally:
         for process in (runner, node):
             if process is not None:
@@ -270,38 +388,46 @@ def _check_runner(root: Path, runner: "subprocess.Popen[bytes]") -> None:
         raise SystemExit(f"the pipelines have ended: {(root / 'pipelines.log').read_text()[-2000:]}")
 
 
+def _show_drain(root: Path, view: View, runner: "subprocess.Popen[bytes]", warm_s: float) -> None:
+    _check_runner(root, runner)
+    view.show(warm_s)
+
+
 def _all_have_done_a_batch(root: Path) -> bool:
-    return {*INPUTS} <= {item.name for item in read_statuses(root / "pipelines") if item.batch_id >= 0}
+    done = {item.name for item in read_statuses(root / "pipelines") if item.batch_id is not None}
+    return {*INPUTS} <= done
 
 
-def _watch(root: Path, link: Link, feeder: Feeder, runner: "subprocess.Popen[bytes]", seconds: int) -> None:
-    """Show how everything does, for so many seconds from when all pipelines have done a batch."""
-    before, ends_at_s = 0, math.inf
-    reader, alerts, is_first = Reader(link, "alerts"), 0, True
+def _watch(root: Path, view: View, runner: "subprocess.Popen[bytes]", seconds: int, warm_up_s: int) -> float:
+    """Show how everything does, for so many seconds from when all pipelines have done a batch.
+
+    Returns from when on Java is warm, in seconds since 1970.
+    """
+    ends_at_s = warm_s = math.inf
     while time.monotonic() < ends_at_s:
         time.sleep(1)
         if ends_at_s == math.inf and _all_have_done_a_batch(root):
             ends_at_s = time.monotonic() + seconds
+            warm_s = time.time() + warm_up_s
         _check_runner(root, runner)
-        sent = len(feeder.sent)
-        alerts += len(reader.read_new())
-        show(root / "pipelines", link, sent, sent - before, alerts, is_first)
-        before, is_first = sent, False
+        view.show(warm_s)
+    return warm_s
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--rate", type=int, default=2000)
+    parser.add_argument("--warm-up", type=int, default=WARM_UP_S)
     arguments = parser.parse_args()
-    # Whoever ends the demo ends what it has started as well.
+    # Ending the demo ends what it has started as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     root = Path(tempfile.mkdtemp(prefix="ottla-demo-"))
     try:
-        is_right = run_demo(root, arguments.seconds, arguments.rate)
+        verdict = run_demo(root, arguments.seconds, arguments.rate, arguments.warm_up)
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    sys.exit(0 if is_right else 1)
+    sys.exit(EXIT_CODES[verdict])
 
 
 if __name__ == "__main__":

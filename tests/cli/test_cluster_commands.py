@@ -326,6 +326,23 @@ def test_the_members_of_a_group_are_shown_with_their_lag(bootstrap: str, name: s
     consumer.close()
 
 
+def test_the_ledger_of_a_pipeline_is_called_one_and_has_no_lag(bootstrap: str, name: str) -> None:
+    ledger = f"ottla.ledger.{name}.0"
+    write(bootstrap, name, *map(str, range(20)))
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": ledger})
+    consumer.commit(offsets=[TopicPartition(name, 0, 3)], asynchronous=False)
+    consumer.close()
+
+    rows = succeed("group", "list", "--lag", "--json", bootstrap=bootstrap).data
+    assert [(row["lag"], row["looks"]) for row in rows if row["group"] == ledger] == [(None, "ledger")]
+    described = succeed("group", "describe", ledger, "--json", bootstrap=bootstrap).data
+    assert (described["lag"], described["looks"]) == (None, "ledger")
+    (part,) = described["partitions"]
+    assert (part["offset"], part["lag"], part["looks"], part["lag_seconds"]) == (3, None, None, None)
+    text = succeed("group", "describe", ledger, bootstrap=bootstrap).out
+    assert "its offsets count the batches that were delivered" in text
+
+
 def test_unknown_groups_are_named_with_the_next_step(bootstrap: str) -> None:
     for words in (("describe", "nobody"), ("delete", "nobody", "--yes")):
         said = fail("group", *words, bootstrap=bootstrap)

@@ -71,7 +71,11 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrape]:
         consumer.assign([TopicPartition("orders", 0, 0)])
         assert len(consumer.consume(READ, timeout=60)) == READ
         consumer.commit(offsets=[TopicPartition("orders", 0, READ)], asynchronous=False)
+        # The ledger of a pipeline: the offset is the number of a batch.
+        ledger = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "ottla.ledger.pipeline.0"})
+        ledger.commit(offsets=[TopicPartition("orders", 1, 1)], asynchronous=False)
         yield scrape(port)
+        ledger.close()
         consumer.close()
         producer.abort_transaction(60)
 
@@ -104,8 +108,13 @@ def test_the_lag_of_a_group_is_what_it_has_not_committed(scraped: Scrape) -> Non
     assert scraped.value("ottla_group_lags_left_out") == 0
 
 
+def test_the_ledger_of_a_pipeline_has_no_lag(scraped: Scrape) -> None:
+    assert scraped.count("ottla_group_lag_records") == 1
+    assert scraped.count("ottla_group_committed_offset") == 1
+
+
 def test_groups_and_transactions_are_counted_by_state(scraped: Scrape) -> None:
-    assert scraped.value("ottla_groups", type="classic", state="Empty") == 1
+    assert scraped.value("ottla_groups", type="classic", state="Empty") == 2
     assert scraped.value("ottla_transactions", state="Ongoing") == 1
 
 

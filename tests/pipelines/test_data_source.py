@@ -148,7 +148,7 @@ def test_batch_that_runs_again_in_other_pieces_is_refused(
 def test_update_mode_is_delivered_exactly_once_under_foreach_batch(
     spark: "SparkSession", node: OttlaNode, tmp_path: Path
 ) -> None:
-    from ottla.pipelines.spark.queries import batch_writer
+    from ottla.pipelines.spark.delivery import topic_writer
 
     create_topic(node.bootstrap, "ds-update", 2)
     produce(node.bootstrap, "ds-update", ((b"%d" % (number % 7), b"x") for number in range(100)))
@@ -157,7 +157,7 @@ def test_update_mode_is_delivered_exactly_once_under_foreach_batch(
     def run() -> None:
         counts = stream(spark, node, "ds-update").groupBy("key").count()
         rows = counts.selectExpr("key", "CAST(count AS STRING) AS value")
-        run_to_the_end(rows.writeStream.outputMode("update").foreachBatch(batch_writer(options)), tmp_path)
+        run_to_the_end(rows.writeStream.outputMode("update").foreachBatch(topic_writer(options)), tmp_path)
 
     run()
     forget_last_batch(tmp_path)

@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter, defaultdict
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +14,7 @@ from tests.pipelines.records import committed, committed_json, create_topic, pro
 from ottla.pipelines.definition import AVAILABLE_NOW
 from ottla.pipelines.link import Link
 from ottla.pipelines.loading import load_pipelines
-from ottla.pipelines.runner import RunSettings, run_pipelines
+from ottla.pipelines.spark.runner import RunSettings, run_pipelines
 from ottla.pipelines.status import QueryStatus, read_statuses
 
 if TYPE_CHECKING:
@@ -86,8 +85,6 @@ def ran(node: OttlaNode, spark: "SparkSession", tmp_path_factory: pytest.TempPat
     directory = tmp_path_factory.mktemp("operators") / "pipelines"
     settings = RunSettings({"bootstrap.servers": bootstrap}, directory, trigger=AVAILABLE_NOW)
     pipelines = list(load_pipelines(EXAMPLES / "operators.py"))
-    # Dead letters are looked at once: a query more for each pipeline would only take longer.
-    pipelines[1:] = [replace(definition, dead_letters=None) for definition in pipelines[1:]]
     statuses = []
     # One after the other: Spark gives a process of Python ten seconds to start, and machines may be busy.
     for definition in pipelines:

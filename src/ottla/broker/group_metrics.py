@@ -14,6 +14,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from ottla.broker.partitions import Partitions
 from ottla.coordination.group.coordinator import GroupCoordinator
 from ottla.coordination.transaction.coordinator import TransactionCoordinator
+from ottla.model.ledger_groups import is_ledger
 
 SERIES_MAX: Final = 1000
 """Of how many pairs of a group and a topic the lag is given: those that are behind the furthest.
@@ -67,6 +68,8 @@ def _find_lags(
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for shard in coordinator.shards:
         for group_id, offsets in shard.state.offsets.all():
+            if is_ledger(group_id):
+                continue
             for (topic, number), committed in offsets:
                 partition = find(topic, number)
                 if partition is None:

@@ -12,6 +12,7 @@ from ottla.cli.numbers import OFFSET, PAUSE_S, SHIFT
 from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 from ottla.cli.times import parse_time_ms
+from ottla.model.ledger_groups import is_ledger
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -49,7 +50,7 @@ def list_groups(
             }
             if with_lag:
                 lag = total([part.lag for part in await admin.group_offsets.lag(item.group_id)])
-                row |= {"lag": lag, "looks": label_of(lag)}
+                row |= {"lag": lag, "looks": _looks(item.group_id, lag)}
             rows.append(row)
         return rows
 
@@ -96,7 +97,7 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
         "assignor": description.assignor or None,
         "coordinator": description.coordinator,
         "lag": lag,
-        "looks": label_of(lag),
+        "looks": _looks(name, lag),
     }
     members = _member_rows(description, lags)
     if as_json:
@@ -104,10 +105,17 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
         return
     show_one({**facts, "members": len(members)}, as_json)
     click.echo()
+    if is_ledger(name):
+        click.echo("the ledger of a pipeline: its offsets count the batches that were delivered\n")
     show_rows(rows, as_json, "it has read nothing, and reads nothing")
     if members:
         click.echo()
         show_rows(members, as_json, "")
+
+
+def _looks(group_id: str, lag: int | None) -> str | None:
+    """Return how a group looks in a word."""
+    return "ledger" if is_ledger(group_id) else label_of(lag)
 
 
 @group.command()

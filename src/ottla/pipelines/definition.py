@@ -56,13 +56,33 @@ class TopicInput:
 
 
 @dataclass(frozen=True, slots=True)
+class SparkSink:
+    """A sink of Spark's own: files, tables, databases, whatever `writeStream.format` knows."""
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    name: str = "sink"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSink:
+    """A function that gets each batch as a DataFrame, with its number."""
+
+    function: Callable[[Any, int], None]
+    name: str = "batches"
+
+
+Output = str | SparkSink | BatchSink
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineDefinition:
     """A pipeline. Calling it calls its function, with DataFrames for its inputs."""
 
     name: str
     function: Callable[..., Any]
     inputs: Mapping[str, TopicInput]
-    to: tuple[str, ...]
+    to: tuple[Output, ...]
     mode: str
     key: tuple[str, ...]
     trigger: str
@@ -76,7 +96,14 @@ class PipelineDefinition:
     @property
     def queries(self) -> tuple[str, ...]:
         """Return the name of the query for each output: the pipeline's own, if there is only one."""
-        return (self.name,) if len(self.to) == 1 else tuple(f"{self.name}.{topic}" for topic in self.to)
+        if len(self.to) == 1:
+            return (self.name,)
+        return tuple(f"{self.name}.{output_name(output)}" for output in self.to)
+
+
+def output_name(output: Output) -> str:
+    """Return the name by which a function that has several outputs returns the DataFrame of this one."""
+    return output if isinstance(output, str) else output.name
 
 
 class Reader(Protocol):
@@ -116,6 +143,29 @@ def table(
     return _declared(TopicInput(name, _format(schema, format), schema, "earliest", True, _frozen(options)))
 
 
+def spark_sink(
+    format: str,  # noqa: A002 - the word that Spark has for it
+    *,
+    options: Mapping[str, str] | None = None,
+    name: str = "sink",
+) -> SparkSink:
+    """Declare a sink of Spark's own as an output: `to=spark_sink("parquet", options={"path": "..."})`.
+
+    What it promises about delivery is its own affair: files are written exactly once, a console is not.
+    The name tells it from other outputs, if there are several.
+    """
+    return SparkSink(format, _frozen(options), name)
+
+
+def foreach_batch(function: Callable[[Any, int], None], *, name: str = "batches") -> BatchSink:
+    """Declare a function as an output: it is called with the DataFrame and the number of each batch.
+
+    A batch that fails, or whose end Spark does not know, comes again under the same number. So the function
+    is called at least once for each batch, and can tell by the number what it has done before.
+    """
+    return BatchSink(function, name)
+
+
 def _declared(declared: TopicInput) -> Any:
     reader = building.get()
     return declared if reader is None else reader.read(declared)
@@ -132,7 +182,7 @@ def _frozen(options: Mapping[str, str] | None) -> Mapping[str, str]:
 def pipeline(
     name: str,
     *,
-    to: str | tuple[str, ...],
+    to: Output | tuple[Output, ...],
     mode: str = "append",
     key: str | tuple[str, ...] = (),
     trigger: str = CONTINUOUSLY,
@@ -140,9 +190,10 @@ def pipeline(
     dead_letters: str | bool = True,
     options: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], PipelineDefinition]:
-    """Make a pipeline of a function that returns a DataFrame, or a mapping of topics to DataFrames.
+    """Make a pipeline of a function that returns a DataFrame, or a mapping of outputs to DataFrames.
 
-    `to` is the topic, or the topics, that it writes. `key` names the columns that make the key of a record.
+    `to` is the topic, or the topics, that it writes; or a `spark_sink`, or a function by `foreach_batch`.
+    `key` names the columns that make the key of a record.
     All columns make its value, as JSON, unless there is a column `value` of strings or bytes and nothing else
     than the sink's columns. `dead_letters` is the topic for what cannot be read or written, by default
     `<name>.dead_letters`; with False such a row stops the pipeline.
@@ -153,7 +204,7 @@ def pipeline(
             name=name,
             function=function,
             inputs=_inputs(function),
-            to=(to,) if isinstance(to, str) else tuple(to),
+            to=outputs,
             mode=mode,
             key=(key,) if isinstance(key, str) else tuple(key),
             trigger=trigger,
@@ -162,7 +213,8 @@ def pipeline(
             options=_frozen(options),
         )
 
-    _check(name, to, mode)
+    outputs = to if isinstance(to, tuple) else (to,)
+    _check(name, outputs, mode)
     return decorate
 
 
@@ -172,16 +224,26 @@ def _dead_letters(name: str, given: str | bool) -> str | None:
     return f"{name}.dead_letters" if given else None
 
 
-def _check(name: str, to: str | tuple[str, ...], mode: str) -> None:
+def _check(name: str, outputs: tuple[Output, ...], mode: str) -> None:
     if mode not in MODES:
         raise InvalidPipeline(f"mode {mode!r} of pipeline {name!r}: there are {', '.join(MODES)}")
-    if not to:
+    if not outputs:
         raise InvalidPipeline(f"pipeline {name!r} writes nowhere: name a topic with to=")
-    for topic_name in (name, *((to,) if isinstance(to, str) else to)):
+    for output in outputs:
+        if not isinstance(output, Output):
+            raise InvalidPipeline(
+                f"pipeline {name!r} cannot write to {output!r}: name a topic, or use spark_sink() or "
+                "foreach_batch()"
+            )
+    names = [output_name(output) for output in outputs]
+    for part in (name, *names):
         # A pipeline's name becomes part of the names of groups, topics and files.
-        fault = find_topic_name_fault(topic_name)
+        fault = find_topic_name_fault(part)
         if fault is not None:
             raise InvalidPipeline(f"pipeline {name!r}: {fault}")
+    for part in names:
+        if names.count(part) > 1:
+            raise InvalidPipeline(f"pipeline {name!r} has two outputs of the name {part!r}: give one a name=")
 
 
 def _inputs(function: Callable[..., Any]) -> Mapping[str, TopicInput]:

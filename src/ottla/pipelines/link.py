@@ -39,7 +39,12 @@ class Link:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run until the work is done."""
         if not self._is_started:
-            self._runner.run(self.cluster.retry(self.cluster.start))
+            try:
+                self._runner.run(self.cluster.retry(self.cluster.start))
+            except BaseException:
+                # Python would complain that it was never begun.
+                work.close()
+                raise
             self._is_started = True
         return self._runner.run(work)
 

@@ -3,6 +3,8 @@
 Spark is behind a protocol, and so is time: nothing here sleeps or reads a clock.
 """
 
+import re
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -25,6 +27,9 @@ _STARTING_S_MAX: Final = 20.0
 _WELL_AFTER_S: Final = 60.0
 # An error of Spark's may be a hundred lines of Java. The first says what, and a later one in Python says why.
 _REASON_LENGTH_MAX: Final = 500
+_IN_PYTHON: Final = "An exception was raised by the Python Proxy"
+_RAISED: Final = re.compile(r"[A-Za-z_][\w.]*: \S")
+_SPARK_CLASS: Final = re.compile(r"^(pyspark|org\.apache\.spark)\.[\w.]*: ")
 
 
 class RunningQuery(Protocol):
@@ -52,7 +57,11 @@ class Progress:
     batch_id: int
     rows: int
     rows_per_second: float
-    lag: int
+    lag: int | None
+    batch_ms: int | None = None
+    state_rows: int = 0
+    state_bytes: int = 0
+    dropped_rows: int = 0
 
 
 class SupervisedQuery:
@@ -66,6 +75,8 @@ class SupervisedQuery:
         self, status: QueryStatus, start: Callable[[], RunningQuery], *, is_finite: bool = False
     ) -> None:
         self.status = status
+        # One thread starts and stops queries, another takes note of what they do.
+        self._changing = threading.RLock()
         self._start = start
         self._is_finite = is_finite
         self._failures_in_a_row = 0
@@ -104,22 +115,33 @@ class SupervisedQuery:
         error = self._query.exception()
         self._query = None
         if error is None:
-            self.status = replace(self.status, state=DONE)
+            self._change(state=DONE)
         else:
             self._failed(error, now_s)
 
     def took_note(self, progress: Progress) -> None:
         """Take note of a batch. Its rows count once, however often it is told."""
-        is_new = progress.batch_id > self.status.batch_id
+        with self._changing:
+            self._took_note(progress)
+
+    def _took_note(self, progress: Progress) -> None:
+        is_new = self.status.batch_id is None or progress.batch_id > self.status.batch_id
         if is_new:
             self._failures_in_a_row = 0
-        self.status = replace(
-            self.status,
+        self._change(
             batch_id=progress.batch_id,
             rows=self.status.rows + (progress.rows if is_new else 0),
             rows_per_second=progress.rows_per_second,
             lag=progress.lag,
+            batch_ms=progress.batch_ms,
+            state_rows=progress.state_rows,
+            state_bytes=progress.state_bytes,
+            dropped_rows=self.status.dropped_rows + (progress.dropped_rows if is_new else 0),
         )
+
+    def is_behind_by(self, lag: int | None) -> None:
+        """Take note of a lag that was measured."""
+        self._change(lag=lag)
 
     def stop(self) -> None:
         """End the query for good."""
@@ -127,7 +149,11 @@ class SupervisedQuery:
             self._query.stop()
             self._query = None
         if not self.status.is_over:
-            self.status = replace(self.status, state=STOPPED)
+            self._change(state=STOPPED)
+
+    def _change(self, **facts: Any) -> None:
+        with self._changing:
+            self.status = replace(self.status, **facts)
 
     def _try_to_start(self, now_s: float) -> None:
         try:
@@ -138,7 +164,7 @@ class SupervisedQuery:
             return
         self._started_at_s = now_s
         self._has_begun = False
-        self.status = replace(self.status, state=RUNNING)
+        self._change(state=RUNNING)
 
     def _failed(self, error: Exception, now_s: float) -> None:
         if now_s - self._started_at_s > _WELL_AFTER_S:
@@ -149,24 +175,39 @@ class SupervisedQuery:
         reason = reason_of(error)
         attempts_max = ATTEMPTS_MAX_WHEN_TOO_SLOW if _TOO_SLOW in reason else ATTEMPTS_MAX
         if self._is_finite and self._failures_in_a_row >= attempts_max:
-            self.status = replace(self.status, state=FAILED, last_error=reason)
+            self._change(state=FAILED, last_error=reason)
         else:
             restarts = self.status.restarts + 1
-            self.status = replace(self.status, state=WAITING, restarts=restarts, last_error=reason)
+            self._change(state=WAITING, restarts=restarts, last_error=reason)
 
 
 def reason_of(error: Exception) -> str:
     """Return an error in one line. The last line of a Python traceback inside says more than Java's first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    from_python = [line for line in lines if line.startswith("ottla.") and ": " in line]
-    chosen = from_python[-1] if from_python else (lines[0] if lines else type(error).__name__)
-    return chosen[:_REASON_LENGTH_MAX]
+    ours = [line for line in lines if line.startswith("ottla.") and ": " in line]
+    chosen = (ours or _raised_in_python(error) or lines[:1] or [type(error).__name__])[-1]
+    return _SPARK_CLASS.sub("", chosen)[:_REASON_LENGTH_MAX]
+
+
+def _raised_in_python(error: Exception) -> list[str]:
+    """Return the line that says what a function for each batch has raised.
+
+    It is wrapped in Java, with its traceback as the message. Lines of a traceback are indented but for that.
+    What follows, Spark has to say.
+    """
+    if _IN_PYTHON not in str(error):
+        return []
+    return [line for line in str(error).splitlines() if _RAISED.match(line)][:1]
 
 
 def progress_line(status: QueryStatus) -> str:
     """Return how a query does, in one line for people."""
+    batch = "no batch yet" if status.batch_id is None else f"batch {status.batch_id}"
+    if status.batch_ms is not None:
+        batch += f" in {status.batch_ms / 1000:.1f} s"
+    lag = "not known" if status.lag is None else f"{status.lag:,}"
     line = (
-        f"{status.name}: {status.state}, batch {status.batch_id}, {status.rows:,} rows, "
-        f"{status.rows_per_second:,.0f} rows/s, lag {status.lag:,}"
+        f"{status.name}: {status.state}, {batch}, {status.rows:,} rows, "
+        f"{status.rows_per_second:,.0f} rows/s, lag {lag}"
     )
     return line if status.last_error is None else f"{line}, {status.restarts} restarts: {status.last_error}"

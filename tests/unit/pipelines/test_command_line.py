@@ -1,9 +1,13 @@
 """`ottla pipeline` without Spark: what it lists, tells and refuses. The guide's pipeline can be loaded."""
 
+import dataclasses
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -27,10 +31,19 @@ def invoke(directory: Path, *arguments: str) -> Result:
     return CliRunner().invoke(main, ["pipeline", *arguments, "--directory", str(directory)])
 
 
+# Nobody listens at this port: it is that of a service that no machine runs any more.
+FRAUD = QueryStatus(
+    "fraud", os.getpid(), "running", 7, 1200, 300.0, 42,
+    batch_ms=1500, state_rows=12, state_bytes=3456, dropped_rows=5, pipeline="fraud",
+    spark_page="http://127.0.0.1:4040/StreamingQuery/", inputs={"payments": "earliest"},
+    bootstrap="127.0.0.1:9",
+)  # fmt: skip
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     directory = prepare_directory(tmp_path / "pipelines")
-    write_status(directory, QueryStatus("fraud", os.getpid(), "running", 7, 1200, 300.0, 42))
+    write_status(directory, FRAUD)
     write_status(directory, QueryStatus("old", os.getpid(), "done", last_error="why"))
     return directory
 
@@ -40,10 +53,105 @@ def test_pipelines_are_listed_with_their_state(directory: Path) -> None:
     assert {(row["name"], row["state"]) for row in rows} == {("fraud", "running"), ("old", "done")}
 
 
-def test_status_tells_rate_lag_batch_and_error(directory: Path) -> None:
+def test_status_tells_rate_batch_state_and_error(directory: Path) -> None:
     found = json.loads(invoke(directory, "status", "fraud", "--json").stdout)
-    assert (found["batch"], found["lag"], found["rows_per_second"]) == (7, 42, 300.0)
+    assert (found["batch"], found["batch_ms"], found["rows_per_second"]) == (7, 1500, 300.0)
+    assert (found["state_rows"], found["state_bytes"], found["dropped_rows"]) == (12, 3456, 5)
+    assert found["spark_page"] == "http://127.0.0.1:4040/StreamingQuery/"
     assert "why" in invoke(directory, "status").stdout
+
+
+def test_status_knows_no_batch_before_the_first_and_serves_no_page_after_the_end(directory: Path) -> None:
+    write_status(directory, QueryStatus("old", os.getpid(), "done", spark_page="http://127.0.0.1:4040/x"))
+    found = json.loads(invoke(directory, "status", "old", "--json").stdout)
+    assert found["batch"] is None
+    assert found["spark_page"] is None
+    assert "-1" not in invoke(directory, "status").stdout
+
+
+def test_lag_is_asked_from_the_cluster_that_the_pipeline_reads_from(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    class FakeLink:
+        def __init__(self, properties: dict[str, str], **_: Any) -> None:
+            self.server = properties["bootstrap.servers"]
+
+        def close(self) -> None:
+            pass
+
+    def measure(link: FakeLink, query: str, inputs: Any) -> int:
+        asked.append((link.server, query, tuple(inputs)))
+        return 7
+
+    monkeypatch.setattr("ottla.pipelines.link.Link", FakeLink)
+    monkeypatch.setattr("ottla.pipelines.lag.measure_lag", measure)
+    for state in ("running", "stopped"):
+        write_status(directory, dataclasses.replace(FRAUD, state=state))
+        assert json.loads(invoke(directory, "status", "fraud", "--json").stdout)["lag"] == 7
+    assert json.loads(invoke(directory, "status", "fraud", "-b", "127.0.0.1:8", "--json").stdout)["lag"] == 7
+    assert asked == [(f"127.0.0.1:{port}", "fraud", ("payments",)) for port in (9, 9, 8)]
+
+
+def test_lag_that_nobody_knows_is_not_zero(directory: Path) -> None:
+    done = invoke(directory, "status", "fraud", "--json")
+    assert json.loads(done.stdout)["lag"] is None
+    assert "lag is not known: no broker answers at 127.0.0.1:9" in done.stderr
+
+
+def test_stop_stops_all_queries_of_a_pipeline(directory: Path) -> None:
+    letters = QueryStatus("fraud.dead_letters", os.getpid(), "running", pipeline="fraud")
+    write_status(directory, letters)
+    write_status(directory, QueryStatus("other", os.getpid(), "running", pipeline="other"))
+    assert invoke(directory, "stop", "fraud", "--timeout", "1").exit_code == 1
+    assert wants_to_stop(directory, "fraud")
+    assert wants_to_stop(directory, "fraud.dead_letters")
+    assert not wants_to_stop(directory, "other")
+
+    write_status(directory, dataclasses.replace(FRAUD, state="stopped"))
+    done = invoke(directory, "stop", "fraud", "--timeout", "1")
+    assert done.exit_code == 1
+    assert "fraud.dead_letters did not stop within 1 s" in done.stderr
+
+
+def test_stop_waits_for_the_process_unless_something_else_runs_there(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The status changes while the command looks, as it does when the runner hears of the wish."""
+    runner = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        mine = dataclasses.replace(FRAUD, pid=runner.pid, ends_process=True)
+        write_status(directory, mine)
+
+        def ask(place: Path, names: Any) -> None:
+            assert set(names) == {"fraud"}
+            write_status(place, dataclasses.replace(mine, state="stopped"))
+
+        monkeypatch.setattr("ottla.pipelines.status.ask_to_stop", ask)
+        done = invoke(directory, "stop", "fraud", "--timeout", "1")
+        assert done.exit_code == 1
+        assert f"process {runner.pid} did not stop within 1 s" in done.stderr
+
+        write_status(directory, mine)
+        write_status(directory, QueryStatus("beside", runner.pid, "running", ends_process=True))
+        assert invoke(directory, "stop", "fraud", "--timeout", "5").exit_code == 0
+    finally:
+        runner.communicate(b"\n")
+
+
+def test_run_says_at_once_that_no_broker_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("Spark must not be started")
+
+    monkeypatch.setattr("ottla.pipelines.spark.runner.run_pipelines", never)
+    file = tmp_path / "one.py"
+    file.write_text(ONE_PIPELINE)
+    done = invoke(tmp_path, "run", str(file), "--bootstrap", "127.0.0.1:9")
+
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: no broker answers at 127.0.0.1:9")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_pipeline_that_never_ran_is_told_so(directory: Path) -> None:
@@ -75,7 +183,8 @@ def test_run_fails_with_the_reason_when_a_pipeline_was_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = [QueryStatus("well", 1, "done"), QueryStatus("ill", 1, "failed", last_error="no such topic")]
-    monkeypatch.setattr("ottla.pipelines.runner.run_pipelines", lambda *_, **__: ended)
+    monkeypatch.setattr("ottla.pipelines.spark.runner.run_pipelines", lambda *_, **__: ended)
+    monkeypatch.setattr("ottla.cli.pipeline.with_admin", lambda *_: None)
     file = tmp_path / "one.py"
     file.write_text(ONE_PIPELINE)
     done = invoke(tmp_path, "run", str(file), "--available-now")
@@ -86,7 +195,7 @@ def test_run_fails_with_the_reason_when_a_pipeline_was_given_up(
 
 def test_pipeline_of_the_guide_can_be_loaded(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "guide" / "pipelines.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "spend.py").write_text(code)
     (definition,) = load_pipelines(tmp_path / "spend.py")
 

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from ottla.pipelines import InvalidPipeline, TopicInput, pipeline, table, topic
+from ottla.pipelines import (
+    InvalidPipeline,
+    TopicInput,
+    foreach_batch,
+    pipeline,
+    spark_sink,
+    table,
+    topic,
+)
 from ottla.pipelines.definition import building
 from ottla.pipelines.loading import load_pipelines
 
@@ -61,6 +69,31 @@ def test_each_output_has_a_query_of_its_own() -> None:
     assert declare(to=("good", "bad")).queries == ("spend.good", "spend.bad")
 
 
+def test_outputs_may_be_sinks_of_spark_and_functions() -> None:
+    def take(_batch: Any, _batch_id: int) -> None:
+        pass
+
+    files = spark_sink("parquet", options={"path": "/tmp/x"}, name="files")
+    assert declare(to=files).to == (files,)
+    assert declare(to=files).queries == ("spend",)
+    assert declare(to=(files, "good", foreach_batch(take))).queries == (
+        "spend.files",
+        "spend.good",
+        "spend.batches",
+    )
+    with pytest.raises(TypeError):
+        files.options["path"] = "elsewhere"  # type: ignore[index]
+
+
+def test_names_of_the_package_are_not_hidden_by_its_parts() -> None:
+    script = (
+        "import ottla.pipelines.sink.ledger, ottla.pipelines.source.plan, ottla.pipelines.columns\n"
+        "import ottla.pipelines as p; import types\n"
+        "assert not [n for n in p.__all__ if isinstance(getattr(p, n), types.ModuleType)]"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
 def test_topic_without_schema_is_text() -> None:
     assert topic("notes") == TopicInput("notes", "string")
     assert topic("notes", format="bytes").format == "bytes"
@@ -84,6 +117,8 @@ def test_topic_inside_the_function_is_read_at_once() -> None:
         ({"mode": "upsert"}, "there are append, update, complete"),
         ({"to": ()}, "writes nowhere"),
         ({"to": "no spaces"}, "no spaces"),
+        ({"to": print}, "cannot write to"),
+        ({"to": ("x", spark_sink("console", name="x"))}, "two outputs of the name 'x'"),
     ],
 )
 def test_pipeline_that_cannot_be_is_refused(more: dict[str, Any], message: str) -> None:

@@ -1,5 +1,6 @@
 """Queries are started, watched, and started again later each time; files tell of them."""
 
+import json
 import os
 from pathlib import Path
 
@@ -184,11 +185,55 @@ def test_progress_adds_up_and_is_told_in_a_line() -> None:
     assert progress_line(query.status) == "q: running, batch 1, 1,500 rows, 125 rows/s, lag 3"
 
 
+def test_query_without_a_batch_says_so_and_a_lag_nobody_knows_is_not_zero() -> None:
+    query, _ = supervised()
+    assert progress_line(query.status) == "q: starting, no batch yet, 0 rows, 0 rows/s, lag not known"
+    query.took_note(Progress(0, 1000, 250.0, 7, batch_ms=1300))
+    assert progress_line(query.status) == "q: starting, batch 0 in 1.3 s, 1,000 rows, 250 rows/s, lag 7"
+    query.is_behind_by(12)
+    assert query.status.lag == 12
+
+
+def test_rows_that_came_too_late_add_up_and_state_does_not() -> None:
+    query, _ = supervised()
+    query.took_note(Progress(0, 10, 1.0, 0, 100, state_rows=5, state_bytes=500, dropped_rows=2))
+    query.took_note(Progress(0, 10, 1.0, 0, 100, state_rows=5, state_bytes=500, dropped_rows=2))
+    query.took_note(Progress(1, 10, 1.0, 0, 100, state_rows=7, state_bytes=700, dropped_rows=3))
+    assert (query.status.state_rows, query.status.state_bytes) == (7, 700)
+    assert query.status.dropped_rows == 5
+
+
+def test_status_of_another_version_can_be_read(tmp_path: Path) -> None:
+    directory = prepare_directory(tmp_path)
+    old = {"name": "q", "pid": os.getpid(), "state": "running", "batch_id": -1, "lag": 0, "unheard_of": 1}
+    (directory / ".status" / "q.json").write_text(json.dumps(old))
+    (status,) = read_statuses(directory)
+    assert (status.name, status.batch_id) == ("q", None)
+
+
 def test_reason_is_the_python_error_inside_a_java_one() -> None:
     inside = "ottla.pipelines.sink.ledger.LedgerConflict: batch 3 was begun"
     assert reason_of(RuntimeError(f"Job aborted\n  at org.apache.spark\n{inside}\n at x")) == inside
     assert reason_of(RuntimeError("\nJob aborted\n  at x")) == "Job aborted"
     assert reason_of(RuntimeError("")) == "RuntimeError"
+
+
+def test_reason_is_what_a_function_for_each_batch_has_raised() -> None:
+    raised = "\n".join(
+        (
+            "An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):",
+            "  File 'x.py', line 3, in call",
+            "    where: what",
+            "ValueError: no such account",
+            "",
+            "\tat py4j.Protocol.getReturnValue(Protocol.java:476)",
+            "=== Streaming Query ===",
+            "Identifier: strict [id = 1, runId = 2]",
+        )
+    )
+    assert reason_of(RuntimeError(raised)) == "ValueError: no such account"
+    by_spark = raised.replace("ValueError", "pyspark.errors.exceptions.captured.SparkRuntimeException")
+    assert reason_of(RuntimeError(by_spark)) == "no such account"
 
 
 def test_status_is_read_as_it_was_written(tmp_path: Path) -> None:

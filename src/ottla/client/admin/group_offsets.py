@@ -1,7 +1,7 @@
 """Committed offsets of groups: read, set, reset, delete; and how far a group is behind."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ottla.client.admin.groups import GroupDescription, Groups, MemberDescription
@@ -12,6 +12,7 @@ from ottla.client.admin.topics import Topics
 from ottla.client.cluster import GROUP
 from ottla.client.errors import BrokerError, ClientError
 from ottla.model.ids import TopicPartition
+from ottla.model.ledger_groups import is_ledger
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -48,7 +49,8 @@ class CommittedOffset:
 class PartitionLag:
     """How far a group is behind in one partition, and who reads it.
 
-    `committed` is None where the group has committed nothing, `lag` where that or the end is not known.
+    `committed` is None where the group has committed nothing, `lag` where that or the end is not known, and
+    for the ledger of a pipeline, whose offsets count batches.
     """
 
     where: TopicPartition
@@ -137,7 +139,7 @@ class GroupOffsets:
         partitions = sorted({*committed, *readers})
         starts = await self._offsets.earliest(partitions)
         ends = await self._offsets.latest(partitions)
-        return tuple(
+        lags = (
             _lag(
                 where,
                 committed.get(where),
@@ -147,6 +149,7 @@ class GroupOffsets:
             )
             for where in partitions
         )
+        return tuple(replace(item, lag=None) if is_ledger(group_id) else item for item in lags)
 
     async def plan_reset(
         self,

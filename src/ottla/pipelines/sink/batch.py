@@ -15,9 +15,18 @@ from typing import Final
 from ottla.client.admin.group_offsets import CommittedOffset
 from ottla.client.cluster import TRANSACTION, Cluster
 from ottla.client.errors import BrokerError, ClientError
+from ottla.client.producer.identity import ProducerIdentity
+from ottla.client.producer.transactions import Transactions
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.link import Link
-from ottla.pipelines.sink.ledger import LedgerEntry, decide_layout, layout_group, read_entry
+from ottla.pipelines.sink.ledger import (
+    LedgerEntry,
+    decide_layout,
+    layout_group,
+    read_entry,
+    transactional_id,
+)
+from ottla.pipelines.sink.options import SinkOptions
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.end_txn import EndTxnRequest
 
@@ -95,6 +104,22 @@ def abort_batch(link: Link, outcomes: Sequence[TaskOutcome | None]) -> None:
     """Abort what tasks of a failed batch have prepared, so that readers need not wait for a timeout."""
     prepared = [outcome.prepared for outcome in outcomes if outcome is not None and outcome.prepared]
     link.run(end_all(link.cluster, prepared, commit=False))
+
+
+def abort_tasks(link: Link, options: SinkOptions, pipeline: str, tasks: int) -> None:
+    """Abort whatever tasks of a failed batch have left open, where nobody knows which of them were done.
+
+    Starting a producer of the same name does it. It also fences a task that still runs somewhere.
+    """
+    link.run(_abort_tasks(link.cluster, options, pipeline, tasks))
+
+
+async def _abort_tasks(cluster: Cluster, options: SinkOptions, pipeline: str, tasks: int) -> None:
+    producers = (
+        Transactions(cluster, options.settings(transactional_id(pipeline, task)), ProducerIdentity())
+        for task in range(tasks)
+    )
+    await asyncio.gather(*(producer.initialize() for producer in producers))
 
 
 async def end_all(cluster: Cluster, prepared: Sequence[PreparedTransaction], *, commit: bool) -> None:

@@ -19,6 +19,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from ottla.model.ids import TopicPartition
+from ottla.model.ledger_groups import LEDGER_PREFIX
 
 
 class LedgerConflict(Exception):
@@ -71,12 +72,12 @@ def task_group(pipeline: str, task: int) -> str:
     A group for each, since Kafka commits offsets only for partitions that exist: there may be more tasks than
     the topic has partitions.
     """
-    return f"ottla.ledger.{pipeline}.{task}"
+    return f"{LEDGER_PREFIX}{pipeline}.{task}"
 
 
 def layout_group(pipeline: str) -> str:
     """Return the group that holds the layout of the last batch."""
-    return f"ottla.ledger.{pipeline}"
+    return f"{LEDGER_PREFIX}{pipeline}"
 
 
 def read_entry(committed: Mapping[TopicPartition, Committed], group: str) -> LedgerEntry | None:
@@ -125,5 +126,5 @@ def check_query(entry: LedgerEntry, query_id: str, pipeline: str) -> None:
         raise LedgerConflict(
             f"the ledger of pipeline {pipeline!r} belongs to query {entry.query_id}, and this is {query_id}: "
             f"was its checkpoint removed? Bring the checkpoint back, give the pipeline another name, or "
-            f"delete the groups ottla.ledger.{pipeline}* to begin anew, whatever was delivered before"
+            f"delete the groups {LEDGER_PREFIX}{pipeline}* to begin anew, whatever was delivered before"
         )

@@ -29,6 +29,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 
 _LAST_VERSION_OF_TRANSACTIONS_V1: Final = 11
 _FIRST_VERSION_BY_ID: Final = 13
+TAKEN_OVER: Final = "another attempt of this task has taken over"
 _FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
@@ -165,7 +166,7 @@ class ColumnProducer:
                     )
         if failure is not None:
             if failure.error_code in _FENCED:
-                raise Fenced("another attempt of this task has taken over: this one must stop") from failure
+                raise Fenced(f"{TAKEN_OVER}: this one must stop") from failure
             raise failure
         if any(where in left for where in batches):
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "the broker left out some of the batches")

@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 if TYPE_CHECKING:
     from ottla.pipelines.sink.options import SinkOptions
 
-_COLUMNS = (
+RECORD_COLUMNS = (
     StructField("key", BinaryType()),
     StructField("value", BinaryType()),
     StructField("topic", StringType()),
@@ -54,7 +54,7 @@ class OttlaDataSource(DataSource):
         """Return the columns of the source."""
         wants_headers = self.options.get("includeHeaders", "false").lower() == "true"
         headers = [StructField("headers", ArrayType(_HEADER))] if wants_headers else []
-        return StructType([*_COLUMNS, *headers])
+        return StructType([*RECORD_COLUMNS, *headers])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader for a batch."""

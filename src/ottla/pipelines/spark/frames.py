@@ -1,25 +1,35 @@
 """Inputs as DataFrames, and DataFrames as rows for the sink.
 
 How values become columns is a *format*: `json`, `string` and `bytes` are here, others can be registered. A
-value that cannot be read is not dropped and does not become nulls: it is a dead letter, kept apart in a frame
-of its own.
+value that cannot be read is not dropped and does not become nulls: it is a dead letter.
+
+A plan of Spark is a tree: two frames that are made of one source read it twice. So dead letters are not a
+frame of their own. The offsets of values that cannot be read are *observed*, as Spark calls it, while rows
+pass. They arrive beside the result of a batch, and its delivery fetches those few records again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's users know
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from ottla.pipelines.definition import InvalidPipeline, TopicInput
+from ottla.pipelines.link import Link
 from ottla.pipelines.sink.options import COLUMNS
 from ottla.pipelines.sink.rows import ORIGINAL_TOPIC, REASON
+from ottla.pipelines.source.options import parse_source_options
+from ottla.pipelines.source.table import KEPT_RECORDS_MAX, count_records, read_table
+from ottla.pipelines.spark.data_source import RECORD_COLUMNS
+from ottla.pipelines.spark.session import is_remote
 
 _RAW: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 _CORRUPT: Final = "_corrupt"
 _DECODED: Final = "_decoded"
+_OBSERVED: Final = "ottla.unreadable."
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,15 @@ class Decoded:
 
     value: Column
     is_corrupt: Column
+    reason: str
+
+
+@dataclass(frozen=True)
+class ObservedInput:
+    """An input whose values may turn out to be unreadable, and the name under which Spark tells which."""
+
+    name: str
+    declared: TopicInput
     reason: str
 
 
@@ -63,30 +82,42 @@ register_format("json", _decode_json)
 class FrameReader:
     """Reads the inputs of a pipeline, from one cluster."""
 
-    def __init__(self, spark: SparkSession, options: Mapping[str, str]) -> None:
+    def __init__(
+        self, spark: SparkSession, options: Mapping[str, str], *, keeps_unreadable: bool = True
+    ) -> None:
         self._spark = spark
         self._options = dict(options)
+        self._keeps_unreadable = keeps_unreadable
+        self.streams: list[TopicInput] = []
+        """The inputs that are read as they grow."""
+        self.observed: list[ObservedInput] = []
+        """For each input that has a format which can fail: where the offsets of such values will be found."""
         self.corrupt: list[DataFrame] = []
-        """For each input that has a format which can fail: the rows that could not be read, as records."""
+        """For the same inputs: the values that cannot be read, as records. Using it reads the input again."""
 
     def read(self, declared: TopicInput) -> DataFrame:
         """Return an input as a stream, or as a table."""
         if declared.is_table:
             return self._read_table(declared)
+        self.streams.append(declared)
         raw = self._load(declared, is_streaming=True)
         return self._decode(declared, raw)
 
     def _load(self, declared: TopicInput, *, is_streaming: bool) -> DataFrame:
         reader = self._spark.readStream if is_streaming else self._spark.read
+        options = self._source_options(declared, is_streaming=is_streaming)
+        loaded: DataFrame = (
+            reader.format("ottla").options(**options).option("subscribe", declared.topic).load()
+        )
+        return loaded
+
+    def _source_options(self, declared: TopicInput, *, is_streaming: bool) -> dict[str, str]:
         options = {"kafka.isolation.level": "read_committed", **self._options, **declared.options}
         if is_streaming:
             options["startingOffsets"] = declared.starting
         else:
             options.pop("maxOffsetsPerTrigger", None)
-        loaded: DataFrame = (
-            reader.format("ottla").options(**options).option("subscribe", declared.topic).load()
-        )
-        return loaded
+        return options
 
     def _decode(self, declared: TopicInput, raw: DataFrame) -> DataFrame:
         if declared.format == "bytes":
@@ -94,20 +125,59 @@ class FrameReader:
         if declared.format == "string":
             return raw.withColumns({name: F.col(name).cast("string") for name in ("key", "value")})
         decoded = self._decoder(declared)(self._spark, declared)
-        sound = raw.where(~F.coalesce(decoded.is_corrupt, F.lit(False)))
-        if raw.isStreaming:
+        rows = raw.select(
+            decoded.value.alias(_DECODED),
+            F.coalesce(decoded.is_corrupt, F.lit(False)).alias(_CORRUPT),
+            *_meta_columns(),
+        )
+        if raw.isStreaming and not self._keeps_unreadable:
+            rows = rows.where(_or_fail(declared, decoded.reason))
+        elif raw.isStreaming:
             self.corrupt.append(_as_dead_letters(raw.where(decoded.is_corrupt), decoded.reason))
-        return sound.select(decoded.value.alias(_DECODED), *_meta_columns()).select(
+            observed = ObservedInput(f"{_OBSERVED}{len(self.observed)}", declared, decoded.reason)
+            self.observed.append(observed)
+            rows = rows.observe(observed.name, _offsets_of_corrupt_rows())
+        return rows.where(~F.col(_CORRUPT)).select(
             f"{_DECODED}.*", *(f"_{name}" for name in _RAW if name != "value")
         )
 
     def _read_table(self, declared: TopicInput) -> DataFrame:
+        kept = self._kept_table(declared)
+        if kept is not None:
+            return self._decode(declared, kept)
         raw = self._load(replace(declared, is_table=False), is_streaming=False)
         latest = raw.groupBy("key").agg(
             F.max_by(F.struct(*_RAW), F.struct("timestamp", "offset")).alias("last")
         )
         # A null is a tombstone: its key is gone.
         return self._decode(declared, latest.select("last.*").where(F.col("value").isNotNull()))
+
+    def _kept_table(self, declared: TopicInput) -> DataFrame | None:
+        """Return a table that a worker keeps, unless it is too large for that.
+
+        A frame of the data source is planned again for each batch, in processes that Spark starts for it, and
+        reads all of the topic. A function that Spark calls in a worker costs neither.
+        """
+        if is_remote(self._spark):
+            # The server may see brokers that this process does not.
+            return None
+        options = self._source_options(declared, is_streaming=False)
+        parsed = parse_source_options({**options, "subscribe": declared.topic}, is_streaming=False)
+        link = Link(parsed.properties)
+        try:
+            if count_records(link, parsed) > KEPT_RECORDS_MAX:
+                return None
+        finally:
+            link.close()
+        schema = StructType(list(RECORD_COLUMNS))
+        arrow_schema = to_arrow_schema(schema, timezone="UTC")
+
+        def rows(batches: Iterator[Any]) -> Iterator[Any]:
+            for _ in batches:
+                yield from read_table(parsed, arrow_schema)
+
+        # One row in, the whole table out.
+        return self._spark.range(0, 1, 1, 1).mapInArrow(rows, schema)
 
     def _decoder(self, declared: TopicInput) -> Decoder:
         decoder = _decoders.get(declared.format)
@@ -117,6 +187,25 @@ class FrameReader:
                 f"topic {declared.topic!r}: there is no format {declared.format!r}, but {known}"
             )
         return decoder
+
+
+def _or_fail(declared: TopicInput, reason: str) -> Column:
+    """Return a condition that is true, and fails the batch at a value that cannot be read."""
+    what = F.concat(
+        F.lit(f"{declared.topic}-"),
+        F.col("_partition").cast("string"),
+        F.lit(" has a value at offset "),
+        F.col("_offset").cast("string"),
+        F.lit(f" that is {reason}. Skip it, or let the pipeline have a topic for dead letters"),
+    )
+    return F.when(F.col(_CORRUPT), F.raise_error(what).cast("boolean")).otherwise(F.lit(True))
+
+
+def _offsets_of_corrupt_rows() -> Column:
+    """Return `partition:offset,...` of all rows of a batch that could not be read, as one text."""
+    place = F.concat(F.col("_partition").cast("string"), F.lit(":"), F.col("_offset").cast("string"))
+    # Without `otherwise` a sound row gives null, and lists take no nulls.
+    return F.concat_ws(",", F.collect_list(F.when(F.col(_CORRUPT), place))).alias("offsets")
 
 
 def _meta_columns() -> list[Column]:

@@ -1,15 +1,17 @@
 """The progress of streaming queries as consumer groups, so that every lag tool sees them.
 
-Spark keeps its offsets in a checkpoint, where nobody but Spark looks. At the end of each batch this listener
-commits them to a group named after the query as well. They are for people and tools only: nothing reads them
+Spark keeps its offsets in a checkpoint, where nobody but Spark looks. At the end of each batch they are
+committed to a group named after the query as well. They are for people and tools only: nothing reads them
 to go on. (A source's own `commit` would be one batch late.)
 """
 
 import json
 import logging
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -20,9 +22,13 @@ from pyspark.sql.streaming.listener import (
 )
 
 from ottla.client.errors import ClientError
+from ottla.pipelines.lag import measure_lag
 from ottla.pipelines.link import Link
 from ottla.pipelines.source.plan import Offsets, from_json
+from ottla.pipelines.spark.session import is_remote
 
+_LOOK_EVERY_S: Final = 0.2
+_MEASURE_EVERY_S: Final = 1.0
 _logger = logging.getLogger(__name__)
 
 
@@ -39,6 +45,10 @@ class BatchProgress:
     """How far the query has read."""
     latest: Offsets = field(default_factory=dict)
     """How far it could have read when the batch began."""
+    state_rows: int = 0
+    state_bytes: int = 0
+    dropped_rows: int = 0
+    """Rows that this batch found too late for the watermark."""
 
     @property
     def lag(self) -> int:
@@ -53,6 +63,7 @@ def read_progress(query: str, content: Mapping[str, Any]) -> BatchProgress:
     for source in content.get("sources", ()):
         offsets |= _offsets(source.get("endOffset"))
         latest |= _offsets(source.get("latestOffset"))
+    operators = content.get("stateOperators") or ()
     return BatchProgress(
         query,
         int(content["batchId"]),
@@ -61,6 +72,9 @@ def read_progress(query: str, content: Mapping[str, Any]) -> BatchProgress:
         int((content.get("durationMs") or {}).get("triggerExecution", 0)),
         offsets,
         latest,
+        sum(int(operator.get("numRowsTotal", 0)) for operator in operators),
+        sum(int(operator.get("memoryUsedBytes", 0)) for operator in operators),
+        sum(int(operator.get("numRowsDroppedByWatermark", 0)) for operator in operators),
     )
 
 
@@ -79,11 +93,10 @@ def _offsets(content: Any) -> Offsets:
         return {}
 
 
-class ProgressListener(StreamingQueryListener):
-    """Commits what queries have read to groups of their names. Add it by `spark.streams.addListener`.
+class ProgressGroups:
+    """Commits what queries have read to groups of their names.
 
-    Queries without a name have no group. A broker that is away is told in the log: progress that nobody saw
-    is no reason to stop a query.
+    A broker that is away is told in the log: progress that nobody saw is no reason to stop a query.
     """
 
     def __init__(
@@ -96,6 +109,47 @@ class ProgressListener(StreamingQueryListener):
         self._group_of = group_of
         self._tell = tell
         self._link: Link | None = None
+
+    @property
+    def link(self) -> Link:
+        """The way to the cluster. One thread may use it."""
+        if self._link is None:
+            self._link = Link(self._properties, retry_timeout_ms=10_000)
+        return self._link
+
+    def take(self, name: str, content: str) -> None:
+        """Commit where a batch ended, by Spark's JSON. Taking the same batch twice does no harm."""
+        progress = read_progress(name, json.loads(content))
+        self._tell(progress)
+        group = self._group_of(name)
+        if group is None or not progress.offsets:
+            return
+        try:
+            self.link.run(self.link.group_offsets.alter(group, progress.offsets)).check()
+        except ClientError as error:
+            _logger.warning("the progress of %s cannot be shown as a group: %s", name, error)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+
+class ProgressListener(StreamingQueryListener):
+    """Makes the progress of queries that have a name visible. Add it by `spark.streams.addListener`.
+
+    Spark hands each event to Python field by field: 150 ms of CPU for each batch. Where batches are short it
+    is cheaper to ask for their progress now and then, by `ProgressWatch`.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        group_of: Callable[[str], str | None] = lambda query: query,
+        tell: Callable[[BatchProgress], None] = lambda _: None,
+    ) -> None:
+        self._groups = ProgressGroups(properties, group_of, tell)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's names, here and below
         """Nothing was read yet."""
@@ -112,15 +166,89 @@ class ProgressListener(StreamingQueryListener):
             self.take(event.progress.name, event.progress.json)
 
     def take(self, name: str, content: str) -> None:
-        """Commit where a batch ended, by Spark's JSON. Taking the same batch twice does no harm."""
-        progress = read_progress(name, json.loads(content))
-        self._tell(progress)
-        group = self._group_of(name)
-        if group is None or not progress.offsets:
-            return
-        if self._link is None:
-            self._link = Link(self._properties, retry_timeout_ms=10_000)
-        try:
-            self._link.run(self._link.group_offsets.alter(group, progress.offsets)).check()
-        except ClientError as error:
-            _logger.warning("the progress of %s cannot be shown as a group: %s", name, error)
+        """Commit where a batch ended, by Spark's JSON."""
+        self._groups.take(name, content)
+
+
+def new_progress(query: Any, after_batch: int | None) -> list[str]:
+    """Return what a query tells of the batches after one, as JSON. Spark remembers the last twenty.
+
+    A query that waits tells so under the number of the batch that it waits for. That is no batch.
+    """
+    if is_remote(query):
+        recent = [progress.json for progress in query.recentProgress]
+    else:
+        # The properties of PySpark's own object would take a hundred calls to Java.
+        last = query._jsq.lastProgress()
+        if last is None or not _is_after(last.batchId(), after_batch):
+            return []
+        is_next = after_batch is not None and last.batchId() == after_batch + 1
+        recent = [str(item.json()) for item in ((last,) if is_next else query._jsq.recentProgress())]
+    return [content for content in recent if _is_batch(json.loads(content), after_batch)]
+
+
+def _is_batch(progress: Mapping[str, Any], after_batch: int | None) -> bool:
+    return "addBatch" in progress["durationMs"] and _is_after(progress["batchId"], after_batch)
+
+
+def _is_after(batch_id: int, other: int | None) -> bool:
+    return other is None or batch_id > other
+
+
+class ProgressWatch(threading.Thread):
+    """Asks queries for their progress, commits it to their groups, and measures how far they are behind.
+
+    `queries` is what runs now, by name: it may change while the watch looks. `inputs` says what each reads.
+    """
+
+    def __init__(
+        self,
+        groups: ProgressGroups,
+        queries: Mapping[str, Any],
+        inputs: Mapping[str, Mapping[str, str]],
+        tell_lag: Callable[[str, int | None], None],
+    ) -> None:
+        super().__init__(name="progress of pipelines", daemon=True)
+        self._groups = groups
+        self._queries = queries
+        self._inputs = inputs
+        self._tell_lag = tell_lag
+        self._batches: dict[str, int] = {}
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """Look until it is stopped."""
+        measured_s = 0.0
+        while not self._stopping.wait(_LOOK_EVERY_S):
+            try:
+                self.look()
+                if time.monotonic() - measured_s >= _MEASURE_EVERY_S:
+                    measured_s = time.monotonic()
+                    self._measure()
+            # Whatever Spark raises about a query that is ending: the next look may be better.
+            except Exception:
+                _logger.debug("the progress of pipelines cannot be seen", exc_info=True)
+
+    def stop(self) -> None:
+        """Stop, and take what queries have told last."""
+        self._stopping.set()
+        self.join()
+        self.look()
+        self._groups.close()
+
+    def look(self) -> None:
+        """Take what is new."""
+        for name, query in list(self._queries.items()):
+            for content in new_progress(query, self._batches.get(name)):
+                self._groups.take(name, content)
+                self._batches[name] = int(json.loads(content)["batchId"])
+
+    def _measure(self) -> None:
+        for name, inputs in self._inputs.items():
+            try:
+                lag = measure_lag(self._groups.link, name, inputs)
+            except ClientError as error:
+                # What was known is old now, and nothing is better than a wrong number.
+                lag = None
+                _logger.debug("the lag of %s is not known: %s", name, error)
+            self._tell_lag(name, lag)

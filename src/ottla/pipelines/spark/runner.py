@@ -5,9 +5,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline, PipelineDefinition
+from ottla.pipelines.spark.progress import BatchProgress, ProgressGroups, ProgressWatch
+from ottla.pipelines.spark.queries import PlannedQuery, plan_queries, start_query
+from ottla.pipelines.spark.session import open_session, page_of, ship_by_value
 from ottla.pipelines.status import (
     QueryStatus,
     forget_wishes,
@@ -16,13 +23,6 @@ from ottla.pipelines.status import (
     write_status,
 )
 from ottla.pipelines.supervision import Progress, SupervisedQuery, progress_line, reason_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from ottla.pipelines.spark.progress import BatchProgress, ProgressListener
-    from ottla.pipelines.spark.queries import PlannedQuery
 
 DEFAULT_DIRECTORY: Final = "ottla-pipelines"
 _LOOK_EVERY_S: Final = 0.2
@@ -40,6 +40,8 @@ class RunSettings:
     trigger: str | None = None
     """Instead of what the pipelines say."""
     spark: Mapping[str, str] = field(default_factory=dict)
+    ends_process: bool = False
+    """Whether this process ends when the pipelines do, as that of `ottla pipeline run`."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -51,7 +53,7 @@ def run_pipelines(
     definitions: Sequence[PipelineDefinition],
     settings: RunSettings,
     *,
-    session: "SparkSession | None" = None,
+    session: SparkSession | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[QueryStatus]:
@@ -60,14 +62,11 @@ def run_pipelines(
     They share one session: the one given, or one that is opened for them and closed at the end. A query that
     fails is started again: for ever if it is to run for ever, a few times if it is to end by itself.
     """
-    from ottla.pipelines.spark.session import open_session
-
     directory = prepare_directory(settings.directory)
     if session is not None:
         return _run(session, definitions, settings, directory, should_stop, tell)
-    spark = open_session(
-        f"ottla {' '.join(item.name for item in definitions)}", settings.master, settings.spark
-    )
+    name = f"ottla {' '.join(item.name for item in definitions)}"
+    spark = open_session(name, settings.master, {"spark.ui.enabled": "true", **settings.spark})
     try:
         return _run(spark, definitions, settings, directory, should_stop, tell)
     finally:
@@ -75,67 +74,70 @@ def run_pipelines(
 
 
 def _run(
-    spark: "SparkSession",
+    spark: SparkSession,
     definitions: Sequence[PipelineDefinition],
     settings: RunSettings,
     directory: Path,
     should_stop: Callable[[], bool],
     tell: Callable[[str], None],
 ) -> list[QueryStatus]:
-    from ottla.pipelines.spark.session import ship_by_value
-
     for definition in definitions:
         ship_by_value(definition)
     started: dict[str, StreamingQuery] = {}
-    queries = _supervised(spark, definitions, settings, directory, started)
-    listener = _listener(settings, queries)
-    spark.streams.addListener(listener)
+    planned = [(item, query) for item in definitions for query in _planned(spark, item, settings)]
+    queries = _supervised(spark, planned, settings, directory, started)
+    watch = _watch(settings, queries, started)
+    watch.start()
     try:
         _supervise(queries, directory, should_stop, tell)
     finally:
-        spark.streams.removeListener(listener)
-    for name, query in started.items():
-        # The listener may not have heard of the last batch before the query was over.
-        last = query.lastProgress
-        if last is not None:
-            listener.take(name, last.json)
-        write_status(directory, queries[name].status)
-    return [query.status for query in queries.values()]
+        watch.stop()
+        for _, query in planned:
+            for link in query.links:
+                link.close()
+    statuses = [query.status for query in queries.values()]
+    for status in statuses:
+        # The watch may have heard of the last batch only now.
+        write_status(directory, status)
+    return statuses
 
 
 def _supervised(
-    spark: "SparkSession",
-    definitions: Sequence[PipelineDefinition],
+    spark: SparkSession,
+    planned: Sequence[tuple[PipelineDefinition, PlannedQuery]],
     settings: RunSettings,
     directory: Path,
-    started: "dict[str, StreamingQuery]",
+    started: dict[str, StreamingQuery],
 ) -> dict[str, SupervisedQuery]:
-    from ottla.pipelines.spark.queries import start_query
+    page = page_of(spark)
 
-    def starter(planned: "PlannedQuery", trigger: str) -> SupervisedQuery:
-        forget_wishes(directory, planned.name)
-        status = QueryStatus(planned.name, os.getpid())
+    def starter(query: PlannedQuery, trigger: str) -> SupervisedQuery:
+        forget_wishes(directory, query.name)
+        status = QueryStatus(
+            query.name,
+            os.getpid(),
+            spark_page=page,
+            pipeline=query.pipeline,
+            inputs={declared.topic: declared.starting for declared in query.inputs},
+            bootstrap=settings.properties.get("bootstrap.servers"),
+            ends_process=settings.ends_process,
+        )
 
-        def start() -> "StreamingQuery":
-            started[planned.name] = start_query(planned, settings.options, directory, trigger)
-            return started[planned.name]
+        def start() -> StreamingQuery:
+            started[query.name] = start_query(spark, query, settings.options, directory, trigger)
+            return started[query.name]
 
         return SupervisedQuery(status, start, is_finite=trigger == AVAILABLE_NOW)
 
     return {
-        planned.name: starter(planned, settings.trigger or planned.trigger or definition.trigger)
-        for definition in definitions
-        for planned in _planned(spark, definition, settings)
+        query.name: starter(query, settings.trigger or query.trigger or definition.trigger)
+        for definition, query in planned
     }
 
 
 def _planned(
-    spark: "SparkSession", definition: PipelineDefinition, settings: RunSettings
-) -> "list[PlannedQuery]":
-    from pyspark.errors import PySparkException
-
-    from ottla.pipelines.spark.queries import plan_queries
-
+    spark: SparkSession, definition: PipelineDefinition, settings: RunSettings
+) -> list[PlannedQuery]:
     try:
         return plan_queries(spark, definition, settings.options)
     except PySparkException as error:
@@ -143,17 +145,29 @@ def _planned(
         raise InvalidPipeline(f"pipeline {definition.name!r}: {reason_of(error)}") from error
 
 
-def _listener(settings: RunSettings, queries: Mapping[str, SupervisedQuery]) -> "ProgressListener":
-    from ottla.pipelines.spark.progress import ProgressListener
-
-    def took_note(progress: "BatchProgress") -> None:
-        query = queries.get(progress.query)
-        if query is not None:
-            query.took_note(
-                Progress(progress.batch_id, progress.input_rows, progress.rows_per_second, progress.lag)
+def _watch(
+    settings: RunSettings, queries: Mapping[str, SupervisedQuery], started: Mapping[str, StreamingQuery]
+) -> ProgressWatch:
+    def took_note(progress: BatchProgress) -> None:
+        queries[progress.query].took_note(
+            Progress(
+                progress.batch_id,
+                progress.input_rows,
+                progress.rows_per_second,
+                progress.lag,
+                progress.duration_ms,
+                progress.state_rows,
+                progress.state_bytes,
+                progress.dropped_rows,
             )
+        )
 
-    return ProgressListener(settings.properties, lambda name: name if name in queries else None, took_note)
+    return ProgressWatch(
+        ProgressGroups(settings.properties, tell=took_note),
+        started,
+        {name: query.status.inputs for name, query in queries.items()},
+        lambda name, lag: queries[name].is_behind_by(lag),
+    )
 
 
 def _supervise(
