@@ -6,6 +6,7 @@ import sys
 import threading
 import uuid
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from tests.clients.served_topics import make_topic
@@ -136,7 +137,7 @@ def test_a_callback_may_commit_when_the_consumer_closes(
     make_topic(bootstrap, topic)
     with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
         assert producer.send_and_wait(topic, b"only").offset == 0
-        settings = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
+        settings: dict[str, Any] = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
         with Consumer(bootstrap, group_id=topic, group_protocol=group_protocol, **settings) as consumer:
             consumer.subscribe([topic], on_revoked=lambda _partitions: consumer.commit())
             assert next(consumer).value == b"only"

@@ -48,7 +48,11 @@ def _serve(node: Node, loop: asyncio.AbstractEventLoop, ready: Callable[[str], N
     node.broker.give_up = give_up
     StopSignals(loop, stop).install()
     node.housekeeping.start()
-    _serve_metrics(node)
+    try:
+        _serve_metrics(node)
+    except NodeFailure:
+        loop.run_until_complete(stop_node(node))
+        raise
     first = node.bound[0]
     host = f"[{first.host}]" if ":" in first.host else first.host
     loop.call_soon(ready, f"{host}:{first.port}")

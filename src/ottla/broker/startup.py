@@ -1,10 +1,11 @@
 """Starting a node, step by step, up to the moment when it serves.
 
-    lock the directories -> bind the sockets -> open the metadata -> load the logs -> register the broker
-    -> unfence it -> accept clients
+    lock the directories -> bind the sockets -> read the metadata -> take away the marks of a clean stop
+    -> lead the metadata -> load the logs -> register the broker -> unfence it -> accept clients
 
 Nothing is served before everything is loaded, so all of it may block. Each step gives a `NodeFailure` with a
-sentence for the user when it cannot be done.
+sentence for the user when it cannot be done. Up to the marks nothing was changed that matters: a start that
+is refused leaves a directory that was stopped cleanly.
 """
 
 import logging
@@ -24,6 +25,7 @@ from ottla.broker.connection_limits import DescriptorShares, share_descriptors
 from ottla.broker.deletions import Deletions
 from ottla.broker.formatting import (
     FormatFailure,
+    check_empty_directories,
     controller_endpoint,
     data_directories,
     format_missing,
@@ -39,16 +41,19 @@ from ottla.metadata.errors import MetadataError
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NodeId
 from ottla.quorum.controller.settings import ControllerSettings
-from ottla.quorum.standalone import Standalone, StandaloneSettings, open_standalone
+from ottla.quorum.load import LoadedLog
+from ottla.quorum.standalone import Standalone, StandaloneSettings, SyncedMetadata, open_standalone
 from ottla.quorum.voters import VoterIdentity
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.disk import RealDisk
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.poller import ServingLoop
-from ottla.runtime.recovery import load_logs
+from ottla.runtime.recovery import load_logs, tell
 from ottla.runtime.threads import Threads
 from ottla.storage.directories import LogDirectories, open_directories
-from ottla.storage.errors import LogDirectoryOffline, StorageError
+from ottla.storage.directory import LogDirectory
+from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError
+from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
 
@@ -75,6 +80,7 @@ class NodeOptions(NamedTuple):
     host: str | None = None
     port: int | None = None
     is_insecure: bool = False
+    formats_empty: bool = False
 
 
 class Node:
@@ -94,6 +100,11 @@ def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoo
     """Start a node. When this returns it serves, as soon as its event loop runs."""
     try:
         return _start(configs, options, loop)
+    except (DamagedLog, MetadataError) as error:
+        raise NodeFailure(
+            f"{error}. Nothing was changed. `ottla storage repair` with the same --data or --config says "
+            "what can be saved, keeps a copy of what it changes, and lets the node start again"
+        ) from error
     except _REASONS as error:
         raise NodeFailure(str(error)) from error
 
@@ -105,7 +116,7 @@ def _start(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoop) -
     check_endpoints(endpoints, options.is_insecure)
     descriptors = share_descriptors(_raise_descriptor_limit())
     disk = RealDisk(descriptors.files_max)
-    directories = _open_directories(disk, configs)
+    directories = _open_directories(disk, configs, options)
     broker = _make_broker(configs, directories, disk, loop, descriptors)
     try:
         bound = bind(broker.listeners, endpoints)
@@ -134,9 +145,11 @@ def _raise_descriptor_limit() -> int:
     return hard
 
 
-def _open_directories(disk: RealDisk, configs: EffectiveConfigs) -> LogDirectories:
+def _open_directories(disk: RealDisk, configs: EffectiveConfigs, options: NodeOptions) -> LogDirectories:
     chance = random.SystemRandom()
     paths = data_directories(configs.node)
+    if not options.formats_empty:
+        check_empty_directories(disk, configs.node, paths)
     formatted = format_missing(disk, configs.node, paths)
     for path in formatted.directories:
         _logger.info("formatted %s for cluster %s", path, formatted.cluster_id)
@@ -172,12 +185,44 @@ def _open_quorum(broker: Broker) -> Standalone:
         static_voters=_static_voters(config),
     )
     standalone = open_standalone(
-        directory.volume, settings, broker.metadata, broker.random, broker.clock.now_ms()
+        directory.volume,
+        settings,
+        broker.metadata,
+        broker.random,
+        broker.clock.now_ms(),
+        SyncedMetadata(
+            directory.was_clean,
+            directory.find_synced(METADATA_PARTITION),
+            directory.find_stopped(METADATA_PARTITION),
+        ),
+        lambda loaded: _begin(broker, loaded),
     )
+    directory.metadata_log = standalone.voter.log
+    for damage in standalone.voter.log.damages:
+        tell(directory.volume, damage)
     broker.controller = standalone.controller
     broker.kraft_version = standalone.voter.kraft_version
     broker.use_dynamic_configs(broker.image)
     return standalone
+
+
+def _begin(broker: Broker, loaded: LoadedLog) -> None:
+    """Let the directories be written to, if the metadata is that of what lies in them."""
+    if loaded.is_new:
+        for directory in broker.directories.directories:
+            _check_no_data(directory)
+    for directory in broker.directories.directories:
+        try:
+            directory.begin()
+        except LogDirectoryOffline as error:
+            _logger.critical("%s", error)
+
+
+def _check_no_data(directory: LogDirectory) -> None:
+    """Refuse data that new metadata knows nothing of. All of it would be set aside."""
+    path = directory.find_data()
+    if path is not None:
+        raise DamagedLog(f"{METADATA_PARTITION} is empty, but {path} has records: the metadata is lost")
 
 
 def _static_voters(config: NodeConfig) -> list[int]:

@@ -22,9 +22,9 @@ _INTRODUCTION: Final = """\
 # The Python client
 
 Three classes, all for asyncio: `Producer`, `Consumer` and `Admin`, which has an attribute for each noun.
-`from ottla import Producer, Consumer, Admin` imports them, `from ottla import sync` their twins without asyncio.
-Properties may be given by Kafka's names (`properties={"linger.ms": 5}`), as arguments (`linger_ms=5`), or by
-the path of a `client.properties` file (`properties="client.properties"`).
+`from ottla import Producer, Consumer, Admin` imports them, `from ottla import sync` their twins without
+asyncio. Properties may be given by Kafka's names (`properties={"linger.ms": 5}`), as arguments
+(`linger_ms=5`), or by the path of a `client.properties` file (`properties="client.properties"`).
 `make reference` writes this page from the code.
 """
 

@@ -2,7 +2,7 @@
 
 Each gets `bootstrap.checkpoint`, and `meta.properties` last, because a directory with that file counts as
 formatted. The first one, which will hold the metadata log, also gets the snapshot that names this node as the
-only voter of the quorum.
+only voter of the quorum. What was interrupted before that is done again from the start.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,6 +36,21 @@ class NewCluster(NamedTuple):
 def is_formatted(disk: Disk, directory: str) -> bool:
     """Say whether a directory belongs to a cluster already."""
     return disk.exists(f"{directory}/{META_PROPERTIES_FILE}")
+
+
+def find_foreign(disk: Disk, directory: str) -> str | None:
+    """Return something in a directory that formatting does not make and does not tolerate, or None."""
+    if not disk.exists(directory):
+        return None
+    harmless = {".lock", "lost+found", BOOTSTRAP_FILE, META_PROPERTIES_FILE + ".tmp", BOOTSTRAP_FILE + ".tmp"}
+    for entry in disk.list(directory):
+        if entry.name == METADATA_DIRECTORY:
+            for inner in disk.list(f"{directory}/{METADATA_DIRECTORY}"):
+                if inner.name not in (FORMAT_SNAPSHOT.file_name, FORMAT_SNAPSHOT.file_name + ".tmp"):
+                    return f"{entry.name}/{inner.name}"
+        elif entry.name not in harmless:
+            return entry.name
+    return None
 
 
 def make_lasting_directory(disk: Disk, path: str) -> None:

@@ -28,6 +28,11 @@ class LoadedLog(NamedTuple):
     tail_bytes: int
     """How much the log has after the snapshot."""
 
+    @property
+    def is_new(self) -> bool:
+        """Nothing was ever written to it, or nothing is left."""
+        return self.snapshot_id == FORMAT_SNAPSHOT and not self.tail_bytes
+
 
 def load_metadata(log: Log, snapshots: Snapshots) -> LoadedLog:
     """Load a metadata log up to its end."""

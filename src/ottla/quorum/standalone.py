@@ -10,7 +10,7 @@ publishes and answers. While a node starts and stops, when no event loop could d
 both.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.metadata.configs.alter import MIN_ISR
@@ -24,9 +24,9 @@ from ottla.metadata.features import (
 )
 from ottla.metadata.image import DEFAULT_BROKERS
 from ottla.metadata.published import PublishedMetadata
-from ottla.model.ids import Offset
+from ottla.model.ids import NO_OFFSET, Offset
 from ottla.model.uuid import METADATA_TOPIC_ID
-from ottla.quorum.batches import BATCH_BYTES_MAX
+from ottla.quorum.batches import BATCH_BYTES_MAX, encode_batch
 from ottla.quorum.controller.controller import Controller
 from ottla.quorum.controller.decision import Randomness
 from ottla.quorum.controller.settings import ControllerSettings
@@ -41,6 +41,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log
 from ottla.storage.names import METADATA_PARTITION
+from ottla.storage.stopped_files import StoppedLog
 from ottla.storage.volume import Volume
 from ottla.wire.metadata_records.configs import ConfigRecord
 from ottla.wire.metadata_records.features import FeatureLevelRecord
@@ -64,27 +65,54 @@ class StandaloneSettings(NamedTuple):
     static_voters: Sequence[int] = ()
 
 
+class SyncedMetadata(NamedTuple):
+    """What is known of a metadata log before it is looked at. See `LoadRequest`."""
+
+    was_clean: bool = False
+    synced_offset: Offset = NO_OFFSET
+    stopped: StoppedLog | None = None
+    # Damage is not repaired unless somebody has asked for it.
+    refuses_damage: bool = True
+
+
+NOTHING_KNOWN: Final = SyncedMetadata()
+
+
+def _begin_anyway(_loaded: LoadedLog) -> None:
+    pass
+
+
 def open_standalone(
     volume: Volume,
     settings: StandaloneSettings,
     published: PublishedMetadata,
     random: Randomness,
     now_ms: int,
+    known: SyncedMetadata = NOTHING_KNOWN,
+    begin: Callable[[LoadedLog], None] = _begin_anyway,
 ) -> "Standalone":
-    """Open the quorum of the log directory `volume`. When this returns, all that it holds is published."""
+    """Open the quorum of the log directory `volume`. When this returns, all that it holds is published.
+
+    `begin` is called when everything was read, and before anything new is written. It may raise to prevent
+    that.
+    """
     path = f"{volume.path}/{METADATA_DIRECTORY}"
     snapshots = Snapshots(volume.disk, path)
     make_lasting_directory(volume.disk, path)
     snapshots.delete_left_overs()
-    log = _open_log(volume, path, settings.config, snapshots, now_ms)
+    log = open_metadata_log(volume, path, settings.config, snapshots, now_ms, known)
     loaded = load_metadata(log, snapshots)
     voter = SoleVoter(volume.disk, log, loaded, settings.voter, settings.static_voters)
+    begin(loaded)
     loaded.loader.skip(voter.become_leader(now_ms))
     was_in_transaction = loaded.loader.is_in_transaction
     controller = Controller(voter, loaded.loader, published, settings.controller, random)
     voter.when_committed(controller.committed)
     _activate(controller, volume, settings.config, was_in_transaction, now_ms)
     voter.flush()
+    if volume.synced is not None:
+        # What a power cut leaves of it always says how far this log was synced at the last start, at least.
+        volume.synced.save_for_good()
     return Standalone(voter, controller, snapshots, loaded, settings.config, now_ms)
 
 
@@ -125,8 +153,20 @@ def _first_records(volume: Volume, config: NodeConfig) -> list[Any]:
     return [BeginTransactionRecord(name="Bootstrap records"), *records, EndTransactionRecord()]
 
 
-def _open_log(volume: Volume, path: str, config: NodeConfig, snapshots: Snapshots, now_ms: int) -> Log:
-    """Load the log, every batch of which is checked: how far it was synced is not written down anywhere."""
+def open_metadata_log(
+    volume: Volume,
+    path: str,
+    config: NodeConfig,
+    snapshots: Snapshots,
+    now_ms: int,
+    known: SyncedMetadata = NOTHING_KNOWN,
+) -> Log:
+    """Load the log, every batch of which is checked.
+
+    Raises `DamagedLog` for one that is damaged. A log without some of its records would make the node set the
+    data of topics aside that it does not know any more, and clients would create them again. What was never
+    synced is cut, and kept aside.
+    """
     id_path = f"{path}/{partition_metadata.FILE}"
     if not volume.disk.exists(id_path):
         content = partition_metadata.encode_partition_metadata(METADATA_TOPIC_ID)
@@ -144,6 +184,11 @@ def _open_log(volume: Volume, path: str, config: NodeConfig, snapshots: Snapshot
         config=log_config,
         log_start_offset=stored[0].id.end_offset if stored else Offset(0),
         now_ms=now_ms,
+        synced_offset=known.synced_offset,
+        stopped=known.stopped,
+        all_was_synced=known.was_clean,
+        refuses_damage=known.refuses_damage,
+        make_filler=_no_op_batch,
     )
     log = load_log(volume, request)
     if stored and log.log_end_offset < stored[-1].id.end_offset:
@@ -151,6 +196,12 @@ def _open_log(volume: Volume, path: str, config: NodeConfig, snapshots: Snapshot
         for deletion in log.truncate_fully_and_start_at(stored[-1].id.end_offset, now_ms):
             deletion.run(volume.disk)
     return log
+
+
+def _no_op_batch(first_offset: int, next_offset: int, epoch: int) -> bytearray:
+    """Return a batch of records that say nothing. Apache Kafka takes no batch of metadata without records."""
+    records = [NoOpRecord()] * (next_offset - first_offset)
+    return encode_batch(records, default_levels()[METADATA_VERSION], Offset(first_offset), epoch, 0)
 
 
 class Standalone:

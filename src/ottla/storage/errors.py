@@ -59,6 +59,10 @@ class LogDirectoryOffline(StorageError):
         self.cause = cause
 
 
+class DamagedLog(StorageError):
+    """A log is damaged that must not be repaired without being told to. Nothing was changed."""
+
+
 class UnusableDirectory(StorageError):
     """A log directory cannot be started on: locked, foreign, damaged, or not one at all."""
 

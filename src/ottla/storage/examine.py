@@ -86,9 +86,9 @@ class Window:
     def find(self, byte: bytes, position: int) -> int:
         """Return where `byte` is found next, or -1."""
         while position < self.size:
-            if not self._start <= position < self._start + len(self._content):
-                if not len(self.bytes_at(position, 1)):
-                    return -1
+            is_here = self._start <= position < self._start + len(self._content)
+            if not is_here and not len(self.bytes_at(position, 1)):
+                return -1
             found = self._content.find(byte, position - self._start)
             if found >= 0:
                 return self._start + found
@@ -154,7 +154,7 @@ def examine(
 
 
 def find_sound(window: Window, position: int, offset_min: int, limit: int) -> SoundBatch | None:
-    """Return the batch at `position` if it is sound and its offsets lie from `offset_min` to below `limit`."""
+    """Return the batch at `position` if it is sound, with offsets from `offset_min` to below `limit`."""
     head = window.bytes_at(position, HEADER_BYTES)
     if len(head) < _LEGACY_BYTES_MIN:
         return None

@@ -61,10 +61,9 @@ class SyncedOffsets:
         self._slots: dict[_Key, int] = {}
         self._dirty: list[int] = []
 
-    def start(self, *, is_clean: bool) -> None:
-        """Read what the last run noted, and make it survive. After a clean stop there is nothing to know."""
+    def read(self, *, is_clean: bool) -> None:
+        """Read what the last run noted. After a clean stop there is nothing to know."""
         if is_clean:
-            self._remove_file()
             return
         try:
             content = self._disk.read_file(self._path)
@@ -76,13 +75,23 @@ class SyncedOffsets:
             return
         whole = len(content) - len(content) % SLOT_BYTES
         self._image = bytearray(content[:whole])
-        self._file = self._disk.open(self._path)
         for position in range(SLOT_BYTES, whole, SLOT_BYTES):
             key, offset = self._read(position)
             if offset >= 0:
                 self._slots[key] = position
-        # A repair goes by it, and has to come to the same if power goes in the middle.
+
+    def begin(self) -> None:
+        """Begin to write. What the last run noted survives: a repair goes by it, and may be interrupted."""
+        if not self._slots:
+            self._remove_file()
+            return
+        self._file = self._disk.open(self._path)
         self._file.sync()
+
+    def save_for_good(self) -> None:
+        """Write down what was noted, and make it survive a power cut."""
+        self.save()
+        self._open().sync()
 
     def _read(self, position: int) -> tuple[_Key, Offset]:
         topic_id, partition, offset = _SLOT.unpack_from(self._image, position)

@@ -140,6 +140,9 @@ class SimulatedFile:
         if self._disk.room_for(size - len(node.content)) < 0:
             raise DiskError(self.path, "allocate", Reason.NO_SPACE)
 
+    def is_removed(self) -> bool:
+        return not isinstance(self._disk.find_node(self.path), FileNode)
+
     def sync(self) -> None:
         node = self._node("sync")
         try:
@@ -167,6 +170,10 @@ class SimulatedLock:
     def __init__(self, disk: "SimulatedDisk", path: str) -> None:
         self._disk = disk
         self._path = path
+
+    def is_in_place(self) -> bool:
+        """Say whether there is a file to be locked."""
+        return self._disk.exists(self._path)
 
     def release(self) -> None:
         self._disk.locks.discard(self._path)

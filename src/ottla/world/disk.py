@@ -90,6 +90,9 @@ class File(Protocol):
     def allocate(self, size: int) -> None:
         """Hint that the file will grow to `size` bytes. Its size stays what it is."""
 
+    def is_removed(self) -> bool:
+        """Say whether the file has no name any more, so that what is written to it is lost."""
+
     def sync(self) -> None:
         """Make everything written so far survive a power cut.
 
@@ -106,6 +109,9 @@ class Lock(Protocol):
 
     def release(self) -> None:
         """Let others have it."""
+
+    def is_in_place(self) -> bool:
+        """Say whether the locked file is still what its path names. Otherwise the directory is gone."""
 
 
 class Disk(Protocol):

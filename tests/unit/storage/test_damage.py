@@ -290,7 +290,7 @@ def stop(log: Log) -> StoppedLog:
         StoppedSegment(one.base_offset, one.size, one.offset_bytes, one.time_bytes, one.has_aborted)
         for one in log.segments
     ]
-    return StoppedLog(log.log_end_offset, tuple(segments))
+    return StoppedLog(log.log_start_offset, log.log_end_offset, tuple(segments))
 
 
 def test_a_clean_start_that_finds_everything_reads_no_old_segment() -> None:
