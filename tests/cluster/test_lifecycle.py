@@ -117,7 +117,7 @@ def test_a_directory_with_other_things_in_it_is_not_formatted(tmp_path: Path) ->
 
 def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
     assert run("storage", "format", "--data", str(tmp_path), "--set", "node.id=7").returncode == 0
-    done = run("up", "--data", str(tmp_path), "--port", "0")
+    done = run("up", "--data", str(tmp_path), "--port", "0", "--set", "node.id=8")
     assert done.returncode == 1
     assert "belongs to node 7" in done.stderr
 

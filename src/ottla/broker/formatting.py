@@ -147,6 +147,6 @@ def _check_empty(disk: Disk, path: str) -> None:
     foreign = find_foreign(disk, path)
     if foreign is not None:
         raise FormatFailure(
-            f"{path} is not formatted, but not empty either: it has {foreign}. Give an empty directory, or put "
-            f"back the {META_PROPERTIES_FILE} that it had"
+            f"{path} is not formatted, but not empty either: it has {foreign}. Give an empty directory, or "
+            f"put back the {META_PROPERTIES_FILE} that it had"
         )

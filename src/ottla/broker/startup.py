@@ -39,9 +39,10 @@ from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.errors import MetadataError
 from ottla.metadata.published import PublishedMetadata
-from ottla.model.ids import NodeId
+from ottla.model.ids import NodeId, TopicPartition
 from ottla.quorum.controller.settings import ControllerSettings
-from ottla.quorum.load import LoadedLog
+from ottla.quorum.format import METADATA_DIRECTORY
+from ottla.quorum.load import is_blank
 from ottla.quorum.standalone import Standalone, StandaloneSettings, SyncedMetadata, open_standalone
 from ottla.quorum.voters import VoterIdentity
 from ottla.runtime.clock import SystemClock
@@ -51,7 +52,6 @@ from ottla.runtime.poller import ServingLoop
 from ottla.runtime.recovery import load_logs, tell
 from ottla.runtime.threads import Threads
 from ottla.storage.directories import LogDirectories, open_directories
-from ottla.storage.directory import LogDirectory
 from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError
 from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
@@ -177,6 +177,7 @@ def _open_quorum(broker: Broker) -> Standalone:
     """Open the metadata log, lead it, and publish what it holds."""
     config = broker.config
     directory = broker.directories.directories[0]
+    _check_metadata(broker.directories)
     assert directory.meta.directory_id is not None, "directories without ids are of the ZooKeeper age"
     settings = StandaloneSettings(
         controller=ControllerSettings(config.node_id, broker.cluster_id, broker.configs.layers.static),
@@ -195,7 +196,7 @@ def _open_quorum(broker: Broker) -> Standalone:
             directory.find_synced(METADATA_PARTITION),
             directory.find_stopped(METADATA_PARTITION),
         ),
-        lambda loaded: _begin(broker, loaded),
+        lambda: _begin(broker.directories),
     )
     directory.metadata_log = standalone.voter.log
     for damage in standalone.voter.log.damages:
@@ -206,23 +207,24 @@ def _open_quorum(broker: Broker) -> Standalone:
     return standalone
 
 
-def _begin(broker: Broker, loaded: LoadedLog) -> None:
-    """Let the directories be written to, if the metadata is that of what lies in them."""
-    if loaded.is_new:
-        for directory in broker.directories.directories:
-            _check_no_data(directory)
-    for directory in broker.directories.directories:
+def _begin(directories: LogDirectories) -> None:
+    """Let the directories be written to."""
+    for directory in directories.directories:
         try:
             directory.begin()
         except LogDirectoryOffline as error:
             _logger.critical("%s", error)
 
 
-def _check_no_data(directory: LogDirectory) -> None:
-    """Refuse data that new metadata knows nothing of. All of it would be set aside."""
-    path = directory.find_data()
-    if path is not None:
-        raise DamagedLog(f"{METADATA_PARTITION} is empty, but {path} has records: the metadata is lost")
+def _check_metadata(directories: LogDirectories) -> None:
+    """Refuse data that new metadata would know nothing of: all of it would be set aside."""
+    first = directories.directories[0]
+    if not is_blank(first.volume.disk, f"{first.path}/{METADATA_DIRECTORY}"):
+        return
+    for directory in directories.directories:
+        path = directory.find_data()
+        if path is not None:
+            raise DamagedLog(f"{METADATA_PARTITION} is empty, but {path} has records: the metadata is lost")
 
 
 def _static_voters(config: NodeConfig) -> list[int]:
@@ -230,8 +232,23 @@ def _static_voters(config: NodeConfig) -> list[int]:
     return [int(voter.partition("@")[0]) for voter in config.controller_quorum_voters]
 
 
+def _restore_missing(broker: Broker) -> None:
+    """Make the directories of logs that somebody has removed, so that their loss is noticed."""
+    directories = broker.directories.online
+    for directory in directories:
+        for topic_id, number in directory.noted_logs():
+            topic = broker.image.topics.find_by_id(topic_id)
+            record = None if topic is None else topic.partitions.get(number)
+            if topic is None or record is None or broker.node_id not in record.replicas:
+                continue
+            partition = TopicPartition(topic.name, number)
+            if not any(one.has_log(partition) for one in directories):
+                directory.restore(partition, topic_id)
+
+
 def _load_logs(broker: Broker) -> None:
     image, partitions = broker.image, broker.partitions
+    _restore_missing(broker)
     for directory in broker.directories.online:
         started_ms = broker.clock.monotonic_ms()
         try:

@@ -18,7 +18,7 @@ COMMANDS: Final = {
     "config": ("ottla.cli.config", "config", "Configs of topics, brokers and groups: get and set."),
     "txn": ("ottla.cli.txn", "txn", "Transactions: list, describe, abort."),
     "pipeline": ("ottla.cli.pipeline", "pipeline", "Run data pipelines, and see how they do."),
-    "storage": ("ottla.cli.storage", "storage", "Data directories: format, info, verify."),
+    "storage": ("ottla.cli.storage", "storage", "Data directories: format, info, verify, repair."),
     "log": ("ottla.cli.log", "log", "Say in words what is in the files of a log."),
     "graduate": ("ottla.cli.graduate", "graduate", "Hand a data directory over to Apache Kafka."),
     "bench": ("ottla.cli.bench", "bench", "Measure a cluster: writing, reading, latency."),

@@ -76,13 +76,17 @@ def format_directories(
         make_lasting_directory(disk, directory)
         disk.write_file_atomically(f"{directory}/{BOOTSTRAP_FILE}", bootstrap)
         if directory == directories[0]:
-            _write_voters(disk, directory, cluster, directory_id, now_ms)
+            endpoint = cluster.controller_endpoint
+            write_voters(disk, directory, cluster.node_id, endpoint, directory_id, now_ms)
         meta = MetaProperties(cluster.cluster_id, cluster.node_id, directory_id)
         disk.write_file_atomically(f"{directory}/{META_PROPERTIES_FILE}", encode_meta_properties(meta))
 
 
-def _write_voters(disk: Disk, directory: str, cluster: NewCluster, directory_id: Uuid, now_ms: int) -> None:
-    only = voter(cluster.node_id, directory_id, [cluster.controller_endpoint])
+def write_voters(
+    disk: Disk, directory: str, node_id: NodeId, endpoint: Endpoint, directory_id: Uuid, now_ms: int
+) -> None:
+    """Write the snapshot that names a node as the only voter."""
+    only = voter(node_id, directory_id, [endpoint])
     quorum = VoterHistory(DYNAMIC, (only,))
     content = b"".join(encode_snapshot((), 0, FORMAT_SNAPSHOT.epoch, now_ms, quorum, now_ms))
     path = f"{directory}/{METADATA_DIRECTORY}"

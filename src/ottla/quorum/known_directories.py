@@ -34,8 +34,11 @@ def read_known_directories(disk: Disk, directory: str, node_id: NodeId) -> froze
     return frozenset(one for one in known if not is_reserved(one))
 
 
-def read_image(disk: Disk, path: str) -> MetadataImage:
-    """Return what the metadata in `path` comes to, without opening or changing anything."""
+def read_image(disk: Disk, path: str, end_offset: int | None = None) -> MetadataImage:
+    """Return what the metadata in `path` comes to, without opening or changing anything.
+
+    With an `end_offset`, only the batches that end before it count.
+    """
     loader = MetadataLoader(EMPTY_IMAGE)
     if not disk.exists(path):
         return EMPTY_IMAGE
@@ -49,15 +52,19 @@ def read_image(disk: Disk, path: str) -> MetadataImage:
     for name in sorted(entry.name for entry in disk.list(path)):
         found = find_segment_file(name)
         if found is not None and found.kind is FileKind.LOG and found.state is FileState.CURRENT:
-            _feed(disk.read_file(f"{path}/{name}"), f"{path}/{name}", first_offset, loader)
+            _feed(disk.read_file(f"{path}/{name}"), f"{path}/{name}", first_offset, end_offset, loader)
     return loader.take()[0]
 
 
-def _feed(content: bytes, path: str, first_offset: int, loader: MetadataLoader) -> None:
+def _feed(
+    content: bytes, path: str, first_offset: int, end_offset: int | None, loader: MetadataLoader
+) -> None:
     try:
         for raw in iter_batches(memoryview(content)):
             if raw.last_offset < first_offset:
                 continue
+            if end_offset is not None and raw.last_offset >= end_offset:
+                return
             batch = decode_batch(raw)
             if batch.is_control:
                 loader.skip(batch.position)

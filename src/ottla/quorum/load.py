@@ -12,7 +12,9 @@ from ottla.quorum.snapshots import Snapshots
 from ottla.quorum.voters import VoterHistory
 from ottla.records.batch import iter_batches
 from ottla.storage.log import Log
+from ottla.storage.names import FileKind, find_segment_file
 from ottla.storage.read import ReadLimit
+from ottla.world.disk import Disk
 
 _READ_BYTES: Final = 1 << 20
 
@@ -28,10 +30,15 @@ class LoadedLog(NamedTuple):
     tail_bytes: int
     """How much the log has after the snapshot."""
 
-    @property
-    def is_new(self) -> bool:
-        """Nothing was ever written to it, or nothing is left."""
-        return self.snapshot_id == FORMAT_SNAPSHOT and not self.tail_bytes
+
+def is_blank(disk: Disk, path: str) -> bool:
+    """Say whether nothing was ever written to a metadata log, or nothing of it is left."""
+    if not disk.exists(path):
+        return True
+    if any(stored.id != FORMAT_SNAPSHOT for stored in Snapshots(disk, path).list()):
+        return False
+    files = [(find_segment_file(entry.name), entry.size) for entry in disk.list(path)]
+    return not any(size for file, size in files if file is not None and file.kind is FileKind.LOG)
 
 
 def load_metadata(log: Log, snapshots: Snapshots) -> LoadedLog:

@@ -78,7 +78,7 @@ class SyncedMetadata(NamedTuple):
 NOTHING_KNOWN: Final = SyncedMetadata()
 
 
-def _begin_anyway(_loaded: LoadedLog) -> None:
+def _begin_anyway() -> None:
     pass
 
 
@@ -89,12 +89,11 @@ def open_standalone(
     random: Randomness,
     now_ms: int,
     known: SyncedMetadata = NOTHING_KNOWN,
-    begin: Callable[[LoadedLog], None] = _begin_anyway,
+    begin: Callable[[], None] = _begin_anyway,
 ) -> "Standalone":
     """Open the quorum of the log directory `volume`. When this returns, all that it holds is published.
 
-    `begin` is called when everything was read, and before anything new is written. It may raise to prevent
-    that.
+    `begin` is called when everything was read, and before anything new is written.
     """
     path = f"{volume.path}/{METADATA_DIRECTORY}"
     snapshots = Snapshots(volume.disk, path)
@@ -103,7 +102,7 @@ def open_standalone(
     log = open_metadata_log(volume, path, settings.config, snapshots, now_ms, known)
     loaded = load_metadata(log, snapshots)
     voter = SoleVoter(volume.disk, log, loaded, settings.voter, settings.static_voters)
-    begin(loaded)
+    begin()
     loaded.loader.skip(voter.become_leader(now_ms))
     was_in_transaction = loaded.loader.is_in_transaction
     controller = Controller(voter, loaded.loader, published, settings.controller, random)

@@ -128,6 +128,19 @@ def keep_file(disk: Disk, directory: str, base_offset: Offset, size: int) -> str
     return path
 
 
+def keep_copy(disk: Disk, path: str) -> str:
+    """Copy a whole file aside, for good, and return where."""
+    kept, number = path + SUFFIX, 1
+    content = disk.read_file(path)
+    while disk.exists(kept):
+        if disk.read_file(kept) == content:
+            return kept
+        number += 1
+        kept = f"{path}.{number}{SUFFIX}"
+    disk.write_file_atomically(kept, content)
+    return kept
+
+
 def _is_zeros(file: File, start: int, end: int) -> bool:
     return not any(
         any(file.read(position, min(_CHUNK_BYTES, end - position)))

@@ -13,8 +13,15 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from ottla.model.ids import NodeId, Offset, TopicPartition
-from ottla.model.uuid import Uuid
-from ottla.storage import clean_shutdown, flush, meta_properties, retention, stopped_files
+from ottla.model.uuid import METADATA_TOPIC_ID, Uuid
+from ottla.storage import (
+    clean_shutdown,
+    flush,
+    meta_properties,
+    partition_metadata,
+    retention,
+    stopped_files,
+)
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import Deletion, not_found_is_fine
 from ottla.storage.directory_checkpoints import CheckpointKind, CheckpointWrite, DirectoryCheckpoints
@@ -116,7 +123,34 @@ class LogDirectory:
 
     def find_synced(self, partition: TopicPartition) -> Offset:
         """Return how far a log was synced when there was no clean stop, or -1 if that is not known."""
-        return self._synced.find(f"{self.path}/{directory_name(partition)}", partition)
+        topic_id = METADATA_TOPIC_ID if partition == METADATA_PARTITION else None
+        return self._synced.find(f"{self.path}/{directory_name(partition)}", partition, topic_id)
+
+    def noted_logs(self) -> set[tuple[Uuid, int]]:
+        """Return the topic ids and numbers of the partitions of which the last run had records here."""
+        noted = {(topic_id, number) for topic_id, number, offset in self._synced.all_noted() if offset > 0}
+        for name, log in self._stopped.items():
+            if log.topic_id is not None and log.log_end_offset > 0:
+                noted.add((log.topic_id, parse_directory_name(name).partition.partition))
+        return noted
+
+    def has_log(self, partition: TopicPartition) -> bool:
+        """Say whether there is a directory of a partition here, loaded or not."""
+        return self.volume.disk.exists(f"{self.path}/{directory_name(partition)}")
+
+    def restore(self, partition: TopicPartition, topic_id: Uuid) -> None:
+        """Make the directory of a log that is missing. It is loaded as one that has lost everything.
+
+        So that is told, and no offset is used twice.
+        """
+        disk, path = self.volume.disk, f"{self.path}/{directory_name(partition)}"
+        try:
+            disk.make_directory(path)
+            content = partition_metadata.encode_partition_metadata(topic_id)
+            disk.write_file_atomically(f"{path}/{partition_metadata.FILE}", content)
+            disk.sync_directory(self.path)
+        except DiskError as error:
+            raise self.volume.fail(error) from error
 
     def find_data(self) -> str | None:
         """Return a segment of a partition with something in it, or None if all are empty."""
@@ -380,7 +414,8 @@ class LogDirectory:
             logs = [*self.logs.values(), *self.future_logs.values()]
             if self.metadata_log is not None:
                 logs.append(self.metadata_log)
-            stopped_files.write(self.volume.disk, self.path, broker_epoch, logs)
+            states = {log.path.rpartition("/")[2]: stopped_files.state_of(log) for log in logs}
+            stopped_files.write(self.volume.disk, self.path, broker_epoch, states)
             if self.volume.synced is not None:
                 # Apache Kafka would not keep it up to date.
                 self.volume.synced.remove()

@@ -5,20 +5,21 @@ extended since would go unnoticed: without its transaction index a segment shows
 a segment its records are gone. Nor has the checkpoint of log starts a checksum, and a digit that changed
 would delete records. So this is written down, as JSON with a checksum in front:
 
-    9ae0daaf {"brokerEpoch":492,"logs":{"orders-0":[0,1200,[[0,98765,40,60,0],[900,4321,0,12,1]]]}}
+    9ae0daaf {"brokerEpoch":492,"logs":{"orders-0":["WF8a…",0,1200,[[0,98765,40,60,0],[900,4321,0,12,1]]]}}
 
-A log is its start offset, its end offset and its segments: base offset, the bytes of log, offset index and
-time index, and whether there is a transaction index. It is for the stop that the mark of a clean stop is for:
-if Apache Kafka has used the directory since, the epochs differ, and it says nothing.
+A log is the id of its topic, its start offset, its end offset and its segments: base offset, the bytes of
+log, offset index and time index, and whether there is a transaction index. It is for the stop that the mark
+of a clean stop is for: if Apache Kafka has used the directory since, the epochs differ, and it says nothing.
 """
 
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crc32c import crc32c
 
 from ottla.model.ids import Offset
+from ottla.model.uuid import Uuid
 from ottla.world.disk import Disk, DiskError, Reason
 
 if TYPE_CHECKING:
@@ -40,35 +41,32 @@ class StoppedSegment(NamedTuple):
 class StoppedLog(NamedTuple):
     """The files of a log."""
 
+    topic_id: Uuid | None
     log_start_offset: Offset
     log_end_offset: Offset
     segments: tuple[StoppedSegment, ...]
 
 
-def write(disk: Disk, directory: str, broker_epoch: int, logs: Iterable["Log"]) -> None:
-    """Write down what the files are. All logs must be closed."""
-    content = {
-        "brokerEpoch": broker_epoch,
-        "logs": {
-            log.path.rpartition("/")[2]: (log.log_start_offset, log.log_end_offset, _segments_of(log))
-            for log in logs
-        },
-    }
+def state_of(log: "Log") -> StoppedLog:
+    """Return what the files of a log are. It must be closed."""
+    segments = [
+        StoppedSegment(one.base_offset, one.size, one.offset_bytes, one.time_bytes, one.has_aborted)
+        for one in log.segments
+    ]
+    return StoppedLog(log.topic_id, log.log_start_offset, log.log_end_offset, tuple(segments))
+
+
+def write(disk: Disk, directory: str, broker_epoch: int, logs: Mapping[str, StoppedLog]) -> None:
+    """Write down what the files are, by the name of the log's directory."""
+    content = {"brokerEpoch": broker_epoch, "logs": {name: _encode(log) for name, log in logs.items()}}
     text = json.dumps(content, separators=(",", ":")).encode()
     disk.write_file_atomically(f"{directory}/{FILE}", b"%08x " % crc32c(text) + text)
 
 
-def _segments_of(log: "Log") -> list[tuple[int, int, int, int, int]]:
-    return [
-        (
-            segment.base_offset,
-            segment.size,
-            segment.offset_bytes,
-            segment.time_bytes,
-            int(segment.has_aborted),
-        )
-        for segment in log.segments
-    ]
+def _encode(log: StoppedLog) -> list[Any]:
+    segments = [(*segment[:-1], int(segment.has_aborted)) for segment in log.segments]
+    topic_id = None if log.topic_id is None else str(log.topic_id)
+    return [topic_id, log.log_start_offset, log.log_end_offset, segments]
 
 
 def read(disk: Disk, directory: str, broker_epoch: int) -> dict[str, StoppedLog]:
@@ -90,8 +88,11 @@ def read(disk: Disk, directory: str, broker_epoch: int) -> dict[str, StoppedLog]
         return {}
 
 
-def _decode(log_start_offset: int, log_end_offset: int, segments: list[list[int]]) -> StoppedLog:
+def _decode(
+    topic_id: str | None, log_start_offset: int, log_end_offset: int, segments: list[list[int]]
+) -> StoppedLog:
     return StoppedLog(
+        None if topic_id is None else Uuid.from_text(topic_id),
         Offset(log_start_offset),
         Offset(log_end_offset),
         tuple([StoppedSegment(Offset(one[0]), one[1], one[2], one[3], bool(one[4])) for one in segments]),

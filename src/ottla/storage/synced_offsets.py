@@ -17,12 +17,14 @@ Big-endian. A slot with a wrong checksum says nothing. No slot lies across two s
 The file is removed at a clean stop: Apache Kafka would not keep it up to date.
 """
 
+from collections.abc import Iterator
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from crc32c import crc32c
 
 from ottla.model.ids import NO_OFFSET, Offset, TopicPartition
+from ottla.model.uuid import Uuid
 from ottla.storage.file_errors import CorruptFile
 from ottla.storage.partition_metadata import FILE as PARTITION_METADATA_FILE
 from ottla.storage.partition_metadata import decode_partition_metadata
@@ -108,21 +110,34 @@ class SyncedOffsets:
             self._disk.sync_directory(self._path.rpartition("/")[0])
         return self._file
 
-    def find(self, log_path: str, partition: TopicPartition) -> Offset:
-        """Return how far the log in a directory was synced, or -1 if that is not known."""
+    def all_noted(self) -> Iterator[tuple[Uuid, int, Offset]]:
+        """Give the topic id and number of every partition that was noted, with its offset."""
+        for (topic_id, number), position in self._slots.items():
+            yield Uuid(topic_id), number, self._read(position)[1]
+
+    def find(self, log_path: str, partition: TopicPartition, topic_id: Uuid | None = None) -> Offset:
+        """Return how far the log in a directory was synced, or -1 if that is not known.
+
+        Without a `topic_id`, the directory tells.
+        """
         if not self._slots:
             return NO_OFFSET
-        try:
-            content = self._disk.read_file(f"{log_path}/{PARTITION_METADATA_FILE}")
-            topic_id = decode_partition_metadata(content)
-        except CorruptFile:
-            return NO_OFFSET
-        except DiskError as error:
-            if error.reason is not Reason.NOT_FOUND:
-                raise
+        if topic_id is None:
+            topic_id = self._read_topic_id(log_path)
+        if topic_id is None:
             return NO_OFFSET
         position = self._slots.get((topic_id, partition.partition))
         return NO_OFFSET if position is None else self._read(position)[1]
+
+    def _read_topic_id(self, log_path: str) -> Uuid | None:
+        try:
+            return decode_partition_metadata(self._disk.read_file(f"{log_path}/{PARTITION_METADATA_FILE}"))
+        except CorruptFile:
+            return None
+        except DiskError as error:
+            if error.reason is not Reason.NOT_FOUND:
+                raise
+            return None
 
     def note(self, log: "Log", offset: Offset) -> None:
         """Note that everything below `offset` was synced. `save` writes it down."""
