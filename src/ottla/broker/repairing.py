@@ -4,10 +4,10 @@
     repair_metadata(...)  keeps a copy of every file that it changes, and says what it did
 
 What cannot be read is replaced by records that say nothing, so that everything behind it is read. If that
-does not fit together, the log is cut where it no longer does. If not even that can be read, or if the metadata
-is gone, it begins again. Then the topics that the metadata has lost are put back from the directories of their
-partitions: these tell name, id and number. Configs, ACLs, quotas and users that are lost have to be set
-again.
+does not fit together, the log is cut where it no longer does. If not even that can be read, or if the
+metadata is gone, it begins again. Then the topics that the metadata has lost are put back from the
+directories of their partitions: these tell name, id and number. Configs, ACLs, quotas and users that are lost
+have to be set again.
 
 New producers get ids above all that the logs have seen. An id that is given twice would make a partition take
 the records of one producer for repetitions of another's.
@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from ottla.broker.formatting import controller_endpoint, data_directories
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
-from ottla.metadata.errors import MetadataError
+from ottla.metadata.errors import MetadataError, UnknownRecord
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NodeId, Offset, TopicPartition
@@ -133,6 +133,8 @@ class _Repair:
         found = [what for what, _ in self._small_files()]
         try:
             self._read(refuses_damage=True)
+        except UnknownRecord as error:
+            raise RepairFailure(f"{error}; a newer release has to open it") from error
         except (DamagedLog, MetadataError) as error:
             found.append(str(error))
         else:

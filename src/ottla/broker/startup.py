@@ -37,12 +37,13 @@ from ottla.broker.refused_configs import ConfigRefused, check_configs
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig
-from ottla.metadata.errors import MetadataError
+from ottla.metadata.errors import MetadataError, UnknownRecord
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NodeId, TopicPartition
 from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.format import METADATA_DIRECTORY
 from ottla.quorum.load import is_blank
+from ottla.quorum.sole_voter import NotTheSoleVoter
 from ottla.quorum.standalone import Standalone, StandaloneSettings, SyncedMetadata, open_standalone
 from ottla.quorum.voters import VoterIdentity
 from ottla.runtime.clock import SystemClock
@@ -100,6 +101,9 @@ def start_node(configs: EffectiveConfigs, options: NodeOptions, loop: ServingLoo
     """Start a node. When this returns it serves, as soon as its event loop runs."""
     try:
         return _start(configs, options, loop)
+    except (NotTheSoleVoter, UnknownRecord) as error:
+        # Nothing is damaged.
+        raise NodeFailure(str(error)) from error
     except (DamagedLog, MetadataError) as error:
         raise NodeFailure(
             f"{error}. Nothing was changed. `ottla storage repair` with the same --data or --config says "

@@ -19,7 +19,7 @@ COMMANDS: Final = {
     "txn": ("ottla.cli.txn", "txn", "Transactions: list, describe, abort."),
     "pipeline": ("ottla.cli.pipeline", "pipeline", "Run data pipelines, and see how they do."),
     "storage": ("ottla.cli.storage", "storage", "Data directories: format, info, verify, repair."),
-    "log": ("ottla.cli.log", "log", "Say in words what is in the files of a log."),
+    "log": ("ottla.cli.log", "log", "Files of logs: dump, verify, salvage."),
     "graduate": ("ottla.cli.graduate", "graduate", "Hand a data directory over to Apache Kafka."),
     "bench": ("ottla.cli.bench", "bench", "Measure a cluster: writing, reading, latency."),
     "completion": ("ottla.cli.completion", "completion", "Print what a shell needs to complete commands."),

@@ -5,7 +5,7 @@ be mounted.
 """
 
 from ottla.metadata.directory_ids import is_reserved
-from ottla.metadata.errors import MetadataError
+from ottla.metadata.errors import MetadataError, UnknownRecord
 from ottla.metadata.image import EMPTY_IMAGE, MetadataImage, Position
 from ottla.metadata.loader import MetadataLoader
 from ottla.model.ids import NodeId, Offset
@@ -70,5 +70,7 @@ def _feed(
                 loader.skip(batch.position)
             else:
                 loader.feed(batch.records, batch.position)
+    except UnknownRecord:
+        raise
     except (RecordsError, MetadataError) as error:
         raise MetadataError(f"{path} is damaged: {error}") from error

@@ -200,7 +200,8 @@ def open_metadata_log(
 def _no_op_batch(first_offset: int, next_offset: int, epoch: int) -> bytearray:
     """Return a batch of records that say nothing. Apache Kafka takes no batch of metadata without records."""
     records = [NoOpRecord()] * (next_offset - first_offset)
-    return encode_batch(records, default_levels()[METADATA_VERSION], Offset(first_offset), epoch, 0)
+    version = default_levels()[METADATA_VERSION]
+    return encode_batch(records, version, Offset(first_offset), max(epoch, 0), 0)
 
 
 class Standalone:

@@ -14,13 +14,12 @@ their headers look like too much else.
 """
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from crc32c import crc32c
 
 from ottla.records.batch import HEADER, HEADER_BYTES, LOG_OVERHEAD, MAGIC, BatchHeader, iter_batches
 from ottla.records.errors import RecordsError
-from ottla.world.disk import File
 
 _WINDOW_BYTES: Final = 1 << 20
 _MAGIC_POSITION: Final = 16
@@ -30,6 +29,13 @@ _LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD
 _LEGACY_BYTES_MIN: Final = 26
 _OFFSET_MAX: Final = 1 << 62
 _SEARCHED_OFFSETS_MAX: Final = 1 << 31
+
+
+class Readable(Protocol):
+    """A file, as far as it is needed here."""
+
+    def read(self, position: int, length: int) -> bytes:
+        """Return up to `length` bytes."""
 
 
 class SoundBatch(NamedTuple):
@@ -67,7 +73,7 @@ class Window:
 
     __slots__ = ("_content", "_file", "_start", "size")
 
-    def __init__(self, file: File, size: int) -> None:
+    def __init__(self, file: Readable, size: int) -> None:
         self.size = size
         self._file = file
         self._content = b""
@@ -97,7 +103,7 @@ class Window:
 
 
 def examine(
-    file: File,
+    file: Readable,
     size: int,
     base_offset: int,
     end_offset: int | None = None,

@@ -357,7 +357,7 @@ class _Loader:
                 sound += first is not None
                 expected = Offset(part.last_offset + 1)
         if first is None:
-            # Something is missing at the end.
+            # Nothing is there that could not be read, so something is missing at the end.
             self._refuse(f"{path} ends at offset {expected}, but was synced up to offset {gapless_to}")
         if first.first_offset >= request.synced and request.knows_synced:
             return
