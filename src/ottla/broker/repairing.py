@@ -33,6 +33,7 @@ from ottla.quorum.known_directories import read_image
 from ottla.quorum.load import is_blank, load_metadata
 from ottla.quorum.quorum_state import FILE as QUORUM_STATE_FILE
 from ottla.quorum.quorum_state import decode_quorum_state
+from ottla.quorum.snapshot_file import BOOTSTRAP_FILE, decode_snapshot
 from ottla.quorum.snapshots import Snapshots
 from ottla.quorum.standalone import (
     Standalone,
@@ -107,6 +108,10 @@ def _opened(config: NodeConfig) -> Iterator[LogDirectory]:
     except (StorageError, DiskError) as error:
         raise RepairFailure(str(error)) from error
     try:
+        if directory.meta.directory_id is None:
+            raise RepairFailure(
+                f"{path}/{META_PROPERTIES_FILE} has no directory.id: put back the one that it had"
+            )
         yield directory
     except DiskError as error:
         raise RepairFailure(str(error)) from error
@@ -277,6 +282,7 @@ class _Repair:
                 keep_copy(self.disk, path)
                 self.disk.remove(path)
         self.disk.sync_directory(self.path)
+        self._check_bootstrap()
         directory_id = self.directory.meta.directory_id
         assert directory_id is not None, "directories without ids are of the ZooKeeper age"
         endpoint = controller_endpoint(self.config)
@@ -285,6 +291,16 @@ class _Repair:
         self.done.append(
             f"the metadata begins again; the files that it had are in {self.path}, named {SUFFIX} at the end"
         )
+
+    def _check_bootstrap(self) -> None:
+        """Do without the first records that formatting chose, if they cannot be read."""
+        path = f"{self.directory.path}/{BOOTSTRAP_FILE}"
+        try:
+            if self.disk.exists(path):
+                decode_snapshot(self.disk.read_file(path), path)
+        except MetadataError as error:
+            self.done.append(str(error))
+            self._set_aside(path)
 
     def _open(self) -> Standalone:
         directory, config = self.directory, self.config

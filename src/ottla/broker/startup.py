@@ -53,7 +53,7 @@ from ottla.runtime.poller import ServingLoop
 from ottla.runtime.recovery import load_logs, tell
 from ottla.runtime.threads import Threads
 from ottla.storage.directories import LogDirectories, open_directories
-from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError
+from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError, UnusableDirectory
 from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
@@ -182,7 +182,10 @@ def _open_quorum(broker: Broker) -> Standalone:
     config = broker.config
     directory = broker.directories.directories[0]
     _check_metadata(broker.directories)
-    assert directory.meta.directory_id is not None, "directories without ids are of the ZooKeeper age"
+    if directory.meta.directory_id is None:
+        raise UnusableDirectory(
+            directory.path, "its meta.properties has no directory.id: put back the one that it had"
+        )
     settings = StandaloneSettings(
         controller=ControllerSettings(config.node_id, broker.cluster_id, broker.configs.layers.static),
         voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
@@ -237,7 +240,10 @@ def _static_voters(config: NodeConfig) -> list[int]:
 
 
 def _restore_missing(broker: Broker) -> None:
-    """Make the directories of logs that somebody has removed, so that their loss is noticed."""
+    """Make the directories of logs that somebody has removed, so that their loss is noticed.
+
+    And let those say again of which topic they are that have lost it, or they would be set aside.
+    """
     directories = broker.directories.online
     for directory in directories:
         for topic_id, number in directory.noted_logs():
@@ -247,6 +253,9 @@ def _restore_missing(broker: Broker) -> None:
                 continue
             partition = TopicPartition(topic.name, number)
             if not any(one.has_log(partition) for one in directories):
+                directory.restore(partition, topic_id)
+            elif directory.has_log(partition) and directory.find_topic_id(partition) is None:
+                _logger.warning("%s in %s did not say of which topic it is", partition, directory.path)
                 directory.restore(partition, topic_id)
 
 

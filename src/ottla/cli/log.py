@@ -83,7 +83,7 @@ def salvage(paths: tuple[Path, ...], with_damaged: bool) -> None:
     `ottla produce --format json` writes the records to a topic again.
     """
     from ottla.cli.segment_files import Salvage, is_kept, partition_directories
-    from ottla.cli.templates import printer_for
+    from ottla.cli.templates import Printer, printer_for
 
     files: list[Path] = []
     for path in paths:
@@ -96,12 +96,10 @@ def salvage(paths: tuple[Path, ...], with_damaged: bool) -> None:
     if not files:
         raise Failure("nothing was kept aside there; name a segment to see the records in it")
     salvaged = Salvage()
-    write = printer_for("json", None)
-    output = click.get_binary_stream("stdout")
+    write: Printer = printer_for("json", None)
     for file in files:
         for record in salvaged.read(file, with_doubtful=with_damaged):
-            output.write(write(record))
-    output.flush()
+            click.echo(write(record), nl=False)
     rest = ""
     if salvaged.doubtful_records:
         told = "printed as well" if with_damaged else "--damaged prints them as well"

@@ -28,7 +28,7 @@ from ottla.storage.directory_checkpoints import CheckpointKind, CheckpointWrite,
 from ottla.storage.errors import UnusableDirectory
 from ottla.storage.file_errors import CorruptFile
 from ottla.storage.flush import FlushTicket
-from ottla.storage.load import LoadRequest
+from ottla.storage.load import LoadRequest, read_topic_id
 from ottla.storage.log import Log
 from ottla.storage.meta_properties import MetaProperties
 from ottla.storage.names import (
@@ -138,10 +138,15 @@ class LogDirectory:
         """Say whether there is a directory of a partition here, loaded or not."""
         return self.volume.disk.exists(f"{self.path}/{directory_name(partition)}")
 
-    def restore(self, partition: TopicPartition, topic_id: Uuid) -> None:
-        """Make the directory of a log that is missing. It is loaded as one that has lost everything.
+    def find_topic_id(self, partition: TopicPartition) -> Uuid | None:
+        """Return the id of its topic that the directory of a partition tells, or None if it does not."""
+        return read_topic_id(self.volume.disk, f"{self.path}/{directory_name(partition)}")
 
-        So that is told, and no offset is used twice.
+    def restore(self, partition: TopicPartition, topic_id: Uuid) -> None:
+        """Make the directory of a log that is missing, or let it say of which topic it is.
+
+        A log without files is loaded as one that has lost everything. So that is told, and no offset is used
+        twice.
         """
         disk, path = self.volume.disk, f"{self.path}/{directory_name(partition)}"
         try:
