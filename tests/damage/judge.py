@@ -1,4 +1,4 @@
-"""What a start may make of damage: everything is there, or it says what is not, or it refuses with a sentence.
+"""What a start may make of damage: all is there, or it says what is not, or it refuses with a sentence.
 
 Never silently less, never a traceback, no offset twice, and nothing aborted for who reads committed records.
 """
@@ -159,10 +159,6 @@ def _judge_offsets(client: PlainClient, truth: Truth, said: str) -> list[str]:
 def _judge_writes(client: PlainClient, truth: Truth) -> None:
     """See that the node takes records, and gives no offset twice."""
     for log, end in truth.ends.items():
-        if log[0] == "compacted":
-            batch = batch_of(b"new", key=b"new")
-        else:
-            batch = batch_of(b"new")
-        answer = produce(client, log[0], batch, log[1])
+        answer = produce(client, log[0], batch_of(b"new", key=b"new"), log[1])
         if answer.error_code is ErrorCode.NONE and answer.base_offset < end:
             raise Silent(f"{log} gives offset {answer.base_offset} again, though it ended at {end}")
