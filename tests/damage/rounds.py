@@ -57,11 +57,11 @@ def run_round(root: Path, world: World, seed: int) -> str:
     rng = Random(seed)
     where = root / f"round-{seed}"
     copy = world.copy_to(where)
-    wounds = [damage(copy.directories, rng)]
+    wounds = [damage(copy.directories, rng, is_clean=world.is_clean)]
     if rng.random() < 0.15:
-        wounds.append(damage(copy.directories, rng))
+        wounds.append(damage(copy.directories, rng, is_clean=world.is_clean))
     try:
-        ending = _start_and_judge(where, copy)
+        ending = _start_and_judge(where, copy, starts_again=rng.random() < 0.3)
     except (Silent, AssertionError) as error:
         how = "a clean stop" if world.is_clean else "kill -9"
         raise Silent(
@@ -77,18 +77,18 @@ def _words(wounds: list[Wound], where: Path) -> str:
     return " and ".join(f"{one.what} {one.path.relative_to(where)}" for one in wounds)
 
 
-def _start_and_judge(where: Path, world: World) -> str:
+def _start_and_judge(where: Path, world: World, *, starts_again: bool) -> str:
     node = OttlaNode(where, world.settings())
     refusal = _try_to_start(node)
     if refusal is None:
-        return _judge_running(node, world)
+        return _judge_running(node, world, starts_again=starts_again)
     repaired = _repair(node, refusal)
     if repaired is None:
         return f"refused: {refusal}"
     again = _try_to_start(node)
     if again is not None:
         raise Silent(f"repaired ({repaired}), but refused again: {again}")
-    ending = _judge_running(node, world)
+    ending = _judge_running(node, world, starts_again=starts_again)
     return f"refused, repaired: {refusal} / {ending}"
 
 
@@ -106,13 +106,15 @@ def _try_to_start(node: OttlaNode) -> str | None:
     return None
 
 
-def _judge_running(node: OttlaNode, world: World) -> str:
+def _judge_running(node: OttlaNode, world: World, *, starts_again: bool) -> str:
     try:
         told = judge(node.bootstrap, world.truth, node.read_log())
     finally:
         code = node.stop()
     if code:
         raise Silent(f"it stopped with {code}: {node.read_log()[-2000:]}")
+    if not starts_again:
+        return f"went on and told: {'; '.join(told)}" if told else "everything is there"
     # What was written is still there when it starts once more.
     node.start()
     try:

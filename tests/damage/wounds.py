@@ -26,10 +26,15 @@ class Wound(NamedTuple):
         return self.path.suffix == ".log"
 
 
-def damage(directories: list[Path], rng: Random) -> Wound:
-    """Damage something: a file of any kind, chosen so that no kind is rare."""
+def damage(directories: list[Path], rng: Random, *, is_clean: bool) -> Wound:
+    """Damage something: a file of any kind, chosen so that no kind is rare.
+
+    Without a clean stop nothing tells that there was a transaction index, so it is left alone then.
+    """
     by_kind: dict[str, list[Path]] = {}
     for path in _files(directories):
+        if path.suffix == FileKind.TRANSACTION_INDEX.value and not is_clean:
+            continue
         by_kind.setdefault(_kind(path), []).append(path)
     while True:
         path = rng.choice(by_kind[rng.choice(sorted(by_kind))])
@@ -160,7 +165,6 @@ def _remove_partition(path: Path, _rng: Random) -> bool:
 
 WAYS: dict[str, Callable[[Path, Random], bool]] = {
     "flip": _flip,
-    "flip again": _flip,
     "overwrite": _overwrite,
     "zero": _zero,
     "garbage": _garbage,

@@ -70,9 +70,11 @@ def _feed(log: Log, offset: Offset, loader: MetadataLoader) -> tuple[VoterHistor
     while offset < log.log_end_offset:
         chunk = log.read(offset, _READ_BYTES, ReadLimit.LOG_END).read()
         for raw in iter_batches(memoryview(chunk)):
-            if raw.base_offset < offset:
-                # A read starts with the batch that holds the offset. Snapshots end where a batch does.
+            if raw.last_offset < offset:
+                # A read starts with the batch that holds the offset.
                 continue
+            # Snapshots end where a batch does. Only what a repair has put in may lie across that, and says
+            # nothing.
             batch = decode_batch(raw)
             if batch.is_control:
                 loader.skip(batch.position)

@@ -44,7 +44,7 @@ from ottla.storage.recovery import Buffer, RecoveredSegment, recover_segment
 from ottla.storage.repair import DamagedSegment, Filler, KnownTransactions, empty_batch, repair_segment
 from ottla.storage.roll import create_segment, set_jitter
 from ottla.storage.segment import ALLOCATION_BYTES_MIN, Segment
-from ottla.storage.stopped_files import StoppedLog, StoppedSegment
+from ottla.storage.stopped_files import NO_FILE, StoppedLog, StoppedSegment, crc_of
 from ottla.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.storage.transaction_index import AbortedTransaction, encode_transaction_index
 from ottla.storage.volume import Volume
@@ -224,8 +224,10 @@ class _Loader:
             entry.size if (entry := self.files[kind].get(base_offset)) is not None else 0
             for kind in (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
         ]
-        has_aborted = base_offset in self.files[FileKind.TRANSACTION_INDEX]
-        return StoppedSegment(base_offset, sizes[0], sizes[1], sizes[2], has_aborted)
+        aborted_crc = NO_FILE
+        if base_offset in self.files[FileKind.TRANSACTION_INDEX]:
+            aborted_crc = crc_of(self.disk, self._path_of(base_offset, FileKind.TRANSACTION_INDEX))
+        return StoppedSegment(base_offset, sizes[0], sizes[1], sizes[2], aborted_crc)
 
     def _note_missing(self, segment: StoppedSegment, end: Offset) -> None:
         path = self._path_of(segment.base_offset, FileKind.LOG)
@@ -496,7 +498,8 @@ class _Loader:
         elif not self._is_torn(segment, recovered):
             self._repair(segment, end, kept)
         known = [one for one in told if recovered.markers.get(one.last_offset) == one.producer_id]
-        by_marker = {aborted.last_offset: aborted for aborted in (*recovered.aborted, *known)}
+        # The batches are believed first: a checksum covers them, and nothing covers the index.
+        by_marker = {aborted.last_offset: aborted for aborted in (*known, *recovered.aborted)}
         recovered.aborted = [by_marker[offset] for offset in sorted(by_marker)]
         self.log.has_unsynced_epochs = True
         replay.offset = recovered.next_offset

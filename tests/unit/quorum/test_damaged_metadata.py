@@ -6,11 +6,13 @@ from tests.standalone_node import START_MS, StandaloneNode
 from tests.unit.quorum.test_standalone import FIRST_SEGMENT, new_disk
 
 from ottla.metadata.errors import MetadataError
+from ottla.quorum.batches import encode_batch
 from ottla.quorum.known_directories import read_image, read_known_directories
 from ottla.quorum.load import is_blank
 from ottla.records.batch import iter_batches
 from ottla.storage.errors import DamagedLog
 from ottla.testing.simulated_disk import SimulatedDisk
+from ottla.wire.metadata_records.no_op import NoOpRecord
 
 _UNCHECKED = (*range(8), *range(12, 16))
 
@@ -105,3 +107,22 @@ def test_what_is_in_a_metadata_log_can_be_read_without_opening_it() -> None:
     assert read_known_directories(disk, "/data", node.node_id) == {node.directory_id}
     assert not is_blank(disk, node.metadata_path)
     assert is_blank(disk, "/nowhere")
+
+
+def test_a_repaired_batch_may_lie_across_the_end_of_a_snapshot() -> None:
+    disk = new_disk()
+    node = StandaloneNode(disk)
+    node.come_up()
+    node.standalone.write_snapshot(START_MS)
+    before = node.image
+    end = node.standalone.voter.log_end_offset
+    disk.kill()
+    content = disk.read_file(FIRST_SEGMENT)
+    *_, last = iter_batches(memoryview(content))
+    file = disk.open(FIRST_SEGMENT)
+    file.truncate(len(content) - last.size_bytes)
+    filler = encode_batch([NoOpRecord()] * 9, 20, last.base_offset, 1, START_MS)
+    file.write(len(content) - last.size_bytes, (filler,))
+    file.sync()
+    assert last.base_offset < end < last.base_offset + 9
+    assert StandaloneNode(disk).image.has_same_content(before)
