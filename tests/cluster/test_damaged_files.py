@@ -14,6 +14,8 @@ from tests.in_process import InProcessClient, in_process_node
 from tests.ottla_node import OttlaNode, free_port, ottla_command
 from tests.plain_client import PlainClient
 
+from ottla.broker import repairing
+from ottla.metadata.configs.load import load_node_config
 from ottla.records.batch import iter_batches
 from ottla.wire.error_code import ErrorCode
 
@@ -97,6 +99,24 @@ def test_metadata_that_is_gone_stops_the_start_and_topics_are_put_back(tmp_path:
     shutil.rmtree(node.data_directory / "__cluster_metadata-0")
     assert "the metadata is lost" in refusal(node)
     assert run("storage", "repair", "--data", str(node.data_directory), "--yes").returncode == 0
+    check_all_there(node)
+
+
+def test_a_repair_that_was_interrupted_is_done_again(tmp_path: Path) -> None:
+    node = written(tmp_path)
+    flip(node.data_directory / METADATA, (node.data_directory / METADATA).read_bytes().index(b"orders"))
+    loaded = load_node_config(b"", {"log.dirs": str(node.data_directory)})
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repairing._Repair, "_put_back", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            repairing.repair_metadata(loaded.configs)
+    assert "was interrupted" in refusal(node)
+    done = run("storage", "repair", "--data", str(node.data_directory), "--yes")
+    assert "put orders back" in done.stdout
     check_all_there(node)
 
 

@@ -30,7 +30,7 @@ from ottla.model.uuid import Uuid
 from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.format import METADATA_DIRECTORY, make_lasting_directory, write_voters
 from ottla.quorum.known_directories import read_image
-from ottla.quorum.load import is_blank, load_metadata
+from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank, load_metadata
 from ottla.quorum.quorum_state import FILE as QUORUM_STATE_FILE
 from ottla.quorum.quorum_state import decode_quorum_state
 from ottla.quorum.snapshot_file import BOOTSTRAP_FILE, decode_snapshot
@@ -129,6 +129,7 @@ class _Repair:
         self.disk: Disk = directory.volume.disk
         self.path = f"{directory.path}/{METADATA_DIRECTORY}"
         self.snapshots = Snapshots(self.disk, self.path)
+        self.mark = f"{directory.path}/{UNFINISHED_REPAIR_FILE}"
         self.now_ms = SystemClock().now_ms() if now_ms is None else now_ms
         self.done: list[str] = []
         # What was known of the log does not count any more.
@@ -136,6 +137,8 @@ class _Repair:
 
     def find_damage(self) -> list[str]:
         found = [what for what, _ in self._small_files()]
+        if self.disk.exists(self.mark):
+            found.append("an earlier repair was interrupted")
         try:
             self._read(refuses_damage=True)
         except UnknownRecord as error:
@@ -174,6 +177,7 @@ class _Repair:
     # The log
 
     def run(self) -> None:
+        self.disk.write_file_atomically(self.mark, b"")
         make_lasting_directory(self.disk, self.path)
         for what, mend in list(self._small_files()):
             self.done.append(what)
@@ -187,6 +191,8 @@ class _Repair:
         finally:
             standalone.close()
         self._note_stop(standalone)
+        self.disk.remove(self.mark)
+        self.disk.sync_directory(self.directory.path)
 
     def _make_readable(self) -> None:
         """Change the log until it can be read from the beginning to the end."""

@@ -42,7 +42,7 @@ from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NodeId, TopicPartition
 from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.format import METADATA_DIRECTORY
-from ottla.quorum.load import is_blank
+from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank
 from ottla.quorum.sole_voter import NotTheSoleVoter
 from ottla.quorum.standalone import Standalone, StandaloneSettings, SyncedMetadata, open_standalone
 from ottla.quorum.voters import VoterIdentity
@@ -226,6 +226,8 @@ def _begin(directories: LogDirectories) -> None:
 def _check_metadata(directories: LogDirectories) -> None:
     """Refuse data that new metadata would know nothing of: all of it would be set aside."""
     first = directories.directories[0]
+    if first.volume.disk.exists(f"{first.path}/{UNFINISHED_REPAIR_FILE}"):
+        raise DamagedLog(f"a repair of {METADATA_PARTITION} in {first.path} was interrupted")
     if not is_blank(first.volume.disk, f"{first.path}/{METADATA_DIRECTORY}"):
         return
     for directory in directories.directories:

@@ -18,6 +18,9 @@ from ottla.world.disk import Disk
 
 _READ_BYTES: Final = 1 << 20
 
+UNFINISHED_REPAIR_FILE: Final = ".ottla-unfinished-repair"
+"""In the log directory while the metadata is repaired. Until that is done, it may not be used."""
+
 
 class LoadedLog(NamedTuple):
     """What a metadata log contains. `logged_voters` are those that the log itself names, without

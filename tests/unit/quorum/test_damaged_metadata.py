@@ -6,6 +6,7 @@ from tests.standalone_node import START_MS, StandaloneNode
 from tests.unit.quorum.test_standalone import FIRST_SEGMENT, new_disk
 
 from ottla.metadata.errors import MetadataError
+from ottla.model.ids import Offset
 from ottla.quorum.batches import encode_batch
 from ottla.quorum.known_directories import read_image, read_known_directories
 from ottla.quorum.load import is_blank
@@ -121,7 +122,7 @@ def test_a_repaired_batch_may_lie_across_the_end_of_a_snapshot() -> None:
     *_, last = iter_batches(memoryview(content))
     file = disk.open(FIRST_SEGMENT)
     file.truncate(len(content) - last.size_bytes)
-    filler = encode_batch([NoOpRecord()] * 9, 20, last.base_offset, 1, START_MS)
+    filler = encode_batch([NoOpRecord()] * 9, 20, Offset(last.base_offset), 1, START_MS)
     file.write(len(content) - last.size_bytes, (filler,))
     file.sync()
     assert last.base_offset < end < last.base_offset + 9
