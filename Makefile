@@ -52,6 +52,10 @@ KILLS ?= 100
 crash-node: $(VENV)/.ready ## kill a node under load, KILLS times, and look for what it lost
 	$(BIN)/python -m tests.cluster.crashes --kills $(KILLS)
 
+.PHONY: damage
+damage: $(VENV)/.ready ## damage the files of a stopped or killed node at random, and see what a start makes of it: ROUNDS=300 SEED=1
+	$(BIN)/python -m tests.damage.rounds --rounds $${ROUNDS:-300} --seed $${SEED:-1}
+
 .PHONY: bench-codec
 bench-codec: $(VENV)/.ready ## compare the codecs with those of other Python projects
 	$(BIN)/python -m benchmarks.codec

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from ottla.metadata.configs.node import NodeConfig
 from ottla.model.ids import NodeId
 from ottla.model.uuid import Uuid
-from ottla.quorum.format import NewCluster, format_directories, is_formatted
+from ottla.quorum.format import NewCluster, find_foreign, format_directories, is_formatted
+from ottla.quorum.known_directories import read_known_directories
 from ottla.quorum.random_id import random_id
 from ottla.quorum.voters import Endpoint
 from ottla.runtime.clock import SystemClock
@@ -49,6 +50,25 @@ def format_node(config: NodeConfig, cluster_id: str | None, ignores_formatted: b
         raise FormatFailure(str(error)) from error
 
 
+def check_empty_directories(disk: Disk, config: NodeConfig, paths: Sequence[str]) -> None:
+    """Refuse a directory that is empty, if this node has had one that is not there now.
+
+    Its disk is probably not mounted. Formatted, it would get new logs in the place of those that it has, and
+    these would have no leader when it is back. Raises `MetadataError` if the metadata cannot be read.
+    """
+    missing = [path for path in paths if not is_formatted(disk, path)]
+    if not missing or paths[0] in missing:
+        return
+    present = {_read_meta(disk, path).directory_id for path in paths if path not in missing}
+    lost = read_known_directories(disk, paths[0], NodeId(config.node_id)) - present
+    if lost:
+        raise FormatFailure(
+            f"{missing[0]} is empty, but node {config.node_id} had a log directory with the id "
+            f"{min(str(one) for one in lost)} that is not there now: mount its disk, or start once with "
+            "--format-empty to go on without what was in it"
+        )
+
+
 def format_missing(
     disk: Disk,
     config: NodeConfig,
@@ -68,7 +88,7 @@ def format_missing(
             f"{paths[0]}, where the metadata should be, is empty, but the other directories are in use: "
             "formatting it would make their data unknown"
         )
-    meta = _read_meta(disk, f"{paths[0]}/{META_PROPERTIES_FILE}")
+    meta = _read_meta(disk, paths[0])
     if cluster_id is not None and meta.cluster_id != cluster_id:
         raise FormatFailure(f"{paths[0]} belongs to cluster {meta.cluster_id}, not to {cluster_id}")
     for path in missing:
@@ -76,7 +96,8 @@ def format_missing(
     return Formatted(meta.cluster_id or "", missing)
 
 
-def _read_meta(disk: Disk, path: str) -> MetaProperties:
+def _read_meta(disk: Disk, directory: str) -> MetaProperties:
+    path = f"{directory}/{META_PROPERTIES_FILE}"
     try:
         return decode_meta_properties(disk.read_file(path))
     except CorruptFile as error:
@@ -131,10 +152,10 @@ def _check_cluster_id(cluster_id: str) -> None:
 
 
 def _check_empty(disk: Disk, path: str) -> None:
-    """Refuse a directory with something in it: it may be somebody's home."""
-    if disk.exists(path):
-        entries = [entry.name for entry in disk.list(path) if entry.name not in (".lock", "lost+found")]
-        if entries:
-            raise FormatFailure(
-                f"{path} is not formatted, but not empty either: it has {entries[0]}. Give an empty directory"
-            )
+    """Refuse a directory with something in it: it may be somebody's home, or have lost its identity."""
+    foreign = find_foreign(disk, path)
+    if foreign is not None:
+        raise FormatFailure(
+            f"{path} is not formatted, but not empty either: it has {foreign}. Give an empty directory, or "
+            f"put back the {META_PROPERTIES_FILE} that it had"
+        )

@@ -124,6 +124,8 @@ class Housekeeping:
     def _each_second(self) -> None:
         self._broker.delayed_produces.sweep()
         self._flush_by_time()
+        for directory in self._broker.directories.directories:
+            directory.check_is_there()
         self._look_at_directories()
 
     def _look_at_directories(self) -> None:

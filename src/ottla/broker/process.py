@@ -84,7 +84,11 @@ def _serve(on_loop: NodeOnLoop, node: Node, loop: ServingLoop, ready: Callable[[
         on_loop.begin_stop()
 
     StopSignals(loop, stop).install()
-    _serve_metrics(node)
+    try:
+        _serve_metrics(node)
+    except NodeFailure:
+        on_loop.stop()
+        raise
     first = node.bound[0]
     host = f"[{first.host}]" if ":" in first.host else first.host
     loop.call_soon(ready, f"{host}:{first.port}")

@@ -1,11 +1,12 @@
 """Starting a node, step by step, up to the moment when it serves.
 
-    lock the directories -> take the addresses -> open the metadata -> load the logs -> register the broker
-    -> unfence it -> accept clients
+    lock the directories -> take the addresses -> read the metadata -> take away the marks of a clean stop
+    -> lead the metadata -> load the logs -> register the broker -> unfence it -> accept clients
 
 The steps run on the node's loop. A step may be done later, by a call back, and what takes long lets the loop
 go in between, so that a node can talk to others before it serves. A step that cannot be done gives a
-`NodeFailure` with a sentence for the user.
+`NodeFailure` with a sentence for the user. Up to the marks nothing was changed that matters: a start that is
+refused leaves a directory that was stopped cleanly.
 """
 
 import logging
@@ -26,6 +27,7 @@ from ottla.broker.connection_limits import connection_limits
 from ottla.broker.controller_channel import LocalController
 from ottla.broker.formatting import (
     FormatFailure,
+    check_empty_directories,
     controller_endpoint,
     data_directories,
     format_missing,
@@ -37,18 +39,23 @@ from ottla.broker.refused_configs import ConfigRefused, check_configs
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig
-from ottla.metadata.errors import MetadataError
+from ottla.metadata.errors import MetadataError, UnknownRecord
 from ottla.metadata.published import PublishedMetadata
-from ottla.model.ids import NodeId
+from ottla.model.ids import NodeId, TopicPartition
 from ottla.quorum.controller.settings import ControllerSettings
+from ottla.quorum.format import METADATA_DIRECTORY
+from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank
+from ottla.quorum.metadata_log import SyncedMetadata
 from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
+from ottla.quorum.voter import OtherVoters
 from ottla.quorum.voters import VoterIdentity
 from ottla.runtime.flusher import Flusher
-from ottla.runtime.recovery import LoadingLogs
+from ottla.runtime.recovery import LoadingLogs, tell
 from ottla.storage.directories import LogDirectories, open_directories
 from ottla.storage.directory import LogDirectory
-from ottla.storage.errors import LogDirectoryOffline, StorageError
+from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError, UnusableDirectory
 from ottla.storage.log import Log
+from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
 from ottla.world.world import World
@@ -76,6 +83,7 @@ class NodeOptions(NamedTuple):
     host: str | None = None
     port: int | None = None
     is_insecure: bool = False
+    formats_empty: bool = False
 
 
 class Node:
@@ -136,7 +144,7 @@ class NodeStart:
         if self._directories is not None:
             self._directories.release()
         if isinstance(error, _REASONS):
-            failure = NodeFailure(str(error))
+            failure = NodeFailure(_words(error))
             failure.__cause__ = error
             self._failed(failure)
         else:
@@ -156,6 +164,8 @@ class NodeStart:
         config, world = self._configs.node, self._world
         check_endpoints(config.broker_endpoints, self._options.is_insecure)
         paths = data_directories(config)
+        if not self._options.formats_empty:
+            check_empty_directories(world.disk, config, paths)
         formatted = format_missing(world.disk, config, paths, world.random, world.clock.now_ms())
         for path in formatted.directories:
             _logger.info("formatted %s for cluster %s", path, formatted.cluster_id)
@@ -179,7 +189,11 @@ class NodeStart:
         config, world = self._configs.node, self._world
         assert self._flusher is not None, "the directories were opened with it"
         directory = directories.directories[0]
-        assert directory.meta.directory_id is not None, "directories without ids are of the ZooKeeper age"
+        _check_metadata(directories)
+        if directory.meta.directory_id is None:
+            raise UnusableDirectory(
+                directory.path, "its meta.properties has no directory.id: put back the one that it had"
+            )
         cluster_id = directory.meta.cluster_id or ""
         settings = QuorumSettings(
             controller=ControllerSettings(config.node_id, cluster_id, self._configs.layers.static),
@@ -188,14 +202,26 @@ class NodeStart:
             static_voters=_static_voters(config),
         )
         metadata = PublishedMetadata()
-        quorum = MetadataQuorum(
-            settings,
-            metadata,
-            QuorumWorld(directory.volume, world.clock, world.random, self._flusher.request, self._give_up),
+        quorum_world = QuorumWorld(
+            directory.volume,
+            world.clock,
+            world.random,
+            self._flusher.request,
+            self._give_up,
+            SyncedMetadata(
+                directory.was_clean,
+                directory.find_synced(METADATA_PARTITION),
+                directory.find_stopped(METADATA_PARTITION),
+            ),
+            partial(_begin, directories),
         )
+        quorum = MetadataQuorum(settings, metadata, quorum_world)
         quorum.start()
         # The only voter commits what it has synced.
         quorum.flush()
+        directory.metadata_log = quorum.voter.log
+        for damage in quorum.voter.log.damages:
+            tell(directory.volume, damage)
         surroundings = Surroundings(
             world=world,
             flusher=self._flusher,
@@ -205,6 +231,7 @@ class NodeStart:
             addresses=self._addresses,
         )
         broker = Broker(config.node_id, cluster_id, self._configs, metadata, surroundings)
+        _restore_missing(broker)
         self._then(self._load_next, broker, iter(directories.online))
 
     def _load_next(self, broker: Broker, left: Iterator[LogDirectory]) -> None:
@@ -264,6 +291,58 @@ class NodeStart:
         self._started(node)
 
 
+def _words(error: Exception) -> str:
+    """Say what keeps a node from starting, and what to do about damaged metadata."""
+    if isinstance(error, DamagedLog | MetadataError) and not isinstance(error, OtherVoters | UnknownRecord):
+        return (
+            f"{error}. Nothing was changed. `ottla storage repair` with the same --data or --config says what "
+            "can be saved, keeps a copy of what it changes, and lets the node start again"
+        )
+    return str(error)
+
+
+def _begin(directories: LogDirectories) -> None:
+    """Let the directories be written to."""
+    for directory in directories.directories:
+        try:
+            directory.begin()
+        except LogDirectoryOffline as error:
+            _logger.critical("%s", error)
+
+
+def _check_metadata(directories: LogDirectories) -> None:
+    """Refuse data that new metadata would know nothing of: all of it would be set aside."""
+    first = directories.directories[0]
+    if first.volume.disk.exists(f"{first.path}/{UNFINISHED_REPAIR_FILE}"):
+        raise DamagedLog(f"a repair of {METADATA_PARTITION} in {first.path} was interrupted")
+    if not is_blank(first.volume.disk, f"{first.path}/{METADATA_DIRECTORY}"):
+        return
+    for directory in directories.directories:
+        path = directory.find_data()
+        if path is not None:
+            raise DamagedLog(f"{METADATA_PARTITION} is empty, but {path} has records: the metadata is lost")
+
+
 def _static_voters(config: NodeConfig) -> list[int]:
     """Return the node ids of `controller.quorum.voters`, whose entries are `id@host:port`."""
     return [int(voter.partition("@")[0]) for voter in config.controller_quorum_voters]
+
+
+def _restore_missing(broker: Broker) -> None:
+    """Make the directories of logs that somebody has removed, so that their loss is noticed.
+
+    And let those say again of which topic they are that have lost it, or they would be set aside.
+    """
+    directories = broker.directories.online
+    for directory in directories:
+        for topic_id, number in directory.noted_logs():
+            topic = broker.image.topics.find_by_id(topic_id)
+            record = None if topic is None else topic.partitions.get(number)
+            if topic is None or record is None or broker.node_id not in record.replicas:
+                continue
+            partition = TopicPartition(topic.name, number)
+            if not any(one.has_log(partition) for one in directories):
+                directory.restore(partition, topic_id)
+            elif directory.has_log(partition) and directory.find_topic_id(partition) is None:
+                _logger.warning("%s in %s did not say of which topic it is", partition, directory.path)
+                directory.restore(partition, topic_id)

@@ -94,7 +94,7 @@ def read_contents(directory: Path) -> Contents:
     return Contents(
         meta,
         (directory / CLEAN_SHUTDOWN_FILE).exists(),
-        _is_locked(directory / LOCK_FILE),
+        is_locked(directory / LOCK_FILE),
         sum(1 for path in directory.iterdir() if path.is_dir()),
         len(logs),
         sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()),
@@ -116,7 +116,7 @@ def find_problems(directory: Path, checked: Callable[[], None]) -> Iterator[Prob
             yield from _check_partition(path, metadata)
             checked()
         elif path.name.endswith("-offset-checkpoint"):
-            yield from _check_readable(path, decode_offset_checkpoint)
+            yield from check_readable(path, decode_offset_checkpoint)
     for where in sorted(metadata.partitions()):
         path = directory / f"{where.topic}-{where.partition}"
         if not path.is_dir():
@@ -180,7 +180,7 @@ def _check_partition(directory: Path, metadata: _Metadata) -> Iterator[Problem]:
     if name.partition != METADATA_PARTITION:
         yield from _check_topic_id(directory, name.partition, metadata)
     if (directory / LEADER_EPOCH_FILE).exists():
-        yield from _check_readable(directory / LEADER_EPOCH_FILE, decode_epoch_checkpoint)
+        yield from check_readable(directory / LEADER_EPOCH_FILE, decode_epoch_checkpoint)
     previous_end = 0
     for path in sorted(directory.glob("*.log")):
         found = find_segment_file(path.name)
@@ -192,9 +192,9 @@ def _check_partition(directory: Path, metadata: _Metadata) -> Iterator[Problem]:
         previous_end, problems = _check_segment(path, found.offset, positions)
         yield from problems
         for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX):
-            yield from _check_index(path.with_suffix(kind.value), found.offset, positions)
+            yield from check_index(path.with_suffix(kind.value), found.offset, positions)
     for path in sorted(directory.glob("*.snapshot")):
-        yield from _check_readable(path, decode_producer_snapshot)
+        yield from check_readable(path, decode_producer_snapshot)
 
 
 def _check_topic_id(directory: Path, where: TopicPartition, metadata: _Metadata) -> Iterator[Problem]:
@@ -232,10 +232,11 @@ def _check_segment(path: Path, base_offset: Offset, positions: set[int]) -> tupl
     return next_offset, problems
 
 
-def _check_index(path: Path, base_offset: Offset, positions: set[int]) -> Iterator[Problem]:
+def check_index(path: Path, base_offset: Offset, positions: set[int]) -> Iterator[Problem]:
+    """Check an index of a segment whose batches begin at `positions`."""
     if not path.exists():
         if path.suffix != FileKind.TRANSACTION_INDEX.value:
-            yield Problem(str(path), "it is missing; the next start makes it anew")
+            yield Problem(str(path), "it is missing; the next start makes it again")
         return
     content = path.read_bytes()
     try:
@@ -254,14 +255,15 @@ def _check_index(path: Path, base_offset: Offset, positions: set[int]) -> Iterat
         yield Problem(str(path), f"it cannot be read: {error}")
 
 
-def _check_readable(path: Path, decode: Callable[[bytes], object]) -> Iterator[Problem]:
+def check_readable(path: Path, decode: Callable[[bytes], object]) -> Iterator[Problem]:
+    """Check a file that can be read as a whole or not at all."""
     try:
         decode(path.read_bytes())
     except _UNREADABLE as error:
         yield Problem(str(path), f"it cannot be read: {error}")
 
 
-def _is_locked(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Say whether a server has the directory."""
     try:
         with path.open("rb+") as file:

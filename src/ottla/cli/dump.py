@@ -23,6 +23,7 @@ from ottla.records.errors import RecordsError
 from ottla.storage.checkpoints import LEADER_EPOCH_FILE, decode_epoch_checkpoint, decode_offset_checkpoint
 from ottla.storage.clean_shutdown import FILE as CLEAN_SHUTDOWN_FILE
 from ottla.storage.clean_shutdown import decode_clean_shutdown
+from ottla.storage.damage import SUFFIX as DAMAGED_SUFFIX
 from ottla.storage.file_errors import CorruptFile
 from ottla.storage.meta_properties import FILE as META_PROPERTIES_FILE
 from ottla.storage.meta_properties import decode_meta_properties
@@ -57,7 +58,7 @@ def is_known(path: Path) -> bool:
     """Say whether a file is one that can be put into words."""
     return (
         find_segment_file(path.name) is not None
-        or path.name.endswith((SNAPSHOT_SUFFIX, _OFFSET_CHECKPOINT_SUFFIX))
+        or path.name.endswith((SNAPSHOT_SUFFIX, _OFFSET_CHECKPOINT_SUFFIX, DAMAGED_SUFFIX))
         or path.name
         in (
             LEADER_EPOCH_FILE,
@@ -81,7 +82,7 @@ def _dump(path: Path, with_records: bool) -> Iterator[Item]:
     found = find_segment_file(path.name)
     if found is not None and found.kind is not FileKind.LOG:
         yield from _dump_entries(path, found.kind, found.offset)
-    elif found is not None or path.name.endswith(SNAPSHOT_SUFFIX):
+    elif found is not None or path.name.endswith((SNAPSHOT_SUFFIX, DAMAGED_SUFFIX)):
         yield from _dump_batches(path, with_records)
     else:
         yield from _dump_small(path)

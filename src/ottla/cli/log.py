@@ -1,4 +1,4 @@
-"""`ottla log`: what is in the files of a log, without a server."""
+"""`ottla log`: what is in the files of a log, without a server: shown, checked, saved."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from ottla.cli.failure import Failure
-from ottla.cli.output import json_option
+from ottla.cli.output import json_option, show_rows
 
 
 @click.group()
@@ -41,3 +41,81 @@ def dump(paths: tuple[Path, ...], as_json: bool, with_records: bool) -> None:
                     click.echo(json.dumps({"file": str(file), **item.facts}, default=str))
                 else:
                     click.echo(f"  {item.words}")
+
+
+@log.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@json_option
+def verify(paths: tuple[Path, ...], as_json: bool) -> None:
+    """Look for damage in PATHS: data directories, directories of partitions, or segments. Changes nothing.
+
+    Every batch, index and snapshot is checked. What a start has kept aside is listed, too, but is no damage.
+    Exits with 1 if something is damaged.
+    """
+    from ottla.cli.segment_files import Finding, partition_directories, verify_file, verify_partition
+
+    findings: list[Finding] = []
+    for path in paths:
+        _check_unused(path)
+        if path.is_dir():
+            for directory in partition_directories(path):
+                findings += verify_partition(directory)
+        else:
+            findings += verify_file(path)
+    rows = [{"path": found.path, "damaged": found.is_damage, "what": found.what} for found in findings]
+    show_rows(rows, as_json, "everything is sound")
+    if any(found.is_damage for found in findings):
+        raise click.exceptions.Exit(Failure.exit_code)
+
+
+@log.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--damaged",
+    "with_damaged",
+    is_flag=True,
+    help="Print what can be read of batches with wrong checksums, too. Look at it before you use it.",
+)
+def salvage(paths: tuple[Path, ...], with_damaged: bool) -> None:
+    """Print the records of damaged files as JSON, a record a line.
+
+    PATHS are segments, files that a start has kept aside (`.damaged`), or directories with such files.
+    `ottla produce --format json` writes the records to a topic again.
+    """
+    from ottla.cli.segment_files import Salvage, is_kept, partition_directories
+    from ottla.cli.templates import Printer, printer_for
+
+    files: list[Path] = []
+    for path in paths:
+        _check_unused(path)
+        if path.is_dir():
+            for directory in partition_directories(path):
+                files += sorted(file for file in directory.iterdir() if is_kept(file))
+        else:
+            files.append(path)
+    if not files:
+        raise Failure("nothing was kept aside there; name a segment to see the records in it")
+    salvaged = Salvage()
+    write: Printer = printer_for("json", None)
+    for file in files:
+        for record in salvaged.read(file, with_doubtful=with_damaged):
+            click.echo(write(record), nl=False)
+    rest = ""
+    if salvaged.doubtful_records:
+        told = "printed as well" if with_damaged else "--damaged prints them as well"
+        rest = f"; {salvaged.doubtful_records} more are in batches with wrong checksums: {told}"
+    click.echo(
+        f"{salvaged.records} sound records, {salvaged.unreadable_bytes} damaged bytes in "
+        f"{len(files)} files{rest}",
+        err=True,
+    )
+
+
+def _check_unused(path: Path) -> None:
+    """Refuse to look at what a server is writing."""
+    from ottla.cli.directory_checks import is_locked
+    from ottla.storage.names import LOCK_FILE
+
+    for directory in (path, *path.absolute().parents[:2]):
+        if (directory / LOCK_FILE).exists() and is_locked(directory / LOCK_FILE):
+            raise Failure(f"a server uses {directory}: stop it first")

@@ -1,11 +1,11 @@
-"""`ottla storage`: the directories that a node keeps its data in: prepared, shown, checked."""
+"""`ottla storage`: the directories that a node keeps its data in: prepared, shown, checked, repaired."""
 
 from pathlib import Path
 
 import click
 
 from ottla.cli.failure import Failure
-from ottla.cli.output import json_option, progress, show_one, show_rows
+from ottla.cli.output import confirm, json_option, progress, show_one, show_rows
 from ottla.cli.settings import load_settings, settings_options
 
 
@@ -82,3 +82,32 @@ def verify(directory: Path, as_json: bool) -> None:
     )
     if rows:
         raise click.exceptions.Exit(Failure.exit_code)
+
+
+@storage.command()
+@settings_options
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def repair(
+    data_directory: Path | None, config_file: Path | None, assignments: tuple[str, ...], yes: bool
+) -> None:
+    """Repair the metadata of a node that refuses to start.
+
+    Says first what is damaged, and asks. A copy of each file that is changed is kept beside it, with a name
+    that ends in `.damaged`. Topics that the metadata has lost are put back from the directories of their
+    partitions.
+    """
+    from ottla.broker.repairing import RepairFailure, find_damage, repair_metadata
+
+    loaded = load_settings(config_file, assignments, data_directory)
+    try:
+        found = find_damage(loaded.configs)
+        if not found:
+            click.echo("the metadata is sound: there is nothing to repair")
+            return
+        for what in found:
+            click.echo(what, err=True)
+        confirm("Repair it, and keep a copy of what is changed?", yes)
+        for what in repair_metadata(loaded.configs):
+            click.echo(what)
+    except RepairFailure as error:
+        raise Failure(str(error)) from error

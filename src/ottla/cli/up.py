@@ -55,6 +55,11 @@ Any Kafka client works, too: its bootstrap.servers is {address}."""
     is_flag=True,
     help="Listen beyond this machine without authentication: whoever reaches the port may do everything.",
 )
+@click.option(
+    "--format-empty",
+    is_flag=True,
+    help="Use a log directory that is empty, though this node has had one that is missing now.",
+)
 def up(
     data_directory: Path | None,
     config_file: Path | None,
@@ -66,6 +71,7 @@ def up(
     brokers: int,
     hints: bool,
     insecure: bool,
+    format_empty: bool,
 ) -> None:
     """Run a node: a broker and its controller, until SIGTERM or SIGINT.
 
@@ -83,7 +89,7 @@ def up(
     try:
         run_node(
             loaded,
-            NodeOptions(host=host, port=port, is_insecure=insecure),
+            NodeOptions(host=host, port=port, is_insecure=insecure, formats_empty=format_empty),
             lambda address: _tell_ready(address, hints),
         )
     except NodeFailure as error:

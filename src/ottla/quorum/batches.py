@@ -8,7 +8,7 @@ The value of a control record is a message whose first field is the version it i
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.metadata.errors import MetadataError
+from ottla.metadata.errors import MetadataError, UnknownRecord
 from ottla.metadata.image import Position
 from ottla.metadata.record_versions import record_version
 from ottla.model.ids import Offset
@@ -28,7 +28,11 @@ from ottla.wire.control_records import (
     VotersRecord,
 )
 from ottla.wire.errors import MalformedBytes
-from ottla.wire.metadata_records.framing import decode_metadata_record, encode_metadata_record
+from ottla.wire.metadata_records.framing import (
+    UnknownMetadataRecord,
+    decode_metadata_record,
+    encode_metadata_record,
+)
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 
@@ -78,6 +82,8 @@ def decode_batch(batch: BatchView) -> MetadataBatch:
             raise MetadataError(f"the batch of metadata at offset {header.base_offset} is damaged")
         open_record = _open_control if header.is_control else _open_metadata
         records = tuple(open_record(record) for record in iter_batch_records(batch))
+    except UnknownMetadataRecord as error:
+        raise UnknownRecord(f"the batch of metadata at offset {header.base_offset}: {error}") from error
     except (RecordsError, MalformedBytes) as error:
         raise MetadataError(f"the batch of metadata at offset {header.base_offset}: {error}") from error
     position = Position(Offset(header.last_offset), header.leader_epoch, header.max_timestamp)

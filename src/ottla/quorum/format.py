@@ -2,7 +2,7 @@
 
 Each gets `bootstrap.checkpoint`, and `meta.properties` last, because a directory with that file counts as
 formatted. The first one, which will hold the metadata log, also gets the snapshot that names this node as the
-only voter of the quorum.
+only voter of the quorum. What was interrupted before that is done again from the start.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,6 +38,21 @@ def is_formatted(disk: Disk, directory: str) -> bool:
     return disk.exists(f"{directory}/{META_PROPERTIES_FILE}")
 
 
+def find_foreign(disk: Disk, directory: str) -> str | None:
+    """Return something in a directory that formatting does not make and does not tolerate, or None."""
+    if not disk.exists(directory):
+        return None
+    harmless = {".lock", "lost+found", BOOTSTRAP_FILE, META_PROPERTIES_FILE + ".tmp", BOOTSTRAP_FILE + ".tmp"}
+    for entry in disk.list(directory):
+        if entry.name == METADATA_DIRECTORY:
+            for inner in disk.list(f"{directory}/{METADATA_DIRECTORY}"):
+                if inner.name not in (FORMAT_SNAPSHOT.file_name, FORMAT_SNAPSHOT.file_name + ".tmp"):
+                    return f"{entry.name}/{inner.name}"
+        elif entry.name not in harmless:
+            return entry.name
+    return None
+
+
 def make_lasting_directory(disk: Disk, path: str) -> None:
     """Make a directory, and its parents, so that their names survive a power cut."""
     if disk.exists(path):
@@ -61,13 +76,17 @@ def format_directories(
         make_lasting_directory(disk, directory)
         disk.write_file_atomically(f"{directory}/{BOOTSTRAP_FILE}", bootstrap)
         if directory == directories[0]:
-            _write_voters(disk, directory, cluster, directory_id, now_ms)
+            endpoint = cluster.controller_endpoint
+            write_voters(disk, directory, cluster.node_id, endpoint, directory_id, now_ms)
         meta = MetaProperties(cluster.cluster_id, cluster.node_id, directory_id)
         disk.write_file_atomically(f"{directory}/{META_PROPERTIES_FILE}", encode_meta_properties(meta))
 
 
-def _write_voters(disk: Disk, directory: str, cluster: NewCluster, directory_id: Uuid, now_ms: int) -> None:
-    only = voter(cluster.node_id, directory_id, [cluster.controller_endpoint])
+def write_voters(
+    disk: Disk, directory: str, node_id: NodeId, endpoint: Endpoint, directory_id: Uuid, now_ms: int
+) -> None:
+    """Write the snapshot that names a node as the only voter."""
+    only = voter(node_id, directory_id, [endpoint])
     quorum = VoterHistory(DYNAMIC, (only,))
     content = b"".join(encode_snapshot((), 0, FORMAT_SNAPSHOT.epoch, now_ms, quorum, now_ms))
     path = f"{directory}/{METADATA_DIRECTORY}"

@@ -13,9 +13,14 @@ from ottla.quorum.snapshots import Snapshots
 from ottla.quorum.voters import VoterHistory
 from ottla.records.batch import iter_batches
 from ottla.storage.log import Log
+from ottla.storage.names import FileKind, find_segment_file
 from ottla.storage.read import ReadLimit
+from ottla.world.disk import Disk
 
 _READ_BYTES: Final = 1 << 20
+
+UNFINISHED_REPAIR_FILE: Final = ".ottla-unfinished-repair"
+"""In the log directory while the metadata is repaired. Until that is done, it may not be used."""
 
 
 class LoadedLog(NamedTuple):
@@ -28,6 +33,16 @@ class LoadedLog(NamedTuple):
     logged_voters: VoterHistory
     tail_bytes: int
     """How much the log has after the snapshot."""
+
+
+def is_blank(disk: Disk, path: str) -> bool:
+    """Say whether nothing was ever written to a metadata log, or nothing of it is left."""
+    if not disk.exists(path):
+        return True
+    if any(stored.id != FORMAT_SNAPSHOT for stored in Snapshots(disk, path).list()):
+        return False
+    files = [(find_segment_file(entry.name), entry.size) for entry in disk.list(path)]
+    return not any(size for file, size in files if file is not None and file.kind is FileKind.LOG)
 
 
 def load_metadata(log: Log, snapshots: Snapshots) -> LoadedLog:
@@ -71,11 +86,13 @@ def read_batches(log: Log, offset: Offset, end: Offset) -> Iterator[MetadataBatc
     while offset < end:
         chunk = log.read(offset, _READ_BYTES, ReadLimit.LOG_END).read()
         for raw in iter_batches(memoryview(chunk)):
-            if raw.base_offset < offset:
-                # A read starts with the batch that holds the offset. Snapshots end where a batch does.
+            if raw.last_offset < offset:
+                # A read starts with the batch that holds the offset.
                 continue
             if raw.base_offset >= end:
                 return
+            # Snapshots end where a batch does. Only what a repair has put in may lie across that, and says
+            # nothing.
             batch = decode_batch(raw)
             offset = Offset(batch.position.offset + 1)
             yield batch

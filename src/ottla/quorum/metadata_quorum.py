@@ -20,8 +20,6 @@ from typing import Any, Final, NamedTuple
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import Offset
-from ottla.model.uuid import METADATA_TOPIC_ID
-from ottla.quorum.batches import BATCH_BYTES_MAX
 from ottla.quorum.controller.activation import activation_records
 from ottla.quorum.controller.active_controller import ActiveController, ControllerWorld
 from ottla.quorum.controller.deciders import NOT_CONTROLLER, find_decider
@@ -31,17 +29,13 @@ from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.format import METADATA_DIRECTORY, make_lasting_directory
 from ottla.quorum.load import load_metadata
 from ottla.quorum.metadata_follower import MetadataFollower
+from ottla.quorum.metadata_log import NOTHING_KNOWN, SyncedMetadata, open_metadata_log
 from ottla.quorum.quorum_protocols import CommittedRecords, RequestSync
 from ottla.quorum.snapshot_writer import SnapshotWriter
 from ottla.quorum.snapshots import Snapshots
 from ottla.quorum.voter import Voter
 from ottla.quorum.voters import VoterIdentity
-from ottla.storage import partition_metadata
-from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline, StorageError
-from ottla.storage.load import LoadRequest, load_log
-from ottla.storage.log import Log
-from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
 from ottla.world.clock import Clock
 from ottla.world.disk import DiskError
@@ -58,6 +52,10 @@ class QuorumSettings(NamedTuple):
     static_voters: Sequence[int] = ()
 
 
+def _begin_anyway() -> None:
+    pass
+
+
 class QuorumWorld(NamedTuple):
     """What the quorum uses of the world around it."""
 
@@ -67,6 +65,10 @@ class QuorumWorld(NamedTuple):
     request_sync: RequestSync
     give_up: Callable[[Exception], None]
     """Called when the metadata cannot be written any more: the node has to stop, and load the log again."""
+    known: SyncedMetadata = NOTHING_KNOWN
+    """What is known of the log before it is looked at."""
+    begin: Callable[[], None] = _begin_anyway
+    """Called when everything was read, and before anything new is written."""
 
 
 class _Parts(NamedTuple):
@@ -94,16 +96,17 @@ class MetadataQuorum:
 
         All of the log is loaded, also what may not be committed: the only voter commits it by its election.
         """
-        volume, clock, _, request_sync, _ = self._world
-        settings = self._settings
-        now_ms = clock.now_ms()
+        world, settings = self._world, self._settings
+        volume, request_sync = world.volume, world.request_sync
+        now_ms = world.clock.now_ms()
         path = f"{volume.path}/{METADATA_DIRECTORY}"
         snapshots = Snapshots(volume.disk, path)
         make_lasting_directory(volume.disk, path)
         snapshots.delete_left_overs()
-        log = _open_log(volume, path, settings.config, snapshots, now_ms)
+        log = open_metadata_log(volume, path, settings.config, snapshots, now_ms, world.known)
         loaded = load_metadata(log, snapshots)
         voter = Voter(volume.disk, log, loaded, settings.voter, self, request_sync, settings.static_voters)
+        world.begin()
         follower = MetadataFollower(loaded.loader, self._published, self._when_published)
         writer = SnapshotWriter(snapshots, voter, self._published, loaded, settings.config, now_ms)
         self._started = _Parts(voter, follower, writer)
@@ -160,6 +163,10 @@ class MetadataQuorum:
         while voter.high_watermark < voter.log_end_offset:
             # What was published made somebody append.
             voter.flush()
+        synced = self._world.volume.synced
+        if synced is not None:
+            # What a power cut leaves of it always says how far this log was synced at the last start, at least.
+            synced.save_for_good()
 
     def close(self) -> None:
         """Resign, and complete the files of the log. Nothing is published after this."""
@@ -202,31 +209,3 @@ class MetadataQuorum:
     def _when_published(self, offset: Offset) -> None:
         if self.controller is not None:
             self.controller.published(offset)
-
-
-def _open_log(volume: Volume, path: str, config: NodeConfig, snapshots: Snapshots, now_ms: int) -> Log:
-    """Load the log, every batch of which is checked: how far it was synced is not written down anywhere."""
-    id_path = f"{path}/{partition_metadata.FILE}"
-    if not volume.disk.exists(id_path):
-        content = partition_metadata.encode_partition_metadata(METADATA_TOPIC_ID)
-        volume.disk.write_file_atomically(id_path, content)
-    stored = snapshots.list()
-    log_config = LogConfig(
-        segment_bytes=config.internal_metadata_log_segment_bytes or config.metadata_log_segment_bytes,
-        segment_ms=config.metadata_log_segment_ms,
-        max_message_bytes=BATCH_BYTES_MAX,
-        is_deleted=False,
-    )
-    request = LoadRequest(
-        path=path,
-        topic_partition=METADATA_PARTITION,
-        config=log_config,
-        log_start_offset=stored[0].id.end_offset if stored else Offset(0),
-        now_ms=now_ms,
-    )
-    log = load_log(volume, request)
-    if stored and log.log_end_offset < stored[-1].id.end_offset:
-        # What the log has lost is in the snapshot. As in Kafka, it goes on from there.
-        for deletion in log.truncate_fully_and_start_at(stored[-1].id.end_offset, now_ms):
-            deletion.run(volume.disk)
-    return log

@@ -20,11 +20,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from ottla.metadata.errors import MetadataError
+from ottla.metadata.errors import MetadataError, UnknownRecord
 from ottla.model.ids import Offset
 from ottla.quorum.batches import decode_batch, encode_batch, encode_control_batch
 from ottla.quorum.voters import VoterHistory
 from ottla.records.batch import iter_batches
+from ottla.records.errors import RecordsError
 from ottla.wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord
 
 BOOTSTRAP_FILE: Final = "bootstrap.checkpoint"
@@ -90,9 +91,14 @@ def decode_snapshot(content: bytes, name: str) -> Snapshot:
     view = memoryview(content)
     batches = []
     size = 0
-    for raw in iter_batches(view):
-        batches.append(decode_batch(raw))
-        size += raw.size_bytes
+    try:
+        for raw in iter_batches(view):
+            batches.append(decode_batch(raw))
+            size += raw.size_bytes
+    except UnknownRecord:
+        raise
+    except (RecordsError, MetadataError) as error:
+        raise MetadataError(f"snapshot {name} is damaged at position {size}: {error}") from error
     control = [record for batch in batches if batch.is_control for record in batch.records]
     if size != len(view) or not control or not isinstance(control[-1], SnapshotFooterRecord):
         raise MetadataError(f"snapshot {name} is not complete")

@@ -59,7 +59,8 @@ class Snapshots:
 
     def read(self, snapshot_id: SnapshotId) -> Snapshot:
         """Read a snapshot."""
-        return decode_snapshot(self._disk.read_file(self._path(snapshot_id)), snapshot_id.file_name)
+        path = self._path(snapshot_id)
+        return decode_snapshot(self._disk.read_file(path), path)
 
     def write(self, image: MetadataImage, quorum: VoterHistory, now_ms: int) -> Iterator[None]:
         """Write a snapshot of an image, one batch for each step. It exists when the last step is done."""

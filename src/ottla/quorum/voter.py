@@ -233,7 +233,10 @@ class Voter:
     def _remembered_epoch(self) -> int:
         if not self._disk.exists(self._state_path):
             return 0
-        return decode_quorum_state(self._disk.read_file(self._state_path)).leader_epoch
+        try:
+            return decode_quorum_state(self._disk.read_file(self._state_path)).leader_epoch
+        except MetadataError as error:
+            raise MetadataError(f"{self._state_path} is damaged: {error}") from error
 
     @property
     def _state_path(self) -> str:

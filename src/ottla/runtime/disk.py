@@ -310,6 +310,15 @@ class RealFile:
         finally:
             self.unpin()
 
+    def is_removed(self) -> bool:
+        descriptor = self.pin()
+        try:
+            return os.fstat(descriptor).st_nlink == 0
+        except OSError as error:
+            raise disk_error(error, self.path, "look at") from error
+        finally:
+            self.unpin()
+
     def sync(self) -> None:
         descriptor = self.begin_sync()
         try:
@@ -389,6 +398,15 @@ class RealLock:
                 raise DiskError(path, "lock", Reason.LOCKED, Reason.LOCKED.value) from error
             raise disk_error(error, path, "lock") from error
         self._held.add(self._path)
+
+    def is_in_place(self) -> bool:
+        """Say whether the file that is locked is still the one at its path."""
+        try:
+            there = os.stat(self._path)
+            held = os.fstat(self._descriptor)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
 
     def release(self) -> None:
         """Let other processes have it."""

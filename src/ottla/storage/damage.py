@@ -41,10 +41,14 @@ class Damage(NamedTuple):
     holds_batches: bool = False
     # Producers whose transactions were aborted, since the markers that ended them may be lost.
     aborted: tuple[int, ...] = ()
+    # What happened, where that is something else.
+    what: str = ""
 
     @property
     def words(self) -> str:
         """Say what happened, where, and what to do next."""
+        if self.what:
+            return f"{self.partition} is damaged: {self.what}"
         place = f"{self.size_bytes} bytes at {self.position} of {self.path}"
         kept = (
             f"; the bytes are kept in {self.kept}, `ottla log salvage` shows their records"
@@ -52,7 +56,8 @@ class Damage(NamedTuple):
             else ""
         )
         if not self.was_synced:
-            return f"{self.partition}: cut {place}, which were never synced; the log ends at {self.first_offset}{kept}"
+            end = f"the log ends at {self.first_offset}"
+            return f"{self.partition}: cut {place}, which were never synced; {end}{kept}"
         lost = "no offset is lost"
         if self.next_offset > self.first_offset:
             lost = f"offsets {self.first_offset} to {self.next_offset - 1} are lost"
@@ -121,6 +126,19 @@ def keep_file(disk: Disk, directory: str, base_offset: Offset, size: int) -> str
     else:
         disk.rename(old, path)
     return path
+
+
+def keep_copy(disk: Disk, path: str) -> str:
+    """Copy a whole file aside, for good, and return where."""
+    kept, number = path + SUFFIX, 1
+    content = disk.read_file(path)
+    while disk.exists(kept):
+        if disk.read_file(kept) == content:
+            return kept
+        number += 1
+        kept = f"{path}.{number}{SUFFIX}"
+    disk.write_file_atomically(kept, content)
+    return kept
 
 
 def _is_zeros(file: File, start: int, end: int) -> bool:

@@ -1,8 +1,9 @@
 """One log directory: whose it is, which logs it holds, and what has to be remembered over a restart.
 
-Starting: lock it, read `meta.properties`, take note of the mark of a clean stop and remove it *before* any
-log is looked at (or a crash while loading would look like a clean stop), then load every partition's
-directory. Stopping: close every log, write the checkpoints, and the mark of a clean stop as the last act.
+Starting: lock it, read `meta.properties` and take note of the mark of a clean stop. Up to here nothing was
+changed, and a start that is refused leaves no trace. `begin` removes the mark *before* any log is loaded (or
+a crash while loading would look like a clean stop). Then every partition's directory is loaded. Stopping:
+close every log, write the checkpoints, and the mark of a clean stop as the last act.
 
 Kafka refuses to start on a directory with a sub-directory that is no partition's. So does Ottla, and nothing
 else is ever made here.
@@ -12,15 +13,22 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from ottla.model.ids import NodeId, Offset, TopicPartition
-from ottla.model.uuid import Uuid
-from ottla.storage import clean_shutdown, flush, meta_properties, retention, stopped_files
+from ottla.model.uuid import METADATA_TOPIC_ID, Uuid
+from ottla.storage import (
+    clean_shutdown,
+    flush,
+    meta_properties,
+    partition_metadata,
+    retention,
+    stopped_files,
+)
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import Deletion, not_found_is_fine
 from ottla.storage.directory_checkpoints import CheckpointKind, CheckpointWrite, DirectoryCheckpoints
 from ottla.storage.errors import UnusableDirectory
 from ottla.storage.file_errors import CorruptFile
 from ottla.storage.flush import FlushTicket
-from ottla.storage.load import LoadRequest
+from ottla.storage.load import LoadRequest, read_topic_id
 from ottla.storage.log import Log
 from ottla.storage.meta_properties import MetaProperties
 from ottla.storage.names import (
@@ -28,11 +36,14 @@ from ottla.storage.names import (
     METADATA_PARTITION,
     REMOTE_INDEX_CACHE_DIRECTORY,
     DirectoryState,
+    FileKind,
     directory_name,
     directory_name_with_state,
+    find_segment_file,
     parse_directory_name,
 )
 from ottla.storage.new_log import NewLog, make_logs
+from ottla.storage.stopped_files import StoppedLog
 from ottla.storage.synced_offsets import SyncedOffsets
 from ottla.storage.truncation import find_cut, find_safe_point
 from ottla.storage.volume import Volume
@@ -68,6 +79,7 @@ class LogDirectory:
     """A log directory that this process has locked. `open_directory` makes one."""
 
     def __init__(self, volume: Volume, lock: Lock, meta: MetaProperties, clean_stop_epoch: int) -> None:
+        """Raises `DiskError` if what the last run noted cannot be read."""
         self.volume = volume
         self.meta = meta
         # The broker epoch at the last clean stop, -1 if it was not told, or NO_CLEAN_STOP.
@@ -80,6 +92,13 @@ class LogDirectory:
         self.cleaner_offsets: dict[TopicPartition, Offset] = {}
         self._high_watermarks: dict[TopicPartition, Offset] = {}
         self._lock = lock
+        # What the last run noted: of a clean stop, or of each sync.
+        self._stopped = stopped_files.read(volume.disk, volume.path, clean_stop_epoch)
+        self._synced = SyncedOffsets(volume.disk, volume.path)
+        self._synced.read(is_clean=self.was_clean)
+        self._has_begun = False
+        # The quorum's log, if it lies here. What it is at a clean stop is noted with the others.
+        self.metadata_log: Log | None = None
 
     def __repr__(self) -> str:
         return f"<LogDirectory {self.path}, {len(self.logs)} logs{', offline' if self.is_offline else ''}>"
@@ -98,17 +117,85 @@ class LogDirectory:
 
     # Starting.
 
+    def find_stopped(self, partition: TopicPartition) -> StoppedLog | None:
+        """Return what the files of a log were at the last clean stop."""
+        return self._stopped.get(directory_name(partition))
+
+    def find_synced(self, partition: TopicPartition) -> Offset:
+        """Return how far a log was synced when there was no clean stop, or -1 if that is not known."""
+        topic_id = METADATA_TOPIC_ID if partition == METADATA_PARTITION else None
+        return self._synced.find(f"{self.path}/{directory_name(partition)}", partition, topic_id)
+
+    def noted_logs(self) -> set[tuple[Uuid, int]]:
+        """Return the topic ids and numbers of the partitions of which the last run had records here."""
+        noted = {(topic_id, number) for topic_id, number, offset in self._synced.all_noted() if offset > 0}
+        for name, log in self._stopped.items():
+            if log.topic_id is not None and log.log_end_offset > 0:
+                noted.add((log.topic_id, parse_directory_name(name).partition.partition))
+        return noted
+
+    def has_log(self, partition: TopicPartition) -> bool:
+        """Say whether there is a directory of a partition here, loaded or not."""
+        return self.volume.disk.exists(f"{self.path}/{directory_name(partition)}")
+
+    def find_topic_id(self, partition: TopicPartition) -> Uuid | None:
+        """Return the id of its topic that the directory of a partition tells, or None if it does not."""
+        return read_topic_id(self.volume.disk, f"{self.path}/{directory_name(partition)}")
+
+    def restore(self, partition: TopicPartition, topic_id: Uuid) -> None:
+        """Make the directory of a log that is missing, or let it say of which topic it is.
+
+        A log without files is loaded as one that has lost everything. So that is told, and no offset is used
+        twice.
+        """
+        disk, path = self.volume.disk, f"{self.path}/{directory_name(partition)}"
+        try:
+            disk.make_directory(path)
+            content = partition_metadata.encode_partition_metadata(topic_id)
+            disk.write_file_atomically(f"{path}/{partition_metadata.FILE}", content)
+            disk.sync_directory(self.path)
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+
+    def find_data(self) -> str | None:
+        """Return a segment of a partition with something in it, or None if all are empty."""
+        for name in self._partition_names():
+            found = parse_directory_name(name)
+            if found.state is DirectoryState.CURRENT and found.partition != METADATA_PARTITION:
+                for entry in self.volume.disk.list(f"{self.path}/{name}"):
+                    file = find_segment_file(entry.name)
+                    if file is not None and file.kind is FileKind.LOG and entry.size:
+                        return f"{self.path}/{name}/{entry.name}"
+        return None
+
+    def check_is_there(self) -> None:
+        """Go offline if the directory was removed, renamed or replaced while it is in use."""
+        if not self.is_offline and not self._lock.is_in_place():
+            reason = "it was removed or replaced while it was in use"
+            self.volume.fail(DiskError(self.path, "find", Reason.NOT_FOUND, reason))
+
+    def begin(self) -> None:
+        """Begin to write here: from now on, a stop is clean only if it says so."""
+        if self._has_begun:
+            return
+        self._has_begun = True
+        try:
+            _remove_clean_stop(self.volume.disk, self.path)
+            self.checkpoints.remove_staged()
+            self._synced.begin()
+        except DiskError as error:
+            raise self.volume.fail(error) from error
+        self.volume.synced = self._synced
+
     def plan_load(self, config_of: Callable[[str], LogConfig], now_ms: int) -> LoadPlan:
         """Say what is to be loaded. The metadata log is not: it is the quorum's, and has rules of its own."""
+        self.begin()
         try:
             recovery_points = self.checkpoints.read(CheckpointKind.RECOVERY_POINT)
             log_starts = self.checkpoints.read(CheckpointKind.LOG_START)
             self._high_watermarks = self.checkpoints.read(CheckpointKind.HIGH_WATERMARK)
             self.cleaner_offsets = self.checkpoints.read(CheckpointKind.CLEANER)
             names = self._partition_names()
-            self.volume.synced = synced = SyncedOffsets(self.volume.disk, self.path)
-            synced.start(is_clean=self.was_clean)
-            stopped = stopped_files.read(self.volume.disk, self.path, self.clean_stop_epoch)
         except DiskError as error:
             raise self.volume.fail(error) from error
         plan = LoadPlan([], [])
@@ -129,11 +216,15 @@ class LogDirectory:
                         self.was_clean,
                         now_ms,
                         self.cleaner_offsets.get(partition, Offset(0)),
-                        synced.find(path, partition),
-                        stopped.get(name),
+                        self._synced.find(path, partition),
+                        self._stopped.get(name),
                     )
                 )
         return plan
+
+    def check_names(self) -> None:
+        """Raise `UnusableDirectory` if there is a directory that is no partition's."""
+        self._partition_names()
 
     def _partition_names(self) -> list[str]:
         """Return the names of the partitions' directories. Whatever else is a directory stops the start."""
@@ -325,9 +416,11 @@ class LogDirectory:
                 CheckpointKind.CLEANER,
             ):
                 self.checkpoint_now(kind)
-            stopped_files.write(
-                self.volume.disk, self.path, broker_epoch, [*self.logs.values(), *self.future_logs.values()]
-            )
+            logs = [*self.logs.values(), *self.future_logs.values()]
+            if self.metadata_log is not None:
+                logs.append(self.metadata_log)
+            states = {log.path.rpartition("/")[2]: stopped_files.state_of(log) for log in logs}
+            stopped_files.write(self.volume.disk, self.path, broker_epoch, states)
             if self.volume.synced is not None:
                 # Apache Kafka would not keep it up to date.
                 self.volume.synced.remove()
@@ -390,8 +483,8 @@ def open_directory(
         raise volume.fail(error) from error
     try:
         meta = _read_meta(disk, path, node_id, cluster_id)
-        directory = LogDirectory(volume, lock, meta, _take_clean_stop(disk, path))
-        directory.checkpoints.remove_staged()
+        directory = LogDirectory(volume, lock, meta, _read_clean_stop(disk, path))
+        directory.check_names()
     except DiskError as error:
         lock.release()
         raise volume.fail(error) from error
@@ -419,15 +512,19 @@ def _read_meta(disk: Disk, path: str, node_id: NodeId | None, cluster_id: str | 
     return meta
 
 
-def _take_clean_stop(disk: Disk, path: str) -> int:
-    """Return the broker epoch of the mark of a clean stop, having removed it for good."""
-    marker = f"{path}/{clean_shutdown.FILE}"
+def _read_clean_stop(disk: Disk, path: str) -> int:
+    """Return the broker epoch of the mark of a clean stop."""
     try:
-        epoch = clean_shutdown.decode_clean_shutdown(disk.read_file(marker))
+        return clean_shutdown.decode_clean_shutdown(disk.read_file(f"{path}/{clean_shutdown.FILE}"))
     except DiskError as error:
         if error.reason is not Reason.NOT_FOUND:
             raise
         return NO_CLEAN_STOP
-    disk.remove(marker)
-    disk.sync_directory(path)
-    return epoch
+
+
+def _remove_clean_stop(disk: Disk, path: str) -> None:
+    """Remove the mark of a clean stop for good."""
+    marker = f"{path}/{clean_shutdown.FILE}"
+    if disk.exists(marker):
+        disk.remove(marker)
+        disk.sync_directory(path)

@@ -70,6 +70,10 @@ class LeadershipLost(StorageError):
         super().__init__(f"{partition} is led by another node now")
 
 
+class DamagedLog(StorageError):
+    """A log is damaged that must not be repaired without being told to. Nothing was changed."""
+
+
 class UnusableDirectory(StorageError):
     """A log directory cannot be started on: locked, foreign, damaged, or not one at all."""
 

@@ -14,13 +14,12 @@ their headers look like too much else.
 """
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from crc32c import crc32c
 
 from ottla.records.batch import HEADER, HEADER_BYTES, LOG_OVERHEAD, MAGIC, BatchHeader, iter_batches
 from ottla.records.errors import RecordsError
-from ottla.world.disk import File
 
 _WINDOW_BYTES: Final = 1 << 20
 _MAGIC_POSITION: Final = 16
@@ -30,6 +29,13 @@ _LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD
 _LEGACY_BYTES_MIN: Final = 26
 _OFFSET_MAX: Final = 1 << 62
 _SEARCHED_OFFSETS_MAX: Final = 1 << 31
+
+
+class Readable(Protocol):
+    """A file, as far as it is needed here."""
+
+    def read(self, position: int, length: int) -> bytes:
+        """Return up to `length` bytes."""
 
 
 class SoundBatch(NamedTuple):
@@ -67,7 +73,7 @@ class Window:
 
     __slots__ = ("_content", "_file", "_start", "size")
 
-    def __init__(self, file: File, size: int) -> None:
+    def __init__(self, file: Readable, size: int) -> None:
         self.size = size
         self._file = file
         self._content = b""
@@ -86,9 +92,9 @@ class Window:
     def find(self, byte: bytes, position: int) -> int:
         """Return where `byte` is found next, or -1."""
         while position < self.size:
-            if not self._start <= position < self._start + len(self._content):
-                if not len(self.bytes_at(position, 1)):
-                    return -1
+            is_here = self._start <= position < self._start + len(self._content)
+            if not is_here and not len(self.bytes_at(position, 1)):
+                return -1
             found = self._content.find(byte, position - self._start)
             if found >= 0:
                 return self._start + found
@@ -97,7 +103,7 @@ class Window:
 
 
 def examine(
-    file: File,
+    file: Readable,
     size: int,
     base_offset: int,
     end_offset: int | None = None,
@@ -154,7 +160,7 @@ def examine(
 
 
 def find_sound(window: Window, position: int, offset_min: int, limit: int) -> SoundBatch | None:
-    """Return the batch at `position` if it is sound and its offsets lie from `offset_min` to below `limit`."""
+    """Return the batch at `position` if it is sound, with offsets from `offset_min` to below `limit`."""
     head = window.bytes_at(position, HEADER_BYTES)
     if len(head) < _LEGACY_BYTES_MIN:
         return None

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from ottla.model.ids import Offset
+from ottla.storage import flush
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.flush import FlushTicket
 from ottla.storage.log import Log
@@ -80,6 +81,11 @@ class GroupCommit(Generic[T]):
         """Take notice that the running syncs of `logs` succeeded."""
         outcome: Outcome[T] = Outcome()
         for log in logs:
+            ticket = self._running[log]
+            error = flush.find_removed(ticket)
+            if error is not None:
+                self._fail(log, error, outcome)
+                continue
             log.finish_flush(self._running.pop(log))
             if self._settle(log, outcome) or log in self._again:
                 self._queue[log] = None
@@ -92,12 +98,15 @@ class GroupCommit(Generic[T]):
     def failed(self, log: Log, error: DiskError) -> Outcome[T]:
         """Take notice that the running sync of `log` failed."""
         outcome: Outcome[T] = Outcome()
+        self._fail(log, error, outcome)
+        return outcome
+
+    def _fail(self, log: Log, error: DiskError, outcome: Outcome[T]) -> None:
         self._again.discard(log)
         if log.fail_flush(self._running.pop(log), error):
             self._tell_failed(log, outcome)
         else:
             self._queue[log] = None
-        return outcome
 
     def forget(self, log: Log) -> list[T]:
         """Let go of a log that was deleted or moved. Returns who waited for it."""

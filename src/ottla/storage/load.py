@@ -18,12 +18,17 @@ from typing import Final, NamedTuple, NoReturn
 from ottla.model.ids import NO_OFFSET, Offset, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.storage import partition_metadata
-from ottla.storage.checkpoints import LEADER_EPOCH_FILE, EpochEntry, decode_epoch_checkpoint
+from ottla.storage.checkpoints import (
+    LEADER_EPOCH_FILE,
+    LOG_START_FILE,
+    EpochEntry,
+    decode_epoch_checkpoint,
+)
 from ottla.storage.compaction.split import split_on_disk
 from ottla.storage.config import LogConfig
 from ottla.storage.damage import Damage, keep_file, keep_range
 from ottla.storage.deletion import not_found_is_fine
-from ottla.storage.errors import OffsetOverflow
+from ottla.storage.errors import DamagedLog, OffsetOverflow
 from ottla.storage.examine import DamagedRange, SoundBatch, examine
 from ottla.storage.file_errors import CorruptFile
 from ottla.storage.index_files import replace_index, sync_index
@@ -36,10 +41,10 @@ from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
 from ottla.storage.producer_replay import ProducerReplay
 from ottla.storage.producer_snapshot import decode_producer_snapshot, encode_producer_snapshot
 from ottla.storage.recovery import Buffer, RecoveredSegment, recover_segment
-from ottla.storage.repair import DamagedSegment, KnownTransactions, repair_segment
+from ottla.storage.repair import DamagedSegment, Filler, KnownTransactions, empty_batch, repair_segment
 from ottla.storage.roll import create_segment, set_jitter
 from ottla.storage.segment import ALLOCATION_BYTES_MIN, Segment
-from ottla.storage.stopped_files import StoppedLog, StoppedSegment
+from ottla.storage.stopped_files import NO_FILE, StoppedLog, StoppedSegment, crc_of
 from ottla.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.storage.transaction_index import AbortedTransaction, encode_transaction_index
 from ottla.storage.volume import Volume
@@ -66,6 +71,17 @@ class LoadRequest(NamedTuple):
     synced_offset: Offset = NO_OFFSET
     # What the files were at a clean stop (`stopped_files`).
     stopped: StoppedLog | None = None
+    # All of it had been synced, though no file is taken on trust.
+    all_was_synced: bool = False
+    # Damage is not repaired: `DamagedLog` is raised.
+    refuses_damage: bool = False
+    # Makes the batch that takes the place of what is lost.
+    make_filler: Filler = empty_batch
+
+    @property
+    def knows_synced(self) -> bool:
+        """Say whether anything is known of how far it was synced."""
+        return self.is_clean or self.all_was_synced or self.synced_offset >= 0
 
     @property
     def promised(self) -> Offset:
@@ -77,7 +93,9 @@ class LoadRequest(NamedTuple):
     @property
     def synced(self) -> Offset:
         """Whatever cannot be right below this is damage, and no write that a crash has torn."""
-        return _EVERYTHING if self.is_clean else max(self.recovery_point, self.synced_offset)
+        if self.is_clean or self.all_was_synced:
+            return _EVERYTHING
+        return max(self.recovery_point, self.synced_offset)
 
 
 def load_log(volume: Volume, request: LoadRequest, buffer: Buffer | None = None) -> Log:
@@ -87,14 +105,15 @@ def load_log(volume: Volume, request: LoadRequest, buffer: Buffer | None = None)
         while True:
             try:
                 log = _Loader(volume, request, buffer or Buffer()).load(damages)
-                log.damages = tuple(damages)
-                return log
             except _Repaired:
                 # Each time one segment fewer is damaged. What was recovered before stays recovered.
                 continue
             except OffsetOverflow as overflow:
                 base_offset = Offset(overflow.base_offset)
                 split_on_disk(volume.disk, request.path, base_offset, request.config.index_interval_bytes)
+            else:
+                log.damages = tuple(damages)
+                return log
     except DiskError as error:
         raise volume.fail(error) from error
 
@@ -120,6 +139,9 @@ class _Loader:
         self.suspects: set[Offset] = set()
         # Base offsets of segments that a clean stop left, and that are not there.
         self.missing: list[Offset] = []
+        # The checkpoint has no checksum. What a clean stop noted has one.
+        stopped = request.stopped
+        self.log_start_offset = request.log_start_offset if stopped is None else stopped.log_start_offset
         topic_id = read_topic_id(self.disk, request.path)
         self.log = Log(volume, request.path, request.topic_partition, topic_id, request.config)
 
@@ -149,7 +171,7 @@ class _Loader:
             self.disk,
             self.request.path,
             list(self.files[FileKind.PRODUCER_SNAPSHOT]),
-            segments[0].base_offset if segments else self.request.log_start_offset,
+            segments[0].base_offset if segments else self.log_start_offset,
             self.request.now_ms,
             self.request.config.producer_id_expiration_ms,
         )
@@ -160,8 +182,13 @@ class _Loader:
         return f"{self.request.path}/{segment_file_name(offset, kind)}"
 
     def _without_deleted(self, segments: list[Segment]) -> list[Segment]:
-        """Remove the segments below the log start. Of several that were deleted, some may have come back."""
-        after = [segment for segment in segments if segment.base_offset > self.request.log_start_offset]
+        """Remove the segments below the log start. Of several that were deleted, some may have come back.
+
+        None is removed if the log may not even reach up to its start: the checkpoint may be damaged.
+        """
+        if self._may_be_wrong(self.log_start_offset):
+            return segments
+        after = [segment for segment in segments if segment.base_offset > self.log_start_offset]
         kept = segments[max(0, len(segments) - len(after) - 1) :]
         for segment in segments[: len(segments) - len(kept)]:
             self._remove(segment)
@@ -197,8 +224,10 @@ class _Loader:
             entry.size if (entry := self.files[kind].get(base_offset)) is not None else 0
             for kind in (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
         ]
-        has_aborted = base_offset in self.files[FileKind.TRANSACTION_INDEX]
-        return StoppedSegment(base_offset, sizes[0], sizes[1], sizes[2], has_aborted)
+        aborted_crc = NO_FILE
+        if base_offset in self.files[FileKind.TRANSACTION_INDEX]:
+            aborted_crc = crc_of(self.disk, self._path_of(base_offset, FileKind.TRANSACTION_INDEX))
+        return StoppedSegment(base_offset, sizes[0], sizes[1], sizes[2], aborted_crc)
 
     def _note_missing(self, segment: StoppedSegment, end: Offset) -> None:
         path = self._path_of(segment.base_offset, FileKind.LOG)
@@ -261,6 +290,11 @@ class _Loader:
 
         Where gaps are nothing special they go one by one, the last first.
         """
+        if segments and self.request.refuses_damage and not self.request.knows_synced:
+            self._refuse(
+                f"offsets {self.recovered_end[1]} to {segments[0].base_offset - 1} are missing before "
+                f"{segments[0].file.path}"
+            )
         for segment in reversed(segments):
             kept = keep_file(self.disk, self.request.path, segment.base_offset, segment.size)
             if kept:
@@ -285,6 +319,8 @@ class _Loader:
     def _repair(self, segment: Segment, end: Offset | None, kept: Sequence[Segment]) -> NoReturn:
         """Write a segment again without what cannot be right. Then the load has to start again."""
         request = self.request
+        if request.refuses_damage:
+            self._refuse_damage(segment, end)
         promised = request.promised
         filled_to = end if end is not None and end <= request.synced else promised
         may_gap = end is not None and self._may_follow_gap(end) and not self._misses_segment_before(end)
@@ -303,13 +339,46 @@ class _Loader:
             not may_gap,
             self.log.leader_epochs.epoch_for(Offset(segment.base_offset)),
             self._known_transactions(segment, end),
+            request.make_filler,
         )
         self.damages += repair_segment(self.disk, damaged, state)
         segment.file.close()
         raise _Repaired
 
+    def _refuse_damage(self, segment: Segment, end: Offset | None) -> None:
+        """Raise `DamagedLog`, unless what is damaged was never synced for certain."""
+        request, path = self.request, segment.file.path
+        gapless_to = end if end is not None and end <= request.synced else request.promised
+        first: DamagedRange | None = None
+        sound = 0
+        expected = segment.base_offset
+        for part in examine(segment.file, segment.size, segment.base_offset, end, gapless_to=gapless_to):
+            if isinstance(part, DamagedRange):
+                first = first or part
+            else:
+                sound += first is not None
+                expected = Offset(part.last_offset + 1)
+        if first is None:
+            # Nothing is there that could not be read, so something is missing at the end.
+            self._refuse(f"{path} ends at offset {expected}, but was synced up to offset {gapless_to}")
+        if first.first_offset >= request.synced and request.knows_synced:
+            return
+        offsets = f"from offset {first.first_offset} on"
+        if first.next_offset is not None:
+            offsets = f"offsets {first.first_offset} to {first.next_offset - 1}"
+        self._refuse(
+            f"{first.size_bytes} bytes at position {first.position} of {path} cannot be read, {offsets}, and "
+            f"{sound} sound batches lie behind them in this file"
+        )
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise DamagedLog(f"{self.request.topic_partition} is damaged: {what}")
+
     def _known_transactions(self, segment: Segment, end: Offset | None) -> KnownTransactions | None:
-        """Return what is known of a segment's transactions, if that is certain: nothing of it may be newer."""
+        """Return what is known of a segment's transactions, if that is certain.
+
+        Nothing of it may be newer.
+        """
         request = self.request
         if end is None or not (request.is_clean or end < request.recovery_point):
             return None
@@ -429,7 +498,8 @@ class _Loader:
         elif not self._is_torn(segment, recovered):
             self._repair(segment, end, kept)
         known = [one for one in told if recovered.markers.get(one.last_offset) == one.producer_id]
-        by_marker = {aborted.last_offset: aborted for aborted in (*recovered.aborted, *known)}
+        # The batches are believed first: a checksum covers them, and nothing covers the index.
+        by_marker = {aborted.last_offset: aborted for aborted in (*known, *recovered.aborted)}
         recovered.aborted = [by_marker[offset] for offset in sorted(by_marker)]
         self.log.has_unsynced_epochs = True
         replay.offset = recovered.next_offset
@@ -462,7 +532,10 @@ class _Loader:
         return may_be and self._holds_damage(segment, end)
 
     def _is_torn(self, segment: Segment, recovered: RecoveredSegment) -> bool:
-        """Say whether the end of a segment is what a crash leaves of a write: never synced, and no batch in it."""
+        """Say whether the end of a segment is what a crash leaves of a write.
+
+        That was never synced, and there is no batch in it.
+        """
         if recovered.next_offset < self.request.synced:
             return False
         # From any offset on: a batch with a base offset that is too large makes all behind it seem old.
@@ -540,18 +613,20 @@ class _Loader:
                 self._fill_up(active)
             active.keep_aborted()
             set_jitter(active, request.config)
-        if log.segments and log.log_end_offset < request.log_start_offset:
-            # What is there is older than what was deleted. Kafka drops it, too.
-            for segment in log.segments:
-                self._remove(segment)
+        if log.segments and log.log_end_offset < self.log_start_offset and request.knows_synced:
+            self._note_wrong_start(log.segments[0].base_offset)
+        if log.segments and log.log_end_offset < self.log_start_offset:
+            # What is there is older than what was deleted, or the checkpoint of log starts is damaged.
+            # Deviation: Kafka deletes it.
+            self._keep_aside(log.segments)
             log.segments = []
         if not log.segments:
-            log.log_end_offset = max(request.log_start_offset, self._note_all_lost())
+            log.log_end_offset = max(self.log_start_offset, self._note_all_lost())
             log.segments = [create_segment(log, log.log_end_offset, request.now_ms)]
             replay.snapshots.clear()
             replay.offset = log.log_end_offset
             replay.state.clear()
-        log.log_start_offset = max(request.log_start_offset, log.segments[0].base_offset)
+        log.log_start_offset = max(self.log_start_offset, log.segments[0].base_offset)
         log.high_watermark = log.log_start_offset
         log.recovery_point = min(request.recovery_point, log.log_end_offset)
         if request.is_clean and not log.has_unsynced_epochs:
@@ -563,8 +638,25 @@ class _Loader:
         log.producer_state = replay.advance(log.log_end_offset, log.segments)
         self._settle_snapshots()
 
+    def _may_be_wrong(self, log_start_offset: Offset) -> bool:
+        """Say whether a log start is behind everything that was synced. Only what was synced is deleted."""
+        return self.request.knows_synced and log_start_offset > self.request.promised
+
+    def _note_wrong_start(self, base_offset: Offset) -> None:
+        """Let the log start with its first segment, since the checkpoint cannot be right."""
+        partition, path = self.request.topic_partition, f"{self.volume.path}/{LOG_START_FILE}"
+        what = (
+            f"{path} says that the log starts at {self.log_start_offset}, behind its end at "
+            f"{self.log.log_end_offset}: it starts at {base_offset} instead"
+        )
+        self.log_start_offset = base_offset
+        self.damages.append(Damage(partition, path, 0, 0, base_offset, base_offset, "", True, what=what))
+
     def _fill_up(self, active: Segment) -> None:
-        """Let the log reach up to where it was synced, though its files end before. No offset is used twice."""
+        """Let the log reach up to where it was synced, though its files end before.
+
+        So no offset is used twice.
+        """
         missing = self.request.promised - self.log.log_end_offset
         if missing <= RELATIVE_OFFSET_MAX - (self.log.log_end_offset - active.base_offset):
             self._repair(active, None, self.log.segments)
@@ -573,9 +665,11 @@ class _Loader:
     def _note_all_lost(self) -> Offset:
         """Return where a log goes on whose segments are all gone, having noted what it has lost."""
         request = self.request
-        start, end = request.log_start_offset, request.promised
+        start, end = self.log_start_offset, request.promised
         if end > start:
             path = self._path_of(start, FileKind.LOG)
+            if request.refuses_damage:
+                self._refuse(f"{path} is missing, with offsets {start} to {end - 1}")
             self.damages.append(Damage(request.topic_partition, path, 0, 0, start, end, "", True))
         return end
 

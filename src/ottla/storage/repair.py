@@ -1,23 +1,23 @@
 """Writing a damaged segment again without the damage, so that everything behind it stays readable.
 
-Sound batches keep their offsets. In the place of what is lost comes an empty batch that covers its offsets, as
+Sound batches keep their offsets. In the place of what is lost comes a batch that covers its offsets, empty as
 compaction leaves them: the log has no gap, does not end earlier than before, and gives no offset twice.
 Apache Kafka reads it, and consumers pass over it. The damaged bytes are kept aside (`damage`).
 
 The marker of a transaction may have been among them. Then the transaction would be merged with the next one
 of its producer, and records of an aborted one would be shown with those of a committed one. So it is ended
-there, by a marker of our own: COMMIT if the files around it prove that it was committed, otherwise ABORT. One
-that is known to have gone on is left open.
+there, by a marker of our own: COMMIT if the files around it prove that it was committed, otherwise ABORT.
+One that is known to have gone on is left open.
 
 What was never synced is something else: a power cut may keep a batch and lose the one before it, and a
-producer that repeats the lost one would be told that it is there. So there the log is cut before the first bad
-byte, and all that follows is kept aside.
+producer that repeats the lost one would be told that it is there. So there the log is cut before the first
+bad byte, and all that follows is kept aside.
 
 The new file is written beside the log and swapped in by the next load (`leftovers`), so a crash leaves one or
 the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from ottla.model.ids import Offset, ProducerId, TopicPartition
@@ -36,6 +36,9 @@ _NO_SEQUENCE: Final = -1
 _MARKER_BYTES: Final = len(
     build_end_txn_batch(EndTxnMarker(True, 0), timestamp=0, producer_id=0, producer_epoch=0)
 )
+
+# Makes a batch from a first offset to before a next one, in a leader epoch.
+Filler = Callable[[int, int, int], bytearray]
 
 # First offset and producer.
 OpenTransaction = tuple[Offset, ProducerId]
@@ -68,6 +71,7 @@ class DamagedSegment(NamedTuple):
     fills_gap: bool
     leader_epoch: int
     known: KnownTransactions | None
+    make_filler: Filler
 
 
 def repair_segment(disk: Disk, segment: DamagedSegment, state: ProducerState) -> list[Damage]:
@@ -163,7 +167,7 @@ class _Repair:
         self._report(part, part.end, after, was_synced=True, aborted=[one for one in ended if not ended[one]])
         marker_offset = after - len(ended)
         if marker_offset > first:
-            self._write(_empty_batch(first, marker_offset, self.leader_epoch))
+            self._write(self.segment.make_filler(first, marker_offset, self.leader_epoch))
         for producer_id, is_committed in ended.items():
             self._write_marker(producer_id, marker_offset, is_committed=is_committed)
             marker_offset += 1
@@ -251,11 +255,11 @@ class _Repair:
 
 
 def _is_data(header: BatchHeader, size_bytes: int) -> bool:
-    """Say whether a damaged batch cannot have been a marker. More than one field of its header has to say so."""
+    """Say whether a damaged batch cannot have been a marker. Not one field of its header alone may say so."""
     return size_bytes != _MARKER_BYTES or (not header.is_control and header.base_sequence != _NO_SEQUENCE)
 
 
-def _empty_batch(first_offset: int, next_offset: int, leader_epoch: int) -> bytearray:
+def empty_batch(first_offset: int, next_offset: int, leader_epoch: int) -> bytearray:
     """Return a batch without records that covers offsets."""
     delta = next_offset - 1 - first_offset
     return seal_batch(

@@ -290,7 +290,10 @@ class Segment(IndexedFile):
         self._last_indexed_timestamp = self.last_time_entry().timestamp_ms
 
     def end_of_batches_from(self, offset: Offset) -> BatchEnd:
-        """Return where the batches end that can be walked from one near to `offset`: mostly at the end of all."""
+        """Return where the batches end that can be walked from one near to `offset`.
+
+        Mostly that is at the end of all.
+        """
         end = BatchEnd(self.base_offset, 0)
         for place in self.scan_from(offset):
             end = BatchEnd(Offset(place.last_offset + 1), place.end)

@@ -17,12 +17,14 @@ Big-endian. A slot with a wrong checksum says nothing. No slot lies across two s
 The file is removed at a clean stop: Apache Kafka would not keep it up to date.
 """
 
+from collections.abc import Iterator
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from crc32c import crc32c
 
 from ottla.model.ids import NO_OFFSET, Offset, TopicPartition
+from ottla.model.uuid import Uuid
 from ottla.storage.file_errors import CorruptFile
 from ottla.storage.partition_metadata import FILE as PARTITION_METADATA_FILE
 from ottla.storage.partition_metadata import decode_partition_metadata
@@ -61,10 +63,9 @@ class SyncedOffsets:
         self._slots: dict[_Key, int] = {}
         self._dirty: list[int] = []
 
-    def start(self, *, is_clean: bool) -> None:
-        """Read what the last run noted, and make it survive. After a clean stop there is nothing to know."""
+    def read(self, *, is_clean: bool) -> None:
+        """Read what the last run noted. After a clean stop there is nothing to know."""
         if is_clean:
-            self._remove_file()
             return
         try:
             content = self._disk.read_file(self._path)
@@ -76,13 +77,23 @@ class SyncedOffsets:
             return
         whole = len(content) - len(content) % SLOT_BYTES
         self._image = bytearray(content[:whole])
-        self._file = self._disk.open(self._path)
         for position in range(SLOT_BYTES, whole, SLOT_BYTES):
             key, offset = self._read(position)
             if offset >= 0:
                 self._slots[key] = position
-        # A repair goes by it, and has to come to the same if power goes in the middle.
+
+    def begin(self) -> None:
+        """Begin to write. What the last run noted survives: a repair goes by it, and may be interrupted."""
+        if not self._slots:
+            self._remove_file()
+            return
+        self._file = self._disk.open(self._path)
         self._file.sync()
+
+    def save_for_good(self) -> None:
+        """Write down what was noted, and make it survive a power cut."""
+        self.save()
+        self._open().sync()
 
     def _read(self, position: int) -> tuple[_Key, Offset]:
         topic_id, partition, offset = _SLOT.unpack_from(self._image, position)
@@ -99,21 +110,34 @@ class SyncedOffsets:
             self._disk.sync_directory(self._path.rpartition("/")[0])
         return self._file
 
-    def find(self, log_path: str, partition: TopicPartition) -> Offset:
-        """Return how far the log in a directory was synced, or -1 if that is not known."""
+    def all_noted(self) -> Iterator[tuple[Uuid, int, Offset]]:
+        """Give the topic id and number of every partition that was noted, with its offset."""
+        for (topic_id, number), position in self._slots.items():
+            yield Uuid(topic_id), number, self._read(position)[1]
+
+    def find(self, log_path: str, partition: TopicPartition, topic_id: Uuid | None = None) -> Offset:
+        """Return how far the log in a directory was synced, or -1 if that is not known.
+
+        Without a `topic_id`, the directory tells.
+        """
         if not self._slots:
             return NO_OFFSET
-        try:
-            content = self._disk.read_file(f"{log_path}/{PARTITION_METADATA_FILE}")
-            topic_id = decode_partition_metadata(content)
-        except CorruptFile:
-            return NO_OFFSET
-        except DiskError as error:
-            if error.reason is not Reason.NOT_FOUND:
-                raise
+        if topic_id is None:
+            topic_id = self._read_topic_id(log_path)
+        if topic_id is None:
             return NO_OFFSET
         position = self._slots.get((topic_id, partition.partition))
         return NO_OFFSET if position is None else self._read(position)[1]
+
+    def _read_topic_id(self, log_path: str) -> Uuid | None:
+        try:
+            return decode_partition_metadata(self._disk.read_file(f"{log_path}/{PARTITION_METADATA_FILE}"))
+        except CorruptFile:
+            return None
+        except DiskError as error:
+            if error.reason is not Reason.NOT_FOUND:
+                raise
+            return None
 
     def note(self, log: "Log", offset: Offset) -> None:
         """Note that everything below `offset` was synced. `save` writes it down."""

@@ -49,8 +49,8 @@ def find_cut(log: "Log", offset: Offset) -> Offset:
 def find_safe_point(log: "Log", cut: Offset) -> Offset:
     """Return up to where the files will reach for certain when the log was truncated to `cut`.
 
-    That is `cut`, unless it lies behind a gap: a power cut may take the segment that says so. Then it is where
-    the last batch before the gap ends.
+    That is `cut`, unless it lies behind a gap: a power cut may take the segment that says so. Then it is
+    where the last batch before the gap ends.
     """
     if cut >= log.log_end_offset or cut < log.segments[0].base_offset:
         return cut

@@ -153,6 +153,9 @@ class SimulatedFile:
         if len(self.read(position, length)) < length:
             raise EOFError(f"the file ends before position {position + length}")
 
+    def is_removed(self) -> bool:
+        return not isinstance(self._disk.find_node(self.path), FileNode)
+
     def sync(self) -> None:
         node = self._node("sync")
         try:
@@ -180,6 +183,10 @@ class SimulatedLock:
     def __init__(self, disk: "SimulatedDisk", path: str) -> None:
         self._disk = disk
         self._path = path
+
+    def is_in_place(self) -> bool:
+        """Say whether there is a file to be locked."""
+        return self._disk.exists(self._path)
 
     def release(self) -> None:
         self._disk.locks.discard(self._path)

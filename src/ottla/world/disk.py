@@ -102,6 +102,9 @@ class File(Protocol):
     def warm(self, position: int, length: int) -> None:
         """Bring a range into memory, blocking. Raises `EOFError` if it ends early, and `OSError`."""
 
+    def is_removed(self) -> bool:
+        """Say whether the file has no name any more, so that what is written to it is lost."""
+
     def sync(self) -> None:
         """Make everything written so far survive a power cut.
 
@@ -118,6 +121,9 @@ class Lock(Protocol):
 
     def release(self) -> None:
         """Let others have it."""
+
+    def is_in_place(self) -> bool:
+        """Say whether the locked file is still what its path names. Otherwise the directory is gone."""
 
 
 class Disk(Protocol):

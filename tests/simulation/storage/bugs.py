@@ -103,7 +103,7 @@ _ALL: Final = {
     ),
     "clean-stop-marker-stays": Bug(
         "the mark of a clean stop is left in place while loading",
-        directory._take_clean_stop,
+        directory._remove_clean_stop,
         "disk.remove(marker)",
         "pass",
     ),

@@ -30,7 +30,7 @@ from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log
 from ottla.storage.names import find_segment_file
 from ottla.storage.read import ReadLimit
-from ottla.storage.stopped_files import StoppedLog, StoppedSegment
+from ottla.storage.stopped_files import StoppedLog, state_of
 from ottla.storage.volume import Volume
 from ottla.testing.simulated_disk import SimulatedDisk
 
@@ -286,11 +286,7 @@ def test_files_of_any_content_never_stop_a_start(kind: str, is_clean: bool) -> N
 
 def stop(log: Log) -> StoppedLog:
     log.close()
-    segments = [
-        StoppedSegment(one.base_offset, one.size, one.offset_bytes, one.time_bytes, one.has_aborted)
-        for one in log.segments
-    ]
-    return StoppedLog(log.log_end_offset, tuple(segments))
+    return state_of(log)
 
 
 def test_a_clean_start_that_finds_everything_reads_no_old_segment() -> None:

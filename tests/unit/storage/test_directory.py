@@ -112,9 +112,8 @@ def test_a_disk_that_fails_at_the_start_is_an_offline_directory() -> None:
 def test_a_foreign_directory_stops_the_start_and_is_named() -> None:
     disk = formatted_disk()
     disk.make_directory(f"{ROOT}/backup")
-    directory = open_directory(Volume(disk, ROOT))
     with pytest.raises(UnusableDirectory, match="/data/backup"):
-        directory.plan_load(lambda _: CONFIG, NOW_MS)
+        open_directory(Volume(disk, ROOT))
     assert "backup" in names_in(disk)
 
 
@@ -159,6 +158,8 @@ def test_a_clean_stop_is_noticed_once() -> None:
     assert ".kafka_cleanshutdown" in names_in(disk)
     again = open_directory(Volume(disk, ROOT))
     assert (again.was_clean, again.clean_stop_epoch) == (True, 77)
+    assert ".kafka_cleanshutdown" in names_in(disk), "nothing was begun, so a start may still be refused"
+    again.begin()
     assert ".kafka_cleanshutdown" not in names_in(disk)
     disk.cut_power()
     assert not open_directory(Volume(disk, ROOT)).was_clean
