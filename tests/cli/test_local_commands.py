@@ -27,7 +27,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data directory with a bit of everything, after a clean stop. It must not be changed."""
     with ThreadNode(tmp_path_factory.mktemp("stopped")) as node:
         node.create_topic("orders", partitions=2)
-        node.produce("orders", "coffee", "tea", key="alice", headers=[("from", b"web")])
+        node.produce("orders", "coffee", "tea", key="alice", partition=0, headers=[("from", b"web")])
         group = ("consume", "orders", "--group", "readers", "-c", "2")
         succeed(*group, bootstrap=node.bootstrap)
     return node.data_directory
