@@ -294,6 +294,16 @@ def test_lag_is_that_of_now(node: OttlaNode, link: Link, run: Run) -> None:
     assert measure_lag(link, "lagging", inputs) == 7, "whether or not anybody runs"
 
 
+def test_asking_for_the_lag_makes_no_topic(node: OttlaNode) -> None:
+    link = Link({"bootstrap.servers": node.bootstrap}, creates_topics=False)
+    try:
+        assert measure_lag(link, "nobody", {"never-made": "earliest"}) is None
+        assert measure_lag(link, "nobody", {"never-made": "earliest"}) is None
+        assert "never-made" not in link.run(link.cluster.refresh(None)).topics
+    finally:
+        link.close()
+
+
 def test_workers_leave_what_was_loaded_before_the_fork_out_of_garbage_collection(
     spark: "SparkSession",
 ) -> None:

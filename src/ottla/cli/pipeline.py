@@ -203,7 +203,9 @@ def _with_lags(found: "list[QueryStatus]", properties: dict[str, str]) -> "list[
             if server not in links:
                 timeouts = {"request.timeout.ms": "5000"}
                 links[server] = Link(
-                    {**timeouts, **properties, "bootstrap.servers": server}, retry_timeout_ms=2_000
+                    {**timeouts, **properties, "bootstrap.servers": server},
+                    retry_timeout_ms=2_000,
+                    creates_topics=False,
                 )
             try:
                 lags[item.name] = measure_lag(links[server], item.name, item.inputs)

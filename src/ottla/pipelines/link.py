@@ -25,10 +25,16 @@ T = TypeVar("T")
 class Link:
     """One way to one cluster."""
 
-    def __init__(self, properties: Mapping[str, str], retry_timeout_ms: int = 60_000) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        retry_timeout_ms: int = 60_000,
+        *,
+        creates_topics: bool = True,
+    ) -> None:
         settings = CommonSettings.of(properties)
         self.cluster: Cluster = cluster_for(
-            settings, allow_auto_topic_creation=True, retry_timeout_ms=retry_timeout_ms
+            settings, allow_auto_topic_creation=creates_topics, retry_timeout_ms=retry_timeout_ms
         )
         routes = Routes(self.cluster, retry_timeout_ms, settings.request_timeout_ms)
         self.topics = Topics(routes)
