@@ -42,7 +42,7 @@ class LocalController:
             if response.is_done:
                 raise
             # A bug of ours, or a decision that does not fit into a batch. It concerns this request alone. It
-            # is logged here because not everybody who asks waits for the response.
+            # is logged here because some requests are sent without waiting for the response.
             _logger.critical("the controller failed on %s", type(ask).__name__, exc_info=error)
             response.fail(error)
         return response

@@ -34,6 +34,11 @@ class MetadataLoader:
         """Say whether a transaction has begun and not ended."""
         return self._hidden is not None
 
+    @property
+    def image(self) -> MetadataImage:
+        """The image that was taken last."""
+        return self._delta.base
+
     def feed(self, records: Sequence[Any], position: Position) -> None:
         """Replay one batch, whose last record lies at `position`."""
         for record in records:

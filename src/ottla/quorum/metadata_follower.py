@@ -48,12 +48,8 @@ class MetadataFollower:
 
     def committed(self, batch: CommittedRecords) -> None:
         """Replay records, and publish them as soon as all is prepared for it."""
-        if batch.is_control:
-            self._loader.skip(batch.position)
-        else:
-            self._loader.feed(batch.records, batch.position)
-        image, delta = self._loader.take()
-        self._unpublished.append(_Unpublished(image, delta, batch.position.offset))
+        delta = self._replay(batch)
+        self._unpublished.append(_Unpublished(self._loader.image, delta, batch.position.offset))
         self._go_on()
 
     def fork_loader(self) -> MetadataLoader:
@@ -63,6 +59,18 @@ class MetadataFollower:
     def stop(self) -> None:
         """Publish nothing any more."""
         self._is_stopped = True
+
+    def _replay(self, batch: CommittedRecords) -> MetadataDelta:
+        """Replay records, and return what is new. What the controller of this node has replayed is done."""
+        if batch.replay is not None and batch.replay.delta.base is self._loader.image:
+            self._loader = batch.replay.loader.fork()
+            return batch.replay.delta
+        if batch.is_control:
+            self._loader.skip(batch.position)
+        else:
+            self._loader.feed(batch.records, batch.position)
+        _, delta = self._loader.take()
+        return delta
 
     def _go_on(self) -> None:
         while self._unpublished and not self._is_preparing and not self._is_stopped:

@@ -8,7 +8,9 @@ sees how the other works, so the quorum may have one voter or several.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import Position
+from ottla.metadata.loader import MetadataLoader
 from ottla.model.ids import Offset
 from ottla.quorum.voters import VoterIdentity
 from ottla.storage.errors import LogDirectoryOffline
@@ -19,6 +21,13 @@ class BatchTooLarge(Exception):
     """What was decided does not fit into one batch. Nothing of it was appended."""
 
 
+class Replay(NamedTuple):
+    """What records do to the image `delta.base`, once replayed. The loader has the image after them."""
+
+    loader: MetadataLoader
+    delta: MetadataDelta
+
+
 class PreparedAppend(NamedTuple):
     """Records that are encoded for the place in the log where they will lie."""
 
@@ -26,6 +35,8 @@ class PreparedAppend(NamedTuple):
     batches: Sequence[bytearray]
     position: Position
     """Where the last record will lie."""
+    replay: Replay | None = None
+    """What the records do, if the one who appends them knows that already."""
 
 
 class CommittedRecords(NamedTuple):
@@ -35,6 +46,7 @@ class CommittedRecords(NamedTuple):
     position: Position
     """Where the last record lies."""
     is_control: bool = False
+    replay: Replay | None = None
 
 
 class RecordWriter(Protocol):

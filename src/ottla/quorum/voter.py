@@ -143,7 +143,8 @@ class Voter:
     def append(self, prepared: PreparedAppend, now_ms: int) -> None:
         """Append what was prepared last."""
         assert self._is_leader, "only the leader appends"
-        self._write(prepared.batches, CommittedRecords(prepared.records, prepared.position), now_ms)
+        records, batches, position, replay = prepared
+        self._write(batches, CommittedRecords(records, position, replay=replay), now_ms)
 
     def _write(self, batches: Sequence[bytearray], appended: CommittedRecords, now_ms: int) -> None:
         for batch in batches:

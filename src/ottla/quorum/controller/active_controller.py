@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.features import metadata_version_of
-from ottla.metadata.image import MetadataImage
 from ottla.metadata.loader import MetadataLoader
 from ottla.model.ids import Offset
 from ottla.quorum.controller.deciders import NOT_CONTROLLER, Decider
@@ -31,7 +30,7 @@ from ottla.quorum.controller.decision import (
 )
 from ottla.quorum.controller.mutation_quota import MutationCharge, MutationQuotas
 from ottla.quorum.controller.settings import ControllerSettings
-from ottla.quorum.quorum_protocols import RecordWriter
+from ottla.quorum.quorum_protocols import RecordWriter, Replay
 from ottla.wire.declare import replace
 from ottla.wire.metadata_records.no_op import NoOpRecord
 from ottla.world.clock import Clock
@@ -73,8 +72,7 @@ class ActiveController:
         self._appended_ms = self._clock.now_ms()
         self._configs = EffectiveConfigs(settings.static_configs)
         self._overrides: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
-        self.image: MetadataImage
-        self.image, _ = loader.take()
+        self.image = loader.image
 
     def handle(
         self, decider: Decider, ask: Any, caller: Caller | None, answer: Callable[[Any], None]
@@ -126,9 +124,9 @@ class ActiveController:
         prepared = self._writer.prepare(records, version, RECORDS_MAX, now_ms)
         loader = self._loader.fork()
         loader.feed(records, prepared.position)
-        self._writer.append(prepared, now_ms)
-        self._loader = loader
-        self.image, _ = loader.take()
+        image, delta = loader.take()
+        self._writer.append(prepared._replace(replay=Replay(loader, delta)), now_ms)
+        self._loader, self.image = loader, image
         self._appended, self._appended_ms = prepared.position.offset, now_ms
 
     def published(self, offset: Offset) -> None:

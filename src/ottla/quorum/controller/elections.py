@@ -39,7 +39,7 @@ def refuse_elect_leaders(ask: ElectLeadersRequest, refusal: Refusal) -> ElectLea
 
 @decides(ElectLeadersRequest, refuse=refuse_elect_leaders)
 def decide_elect_leaders(view: ControllerView, ask: ElectLeadersRequest) -> Decision[ElectLeadersResponse]:
-    """Elect leaders. Asked about all partitions, only those are told of where there was something to do."""
+    """Elect leaders. If all partitions are asked for, the answer has only those with something to do."""
     election = _ELECTIONS.get(ask.election_type)
     if election is None:
         unknown = Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {ask.election_type}")

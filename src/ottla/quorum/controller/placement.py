@@ -100,7 +100,7 @@ class Placer:
             leader = self._racks[at].live.take(self._turn)
             if leader is not None:
                 return at, leader
-        raise AssertionError("whoever places has checked that a broker is there")
+        raise AssertionError("it was checked before that a broker is there")
 
     def _shuffle(self) -> None:
         self._shuffled_at = self._turn
