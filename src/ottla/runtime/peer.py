@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ottla import __version__
 from ottla.runtime.outbox import Flushed, Outbox
 from ottla.runtime.receive_buffer import ReceiveBuffer, SharedBuffer
 from ottla.wire.apis import Api, ApiKey, api_of
@@ -32,6 +31,7 @@ from ottla.world.network import READABLE, WRITABLE, Address, Connecting, Transpo
 from ottla.world.scheduler import Timer
 from ottla.world.world import World
 
+SOFTWARE_NAME: Final = "ottla-node"
 FRAMES_AT_ONCE: Final = 64
 """How many answers are taken in one turn: a peer that sends fast must not keep the loop from the others."""
 
@@ -54,6 +54,7 @@ class PeerSettings:
     """Bounds on a connection to another node."""
 
     client_id: str | None = None
+    software_version: str = "unknown"
     connect_timeout_ms: int = 10_000
     request_timeout_ms: int = 30_000
     in_flight_max: int = 100
@@ -181,7 +182,9 @@ class Peer:
         self._outbox = Outbox(transport, self._memory.staging)
         transport.watch(self._on_event, READABLE)
         if self._settings.learns_versions:
-            hello = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+            hello = ApiVersionsRequest(
+                client_software_name=SOFTWARE_NAME, client_software_version=self._settings.software_version
+            )
             self.ask(hello, _API_VERSIONS.versions.last, self._take_versions)
         else:
             self._become_ready()

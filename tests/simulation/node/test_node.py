@@ -3,17 +3,20 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.simulation.node.run import Run, Wrong
 
 SEED = 20
+ROOT = Path(__file__).parents[3]
 
 
 def trace_of(seed: int, hash_seed: int) -> str:
     """Run a seed in a process of its own, whose sets have another order."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulation.node.run", str(seed)],
+        cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,

@@ -142,7 +142,7 @@ class SimulatedTransport:
             if taken < len(piece):
                 self._arrived.appendleft(piece[taken:])
         if count:
-            self._after_latency(self.peer, self.peer.was_read, count)
+            self.peer.was_read(count)
             return count
         if self._is_ended:
             return 0
@@ -212,12 +212,14 @@ class SimulatedTransport:
             self._deliver(self.peer.break_off)
             return
         self._arrived.append(data)
-        self._look()
+        if self._fire_event is None:
+            self._fire()
 
     def was_read(self, count: int) -> None:
-        """Take note that the peer has received some bytes."""
+        """Take note that the peer has received some bytes. Whoever waits for that hears of it later."""
         self._unread -= count
-        self._look()
+        if self._events & WRITABLE:
+            self._machine.call_later_us(self._network.latency_us(), self._look)
 
     def end(self) -> None:
         """The peer has closed."""
@@ -243,9 +245,6 @@ class SimulatedTransport:
         at_us = max(now_us + self._network.latency_us(), self._last_delivery_us + 1)
         self._last_delivery_us = at_us
         self.peer._machine.call_later_us(at_us - now_us, take, *args)
-
-    def _after_latency(self, end: "SimulatedTransport", take: Callable[..., None], *args: object) -> None:
-        end._machine.call_later_us(self._network.latency_us(), take, *args)
 
     def _due(self) -> int:
         due = 0
