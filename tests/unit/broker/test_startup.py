@@ -81,7 +81,7 @@ def test_the_loop_is_let_go_while_logs_are_loaded(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(recovery, "SLICE_NS", 0)
     loaded: list[int] = []
     seen: list[int] = []
-    load_log = recovery.load_log
+    load_log = recovery.load_log  # type: ignore[attr-defined]
 
     def load(*args: object) -> object:
         loaded.append(len(loaded))
