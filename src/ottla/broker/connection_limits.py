@@ -7,7 +7,7 @@ from ottla.runtime.disk import DESCRIPTORS_MAX
 from ottla.runtime.listener import ConnectionLimits
 
 RESERVED_DESCRIPTORS: Final = 200
-HELD_BYTES_MAX: Final = 1 << 30
+HELD_BYTES_MAX: Final = 512 << 20
 """What connections may hold of unfinished frames when `queued.max.request.bytes` says nothing."""
 
 NEVER_MS: Final = 1 << 62

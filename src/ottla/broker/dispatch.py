@@ -86,7 +86,7 @@ _SHORT_ANSWERS: Final = frozenset(
         ApiKey.METADATA,
     )
 )
-"""Answers that are short, unless the request is large or they are encoded already: they are encoded at once."""
+"""Answers that are short unless the request is large, or are encoded already: they are encoded at once."""
 
 Pieces = list[Any]
 """An answer: one piece of bytes, or several with ranges of files among them."""
@@ -272,7 +272,7 @@ class Session:
         # The request that is served in turns, if one is.
         self._task: Task | None = None
 
-    def receive(self, frame: memoryview) -> Pieces | None:
+    def receive(self, frame: memoryview) -> Pieces | None:  # noqa: C901 - the way of every request
         """Serve one request. Return its answer, [] if none is due, or `PENDING`."""
         started_ns = perf_counter_ns()
         if self._lanes is not None:

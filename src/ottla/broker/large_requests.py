@@ -160,7 +160,7 @@ class LargeRequest:
                 self._context.request_bytes = 0
                 while later and (len(later) > LATER_MAX or _is_there(later[0][0])):
                     yield from take(*later.popleft())
-                yield
+                yield None
         while later:
             yield from take(*later.popleft())
         if answer is None or answer is NO_REPLY:
