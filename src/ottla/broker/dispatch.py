@@ -137,7 +137,9 @@ class Route:
         self.cuts: tuple[Cut, ...] = find_cuts(api.key)
         self._cut_from_bytes = min((plan.at_once for plan in self.cuts), default=ANY_SIZE)
         self._cut_from_bytes *= _ELEMENT_BYTES_MIN.get(api.key, 1)
-        self.element_bytes = element_cost(api.request, version) + element_cost(api.response, version)
+        self.element_bytes = element_cost(
+            api.request, version, [plan.asked for plan in self.cuts]
+        ) + element_cost(api.response, version, [plan.answered for plan in self.cuts])
         self.elements_max = COST_BYTES_MAX // max(self.element_bytes, 1)
         elements_max = find_elements_max(api.key) or (ANY_SIZE if self.cuts else ATOMIC_ELEMENTS_MAX)
         self.elements_max = min(self.elements_max, elements_max)

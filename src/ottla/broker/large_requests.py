@@ -13,7 +13,7 @@ Deviation: Kafka has no such bounds. One request can take all memory of a broker
 
 import struct
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from time import perf_counter_ns
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
@@ -56,9 +56,16 @@ class TooCostly(MalformedBytes):
     """A request asks for more than one request may."""
 
 
-def element_cost(cls: type[Any], version: int) -> int:
-    """Return what the largest element of any array in a message takes in memory, its strings empty."""
-    return max((_cost(field, version) for field in _arrays(cls, version)), default=0)
+def element_cost(cls: type[Any], version: int, paths: Iterable[str] = ()) -> int:
+    """Return what the largest element of an array in a message takes in memory, its strings empty.
+
+    Where a message is cut, only the arrays on the way there count: `paths` names them.
+    """
+    names = {name for path in paths for name in path.split(".")}
+    return max(
+        (_cost(field, version) for field in _arrays(cls, version) if not names or field.name in names),
+        default=0,
+    )
 
 
 def _arrays(cls: type[Any], version: int) -> Iterator[Field]:

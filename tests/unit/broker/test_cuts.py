@@ -49,7 +49,9 @@ def answer(ask: DeleteRecordsRequest) -> DeleteRecordsResponse:
             DeleteRecordsTopicResult(
                 name=topic.name,
                 partitions=tuple(
-                    DeleteRecordsPartitionResult(partition_index=one.partition_index, low_watermark=one.offset)
+                    DeleteRecordsPartitionResult(
+                        partition_index=one.partition_index, low_watermark=one.offset
+                    )
                     for one in topic.partitions
                 ),
             )

@@ -90,21 +90,27 @@ def test_what_comes_later_for_the_partition_waits_and_all_else_goes_on(
     third.begin(topic, batch_of(LARGE, key=b"k"))
     other.begin(topic, batch_of(b"small", key=b"k"), partition=1)
     elsewhere.begin("plain", batch_of(LARGE))
-    assert (answer := other.answer()) is not None and answer.base_offset == 0
-    assert (answer := elsewhere.answer()) is not None and answer.base_offset == 0
+    assert (answer := other.answer()) is not None
+    assert answer.base_offset == 0
+    assert (answer := elsewhere.answer()) is not None
+    assert answer.base_offset == 0
     assert (first.answer(), second.answer(), third.answer()) == (None, None, None)
     assert node.broker.turns.held_bytes > 2 * len(LARGE)
     threads.do_next()
-    assert (answer := first.answer()) is not None and answer.base_offset == 0
-    assert (answer := second.answer()) is not None and answer.base_offset == 1
+    assert (answer := first.answer()) is not None
+    assert answer.base_offset == 0
+    assert (answer := second.answer()) is not None
+    assert answer.base_offset == 1
     assert third.answer() is None
     threads.do_next()
-    assert (answer := third.answer()) is not None and answer.base_offset == 3
+    assert (answer := third.answer()) is not None
+    assert answer.base_offset == 3
     assert (len(node.broker.openings), node.broker.turns.held_bytes, threads.waiting) == (0, 0, [])
     # The short way is open again.
     fourth = Producer(node)
     fourth.begin(topic, batch_of(b"small", key=b"k"))
-    assert (answer := fourth.answer()) is not None and answer.base_offset == 4
+    assert (answer := fourth.answer()) is not None
+    assert answer.base_offset == 4
 
 
 def test_a_producers_sequence_is_checked_when_its_turn_comes(node: Node, threads: SlowThreads) -> None:
@@ -128,8 +134,10 @@ def test_a_batch_that_is_refused_spoils_none_behind_it(node: Node, threads: Slow
     bad.begin("compacted", batch_of(LARGE))
     good.begin("compacted", batch_of(b"v", key=b"k"))
     threads.do_next()
-    assert (answer := bad.answer()) is not None and answer.error_code is ErrorCode.INVALID_RECORD
-    assert (answer := good.answer()) is not None and answer.base_offset == 0
+    assert (answer := bad.answer()) is not None
+    assert answer.error_code is ErrorCode.INVALID_RECORD
+    assert (answer := good.answer()) is not None
+    assert answer.base_offset == 0
 
 
 def test_whoever_no_longer_leads_appends_nothing(node: Node, threads: SlowThreads) -> None:
@@ -140,7 +148,8 @@ def test_whoever_no_longer_leads_appends_nothing(node: Node, threads: SlowThread
     partition.leave()
     threads.do_next()
     answer = producer.answer()
-    assert answer is not None and answer.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer is not None
+    assert answer.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.log.log_end_offset == 0
 
 
@@ -150,4 +159,5 @@ def test_records_are_compressed_anew_by_real_threads(node: Node, codec: Codec) -
     answer = client.ask(produce_request("zstd", batch_of(LARGE, key=b"k", codec=codec)), 9)
     assert answer.responses[0].partition_responses[0].error_code is ErrorCode.NONE
     partition = node.broker.partitions.find("zstd", 0)
-    assert partition is not None and partition.log.size_bytes < len(LARGE) // 10
+    assert partition is not None
+    assert partition.log.size_bytes < len(LARGE) // 10
