@@ -7,7 +7,7 @@ itself. A handler says so by a `Cut`, and then has to know nothing of large requ
 
 A large request is served as several small ones, each an ordinary call of the handler, with turns for
 everybody else between them. An element with elements of its own, such as a topic with many partitions, may be
-cut as well; then the answers to its parts become one element again. Where elements must not be repeated within a
+cut as well; then the answers to its parts become one element again. Where elements must not be repeated in a
 request, `key` says what they are known by: all that are repeated go into one of the small requests, in pairs,
 so that the handler sees that they are.
 """

@@ -1,5 +1,6 @@
 """Long work takes turns: others are served in between, and the memory of all of it is bounded."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -136,3 +137,22 @@ def test_cancelled_work_is_not_continued() -> None:
     assert len(steps) == 3
     assert some.held_bytes == 0
     assert len(some) == 0
+
+
+def test_no_full_collection_begins_while_there_is_work() -> None:
+    loop, some = make()
+    usual = gc.get_threshold()
+    seen: list[tuple[int, int, int]] = []
+    awaited: Deferred[int] = Deferred()
+
+    def work() -> Work:
+        seen.append(gc.get_threshold())
+        yield awaited
+
+    some.new_task(lambda error: None).begin(work())
+    loop.run()
+    assert seen == [(*usual[:2], turns.NEVER)]
+    assert gc.get_threshold() == usual, "what waits keeps no collection from beginning"
+    awaited.resolve(1)
+    loop.run()
+    assert gc.get_threshold() == usual
