@@ -46,6 +46,10 @@ check: $(VENV)/.ready ## lint, check types and import contracts
 fuzz: $(VENV)/.ready ## decode a million hostile frames
 	$(BIN)/python -m tests.fuzz.hostile_frames --frames 1000000
 
+.PHONY: expensive
+expensive: $(VENV)/.ready ## send each API its most expensive requests, and measure what another client waits: API="METADATA FETCH"
+	$(BIN)/python -m benchmarks.expensive --api $(API)
+
 KILLS ?= 100
 
 .PHONY: crash-node

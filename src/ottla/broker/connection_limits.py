@@ -5,7 +5,7 @@ from typing import Final
 from ottla.metadata.configs.node import NodeConfig
 from ottla.runtime.listener import ConnectionLimits
 
-HELD_BYTES_MAX: Final = 1 << 30
+HELD_BYTES_MAX: Final = 512 << 20
 """What connections may hold of unfinished frames when `queued.max.request.bytes` says nothing."""
 
 NEVER_MS: Final = 1 << 62

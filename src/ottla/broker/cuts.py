@@ -5,9 +5,9 @@ itself. A handler says so by a `Cut`, and then has to know nothing of large requ
 
     @handles(DescribeGroupsRequest, Cut("groups", "groups"))
 
-A large request is served as several small ones, each an ordinary call of the handler, with turns for everybody
-else between them. An element with elements of its own, such as a topic with many partitions, may be cut as
-well; then the answers to its parts become one element again. Where elements must not be repeated within a
+A large request is served as several small ones, each an ordinary call of the handler, with turns for
+everybody else between them. An element with elements of its own, such as a topic with many partitions, may be
+cut as well; then the answers to its parts become one element again. Where elements must not be repeated in a
 request, `key` says what they are known by: all that are repeated go into one of the small requests, in pairs,
 so that the handler sees that they are.
 """
@@ -30,7 +30,7 @@ PIECE_BYTES: Final = 64 * 1024
 
 
 class Cut(NamedTuple):
-    """Where a request is cut: the array, or the arrays inside each other, of the request and of its answer."""
+    """Where a request is cut: an array, or arrays inside each other, of the request and of its answer."""
 
     asked: str
     answered: str
@@ -57,11 +57,11 @@ class Pace:
     def __init__(self, size: int = AT_ONCE) -> None:
         self.size = size
 
-    def took(self, seconds: float) -> None:
+    def took(self, took_ns: int) -> None:
         """Learn from how long the last ones took."""
-        if seconds > 0.002:
+        if took_ns > 2_000_000:
             self.size = max(2, self.size // 2)
-        elif seconds < 0.0005:
+        elif took_ns < 500_000:
             self.size = min(4096, self.size * 2)
 
 
@@ -106,8 +106,8 @@ def cut(ask: Any, path: Sequence[str], pace: Pace) -> Iterator[Portion]:
             yield Portion(replace(ask, **{name: tuple(batch)}), False)
             batch, weight = [], 0
         if item_weight > pace.size:
-            for part, is_continued in cut(item, inner, pace):
-                yield Portion(replace(ask, **{name: (part,)}), is_continued)
+            for number, part in enumerate(cut(item, inner, pace)):
+                yield Portion(replace(ask, **{name: (part.ask,)}), number > 0)
         else:
             batch.append(item)
             weight += item_weight

@@ -85,7 +85,7 @@ _SHORT_ANSWERS: Final = frozenset(
         ApiKey.METADATA,
     )
 )
-"""Answers that are short, unless the request is large or they are encoded already: they are encoded at once."""
+"""Answers that are short unless the request is large, or are encoded already: they are encoded at once."""
 
 Pieces = list[Any]
 """An answer: one piece of bytes, or several with ranges of files among them."""
@@ -140,7 +140,9 @@ class Route:
         self.cuts: tuple[Cut, ...] = find_cuts(api.key)
         self._cut_from_bytes = min((plan.at_once for plan in self.cuts), default=ANY_SIZE)
         self._cut_from_bytes *= _ELEMENT_BYTES_MIN.get(api.key, 1)
-        self.element_bytes = element_cost(api.request, version) + element_cost(api.response, version)
+        self.element_bytes = element_cost(
+            api.request, version, [plan.asked for plan in self.cuts]
+        ) + element_cost(api.response, version, [plan.answered for plan in self.cuts])
         self.elements_max = COST_BYTES_MAX // max(self.element_bytes, 1)
         elements_max = find_elements_max(api.key) or (ANY_SIZE if self.cuts else ATOMIC_ELEMENTS_MAX)
         self.elements_max = min(self.elements_max, elements_max)
@@ -284,7 +286,7 @@ class Session:
         # The request that is served in turns, if one is.
         self._task: Task | None = None
 
-    def receive(self, frame: memoryview) -> Pieces | None:
+    def receive(self, frame: memoryview) -> Pieces | None:  # noqa: C901 - the way of every request
         """Serve one request. Return its answer, [] if none is due, or `PENDING`."""
         started_ns = self._now_ns()
         if self._lanes is not None:

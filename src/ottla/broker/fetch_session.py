@@ -166,15 +166,15 @@ class FetchSessions:
 
     def begin(
         self,
-        asked: Iterable[tuple[PartitionKey, FetchPartition]],
+        asked: Sequence[tuple[PartitionKey, FetchPartition]],
         version: int,
         is_follower: bool,
         now_ms: int,
     ) -> FetchSession | None:
         """Begin a session, or return None when there is no room for it."""
-        partitions = {key: SessionPartition(partition) for key, partition in asked}
-        if not self._has_room(len(partitions), now_ms):
+        if not self._has_room(len(asked), now_ms):
             return None
+        partitions = {key: SessionPartition(partition) for key, partition in asked}
         if len(self._sessions) >= self.sessions_max and not self._evict_for(
             len(partitions), is_follower, now_ms
         ):

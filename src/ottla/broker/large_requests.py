@@ -13,8 +13,7 @@ Deviation: Kafka has no such bounds. One request can take all memory of a broker
 
 import struct
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from time import perf_counter_ns
+from collections.abc import Callable, Generator, Iterable, Iterator
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,9 +55,16 @@ class TooCostly(MalformedBytes):
     """A request asks for more than one request may."""
 
 
-def element_cost(cls: type[Any], version: int) -> int:
-    """Return what the largest element of any array in a message takes in memory, its strings empty."""
-    return max((_cost(field, version) for field in _arrays(cls, version)), default=0)
+def element_cost(cls: type[Any], version: int, paths: Iterable[str] = ()) -> int:
+    """Return what the largest element of an array in a message takes in memory, its strings empty.
+
+    Where a message is cut, only the arrays on the way there count: `paths` names them.
+    """
+    names = {name for path in paths for name in path.split(".")}
+    return max(
+        (_cost(field, version) for field in _arrays(cls, version) if not names or field.name in names),
+        default=0,
+    )
 
 
 def _arrays(cls: type[Any], version: int) -> Iterator[Field]:
@@ -83,13 +89,14 @@ def _cost(field: Field, version: int) -> int:
 class LargeRequest:
     """One request on its way."""
 
-    __slots__ = ("_answer_bytes", "_context", "_route", "_took_ns", "task")
+    __slots__ = ("_answer_bytes", "_context", "_now_ns", "_route", "_took_ns", "task")
 
     def __init__(self, route: "Route", context: "RequestContext", task: Task, frame_bytes: int) -> None:
         self._route = route
         self._context = context
         self._answer_bytes = 0
         self._took_ns = 0
+        self._now_ns = context.broker.clock.monotonic_ns
         self.task = task
         task.hold(frame_bytes)
 
@@ -151,16 +158,16 @@ class LargeRequest:
         wholes: list[Any] = yield from arrange(ask, plan)
         for whole in wholes:
             for portion, is_continued in cut(whole, path, pace):
-                started_ns = perf_counter_ns()
+                started_ns = self._now_ns()
                 later.append((self._route.handler(portion, self._context), is_continued))
-                took_ns = perf_counter_ns() - started_ns
+                took_ns = self._now_ns() - started_ns
                 self._took_ns += took_ns
-                pace.took(took_ns / 1e9)
+                pace.took(took_ns)
                 # Only the first part is charged with the bytes of the request.
                 self._context.request_bytes = 0
                 while later and (len(later) > LATER_MAX or _is_there(later[0][0])):
                     yield from take(*later.popleft())
-                yield
+                yield None
         while later:
             yield from take(*later.popleft())
         if answer is None or answer is NO_REPLY:
@@ -170,9 +177,9 @@ class LargeRequest:
         return replace(answer, **{array: as_array(merged.count, merged.take())})  # type: ignore[arg-type]
 
     def _handle(self, ask: Any) -> Generator[Deferred[Any] | None, None, Any]:
-        started_ns = perf_counter_ns()
+        started_ns = self._now_ns()
         response = self._route.handler(ask, self._context)
-        self._took_ns += perf_counter_ns() - started_ns
+        self._took_ns += self._now_ns() - started_ns
         return (yield from settle(response))
 
     def _encode_item(self, item: Any, add: Callable[[bytes], None]) -> Generator[None, None, None]:

@@ -295,8 +295,8 @@ def _words(error: Exception) -> str:
     """Say what keeps a node from starting, and what to do about damaged metadata."""
     if isinstance(error, DamagedLog | MetadataError) and not isinstance(error, OtherVoters | UnknownRecord):
         return (
-            f"{error}. Nothing was changed. `ottla storage repair` with the same --data or --config says what "
-            "can be saved, keeps a copy of what it changes, and lets the node start again"
+            f"{error}. Nothing was changed. `ottla storage repair` with the same --data or --config says "
+            "what can be saved, keeps a copy of what it changes, and lets the node start again"
         )
     return str(error)
 

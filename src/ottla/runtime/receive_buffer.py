@@ -4,13 +4,15 @@ A frame is a 32-bit size and that many bytes. Memory follows what has arrived, n
 all connections of a loop receive into one shared buffer, and most requests are parsed right there. Only the
 beginning of a frame whose rest has not come is copied to memory of the connection's own, which then at most
 doubles with what arrives. So a silent connection costs nothing, and one that announced 100 MiB costs what it
-sent.
+sent. A frame of many megabytes gets pages of its own from the system: those count only when bytes arrive in
+them, nothing has to be copied to grow, and they go back to the system as soon as the frame is served.
 
 A frame handed out is a view. It is valid until the next `receive`, of any connection of the loop, because the
 shared buffer is then written again.
 """
 
 from collections.abc import Callable
+from mmap import mmap
 from struct import Struct
 from typing import Final, TypeAlias
 
@@ -18,6 +20,8 @@ from ottla.wire.errors import MalformedBytes
 
 SHARED_BYTES: Final = 256 * 1024
 OWN_BYTES_MIN: Final = 16 * 1024
+PAGES_FROM_BYTES: Final = 4 << 20
+"""From how many arrived bytes on a frame gets pages of its own."""
 
 ReceiveInto: TypeAlias = Callable[[memoryview], int]
 """Fill a buffer with what has arrived, and return how many bytes: a transport's `receive_into`."""
@@ -40,7 +44,7 @@ class SharedBuffer:
 class ReceiveBuffer:
     """The bytes of one connection that were received and not yet served: `view[start:stop]`."""
 
-    __slots__ = ("_frame_bytes_max", "_is_shared", "_shared", "_start", "_stop", "_view")
+    __slots__ = ("_frame_bytes_max", "_held_bytes", "_is_shared", "_shared", "_start", "_stop", "_view")
 
     def __init__(self, shared: SharedBuffer, frame_bytes_max: int) -> None:
         self._shared = shared
@@ -49,6 +53,8 @@ class ReceiveBuffer:
         self._start = 0
         self._stop = 0
         self._is_shared = True
+        # What counts of the memory of its own: all of it, or the pages that bytes have arrived in.
+        self._held_bytes = 0
 
     def receive(self, receive_into: ReceiveInto) -> int:
         """Take what has arrived. Return how many bytes came; 0 when the peer has closed."""
@@ -63,6 +69,8 @@ class ReceiveBuffer:
         self._make_room()
         count = receive_into(self._view[self._stop :])
         self._stop += count
+        if self._held_bytes < self._stop:
+            self._hold(self._stop)
         return count
 
     def receive_frame(self, receive_into: ReceiveInto) -> memoryview | int:
@@ -102,7 +110,7 @@ class ReceiveBuffer:
 
     def clear(self) -> None:
         """Let go of everything."""
-        self._shared.held_bytes -= self.own_bytes
+        self._hold(0)
         self._view, self._start, self._stop, self._is_shared = self._shared.view, 0, 0, True
 
     @property
@@ -113,7 +121,7 @@ class ReceiveBuffer:
     @property
     def own_bytes(self) -> int:
         """How much memory the connection holds for itself."""
-        return 0 if self._is_shared else len(self._view)
+        return self._held_bytes
 
     def _make_room(self) -> None:
         """Grow to the size of the frame, but at most to twice what has arrived."""
@@ -128,7 +136,16 @@ class ReceiveBuffer:
     def _own(self, capacity: int) -> None:
         # Always new memory: views of the old one may still be held by the request that is being answered.
         arrived = self._stop - self._start
-        self._shared.held_bytes += capacity - self.own_bytes
-        own = memoryview(bytearray(capacity))
+        has_pages = arrived >= PAGES_FROM_BYTES
+        if has_pages:
+            # Room for the whole frame, and for the beginning of the next: it costs nothing before it is used.
+            (size,) = _SIZE.unpack_from(self._view, self._start)
+            capacity = max(capacity, 4 + size + OWN_BYTES_MIN)
+        own = memoryview(mmap(-1, capacity) if has_pages else bytearray(capacity))
         own[:arrived] = self._view[self._start : self._stop]
         self._view, self._start, self._stop, self._is_shared = own, 0, arrived, False
+        self._hold(arrived if has_pages else capacity)
+
+    def _hold(self, size_bytes: int) -> None:
+        self._shared.held_bytes += size_bytes - self._held_bytes
+        self._held_bytes = size_bytes

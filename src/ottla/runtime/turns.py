@@ -6,8 +6,12 @@ between two yields is as atomic as any request. It may also yield something to w
 
 Work counts the memory that it holds. While all of it together holds more than `bytes_max`, only the oldest
 goes on: so one always comes to its end, and the others wait without growing.
+
+A large request is a million objects and no cycle. A full garbage collection would look at all of them, which
+takes 0.1 s, and find nothing. So none begins while there is work to do; those of young objects go on.
 """
 
+import gc
 from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any, Final, Protocol, TypeAlias
@@ -17,6 +21,9 @@ from ottla.world.scheduler import Scheduler
 
 TURN_NS: Final = 3_000_000
 """How long a turn takes. A request of somebody else waits for one turn, whatever is under way."""
+
+NEVER: Final = 1 << 30
+"""After how many collections of young objects a full one begins while there is work to do."""
 
 
 class Awaited(Protocol):
@@ -102,6 +109,7 @@ class Turns:
         self._ready: deque[Task] = deque()
         self._short_of_memory: list[Task] = []
         self._is_scheduled = False
+        self._usual_thresholds: tuple[int, int, int] | None = None
         # How many turns there were: tests and metrics look at it.
         self.turns = 0
 
@@ -135,6 +143,9 @@ class Turns:
         self._ready.append(task)
         if not self._is_scheduled:
             self._is_scheduled = True
+            if self._usual_thresholds is None:
+                self._usual_thresholds = gc.get_threshold()
+                gc.set_threshold(*self._usual_thresholds[:2], NEVER)
             self._scheduler.call_soon(self._take_turn)
 
     def _take_turn(self) -> None:
@@ -148,6 +159,9 @@ class Turns:
         if self._ready and not self._is_scheduled:
             self._is_scheduled = True
             self._scheduler.call_soon(self._take_turn)
+        elif not self._ready and self._usual_thresholds is not None:
+            gc.set_threshold(*self._usual_thresholds)
+            self._usual_thresholds = None
 
     def _work_on(self, task: Task, until_ns: int) -> None:
         while not self._must_wait_for_memory(task):

@@ -169,3 +169,23 @@ def test_a_size_out_of_bounds_is_refused(pair: tuple[socket.socket, socket.socke
     buffer.receive(ours.recv_into)
     with pytest.raises(MalformedBytes, match="announces"):
         buffer.next_frame()
+
+
+def test_half_a_large_frame_holds_what_has_arrived_and_lets_go_of_it(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = pair
+    shared = SharedBuffer()
+    buffer = ReceiveBuffer(shared, 100 << 20)
+    sent = pack(">i", 90 << 20) + bytes(6 << 20)
+    position = 0
+    while position < len(sent):
+        position += theirs.send(sent[position : position + 65536])
+        while buffer.pending_bytes < position:
+            assert buffer.receive(ours.recv_into)
+            assert buffer.next_frame() is None
+            buffer.keep_rest()
+    # Up to here doubled memory would be held, and room for all that was announced after that.
+    assert len(sent) <= shared.held_bytes <= len(sent) + OWN_BYTES_MIN
+    buffer.clear()
+    assert shared.held_bytes == 0

@@ -76,7 +76,7 @@ def _plan_in_turns(ask: FetchRequest, context: RequestContext) -> InTurns[FetchR
     for one in asked_partitions(ask, context.version >= _TOPIC_IDS_FROM):
         listed.append(one)
         if len(listed) % _AT_ONCE == 0:
-            yield
+            yield None
     plan = broker.fetch_sessions.plan(ask, context.version, broker.clock.monotonic_ms(), listed)
     if plan.error is not ErrorCode.NONE:
         return FetchResponse(error_code=plan.error, responses=())
@@ -141,7 +141,7 @@ class _Fetch:
             result = read_partitions(
                 self._context.broker.partitions, asked[start : start + _IN_A_TURN], self._limits, result
             )
-            yield
+            yield None
         return result
 
     def missing_bytes(self, result: FetchResult) -> int:
@@ -177,20 +177,20 @@ class _Fetch:
         throttled = self._account(result)
         if throttled is not None:
             return throttled
-        yield
+        yield None
         session = self._session()
-        yield
+        yield None
         answers = result.answers
         if session is not None:
             news: Answers = []
             for start in range(0, len(answers), _AT_ONCE):
                 news += _news(session, answers[start : start + _AT_ONCE])
-                yield
+                yield None
             answers = news if self._plan.is_incremental else answers
         topics: list[FetchableTopicResponse] = []
         for start in range(0, len(answers), _AT_ONCE):
             topics += self._by_topic(answers[start : start + _AT_ONCE])
-            yield
+            yield None
         return self._response(session, _joined(topics), answers, result)
 
     def _account(self, result: FetchResult) -> FetchResponse | None:

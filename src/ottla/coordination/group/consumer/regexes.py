@@ -74,7 +74,7 @@ def _repetitions(regex: str) -> int:
 
 def names_at_once(regexes: Collection[str]) -> int:
     """Return how many names are matched in a slice: fewer where there are many or large expressions."""
-    steps = sum(compile_regex(regex).programsize for regex in regexes if _is_valid(regex))
+    steps: int = sum(compile_regex(regex).programsize for regex in regexes if _is_valid(regex))
     return max(1, min(NAMES_AT_ONCE, STEPS_AT_ONCE // max(steps, 1)))
 
 

@@ -4,7 +4,14 @@ import pytest
 from tests.consumer_world import GROUP, V1, ConsumerWorld
 
 from ottla.coordination.group.consumer import regexes
-from ottla.coordination.group.consumer.regexes import find_matches, timer_name
+from ottla.coordination.group.consumer.regexes import (
+    NAMES_AT_ONCE,
+    compile_regex,
+    find_matches,
+    names_at_once,
+    timer_name,
+)
+from ottla.coordination.group.refusal import Refused
 from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
 from ottla.wire.coordinator_records.consumer_group import ConsumerGroupRegularExpressionKey
 from ottla.wire.error_code import ErrorCode
@@ -150,3 +157,24 @@ def test_what_matched_nothing_is_not_resolved_over_and_over(world: ConsumerWorld
     world.heartbeat("m", 1)
     world.heartbeat("m", 1)
     assert len(world.records()) == written
+
+
+@pytest.mark.parametrize(
+    "regex", ["a{1,1000}" * 100, r"\pL" * 8000, r"(\pL{1,16})" * 100, "(a{1,1000})" * 100, "x{999}" * 6]
+)
+def test_expressions_that_compile_to_too_much_are_refused(regex: str) -> None:
+    with pytest.raises(Refused) as refused:
+        compile_regex(regex)
+    assert refused.value.error_code is ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+@pytest.mark.parametrize(
+    "regex", [".*", "[a-z]{3}-.*", r"orders\.\w{1,64}", "|".join(f"t{n}" for n in range(3000))]
+)
+def test_usual_expressions_are_not(regex: str) -> None:
+    assert compile_regex(regex) is not None
+
+
+def test_fewer_names_are_matched_at_once_by_a_large_expression() -> None:
+    assert names_at_once(["orders.*"]) == NAMES_AT_ONCE
+    assert names_at_once([".{1,1000}"]) < 10
