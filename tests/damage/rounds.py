@@ -62,7 +62,7 @@ def run_round(root: Path, world: World, seed: int) -> str:
         wounds.append(damage(copy.directories, rng, is_clean=world.is_clean))
     try:
         ending = _start_and_judge(where, copy, starts_again=rng.random() < 0.3)
-    except (Silent, AssertionError) as error:
+    except (AssertionError, subprocess.TimeoutExpired) as error:
         how = "a clean stop" if world.is_clean else "kill -9"
         raise Silent(
             f"seed {seed}, after {how}, {_words(wounds, where)}: {error}\\n"
