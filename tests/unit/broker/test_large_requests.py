@@ -193,7 +193,9 @@ def test_a_large_produce_appends_to_all_partitions(node: Node) -> None:
             partition_index=number % PARTITIONS, records=memoryview(bytearray(batch_of(b"v")))
         )
 
-    data = produce.TopicProduceData(name="written", partition_data=tuple(one(number) for number in range(400)))
+    data = produce.TopicProduceData(
+        name="written", partition_data=tuple(one(number) for number in range(400))
+    )
     ask = replace(produce_request("written", batch_of(b"v")), topic_data=(data,))
     watched = Watched(node, ask, 9)
     (topic,) = watched.run().responses
