@@ -49,7 +49,7 @@ from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decoder_of, encoder_of, patient_decoder_of, patient_encoder_of
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.error_finder import compile_error_finder
+from ottla.wire.error_finder import ErrorFinder, compile_error_finder
 from ottla.wire.errors import MalformedBytes, Unencodable
 from ottla.wire.framing import UnsupportedRequest, decode_request_head
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -105,6 +105,7 @@ class Route:
         "encodes_at_once",
         "errors",
         "find_errors",
+        "find_errors_patiently",
         "frame_bytes_max",
         "handler",
         "has_file_ranges",
@@ -131,7 +132,9 @@ class Route:
         self.is_flexible = version in api.flexible
         self.decode: Callable[[memoryview, int, int], tuple[Any, int]] = decoder_of(api.request, version)
         self.encode: Callable[[Any, Callable[[Any], None]], None] = encoder_of(api.response, version)
-        self.find_errors = compile_error_finder(api.response, version)
+        self.find_errors: ErrorFinder = compile_error_finder(api.response, version)
+        # Made when it is first needed, which for most routes is never.
+        self.find_errors_patiently: Any = None
         self.response_tail = b"\0" * api.response_header_version(version)
         self.head_size = 4 + len(self.response_tail)
         self.has_file_ranges = served.sends_files
@@ -183,11 +186,14 @@ class Route:
         done: Pieces = []
         try:
             for _ in patient_encoder_of(self.api.response, self.version)(response, pieces.append):
-                if not self.has_file_ranges:
-                    done.append(b"".join(_flatten(pieces)))
-                    pieces.clear()
+                done += _join_bytes(_flatten(pieces))
+                pieces.clear()
                 yield
-            self.find_errors(response, self.count_error)
+            if self.find_errors_patiently is None:
+                self.find_errors_patiently = compile_error_finder(
+                    self.api.response, self.version, patient=True
+                )
+            yield from self.find_errors_patiently(response, self.count_error)
         except Unencodable:
             raise
         except _BAD_VALUES as error:

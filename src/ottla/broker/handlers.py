@@ -86,9 +86,9 @@ def find_handler(key: ApiKey) -> Handler | None:
 
 def find_cuts(key: ApiKey) -> tuple[Cut, ...]:
     """Return where the requests of an API are cut. Its handler must have been found before."""
-    return _cuts[key]
+    return _cuts.get(key, ())
 
 
 def find_elements_max(key: ApiKey) -> int | None:
     """Return how many elements a request of an API may have, if its handler says so."""
-    return _elements_max[key]
+    return _elements_max.get(key)

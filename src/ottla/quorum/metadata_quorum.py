@@ -165,7 +165,7 @@ class MetadataQuorum:
             voter.flush()
         synced = self._world.volume.synced
         if synced is not None:
-            # What a power cut leaves of it always says at least how far this log was synced at the last start.
+            # What a power cut leaves of it says at least how far this log was synced at the last start.
             synced.save_for_good()
 
     def close(self) -> None:

@@ -10,23 +10,26 @@ from typing import Any, TypeAlias
 
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.layout import Field, layout_of
-from ottla.wire.source import Source
+from ottla.wire.source import ELEMENTS_AT_ONCE, Source
 
 ErrorFinder: TypeAlias = Callable[[Any, Callable[[ErrorCode], None]], None]
 """Calls the second with each error of the first, a message. `ErrorCode.NONE` is no error."""
 
 
-def compile_error_finder(message: type[Any], version: int) -> ErrorFinder:
-    """Return the function for one version of a message."""
+def compile_error_finder(message: type[Any], version: int, *, patient: bool = False) -> Any:
+    """Return the function for one version of a message, or a generator that yields after some elements."""
     source = Source({})
-    _add_struct(source, message, version, "message")
-    finder: ErrorFinder = source.function(
-        "find_errors(message, found)", f"errors of {message.__name__} v{version}"
-    )
-    return finder
+    if patient:
+        source.line(f"left = {ELEMENTS_AT_ONCE}")
+    _add_struct(source, message, version, "message", patient)
+    if patient:
+        # Whatever the message has, this makes the function a generator.
+        source.line("return")
+        source.line("yield")
+    return source.function("find_errors(message, found)", f"errors of {message.__name__} v{version}")
 
 
-def _add_struct(source: Source, struct: type[Any], version: int, name: str) -> None:
+def _add_struct(source: Source, struct: type[Any], version: int, name: str, patient: bool) -> None:
     for index, field in enumerate(layout_of(struct)):
         if not _has_errors(field, version):
             continue
@@ -40,7 +43,9 @@ def _add_struct(source: Source, struct: type[Any], version: int, name: str) -> N
         parts = f"{value} if type({value}) is tuple else ()"
         one = f"() if {value} is None else ({value},)"
         with source.block(f"for {part} in {parts if field.is_array else one}:"):
-            _add_struct(source, field.struct, version, part)
+            if patient:
+                source.count_element()
+            _add_struct(source, field.struct, version, part, patient)
 
 
 def _has_errors(field: Field, version: int) -> bool:

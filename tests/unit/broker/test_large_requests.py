@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 from tests.data_plane import batch_of, create_topic, produce_request
 from tests.in_process import InProcessClient, in_process_node, loop_of
-from tests.in_process import _read as read
 
 from ottla.broker import large_requests
 from ottla.broker.dispatch import PENDING, Route
 from ottla.broker.fetch_session import FetchSessions
 from ottla.broker.startup import Node
-from ottla.runtime.file_range import FileRange
 from ottla.wire.apis import api_of
 from ottla.wire.declare import replace, spec_of
 from ottla.wire.error_code import ErrorCode
@@ -36,6 +34,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         client = InProcessClient(node)
         create_topic(client, "t", PARTITIONS)
         create_topic(client, "other", 1)
+        create_topic(client, "written", PARTITIONS)
         client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)))
         yield node
 
@@ -148,7 +147,7 @@ class Watched:
                 pieces = self.late.pop()
         if hasattr(pieces, "release"):
             pieces.release()
-        frame = b"".join(read(piece) if isinstance(piece, FileRange) else piece for piece in pieces)
+        frame = b"".join(pieces)
         return decode_response(self.api, self.version, frame[4:])[1]
 
 
@@ -194,8 +193,10 @@ def test_a_large_produce_appends_to_all_partitions(node: Node) -> None:
             partition_index=number % PARTITIONS, records=memoryview(bytearray(batch_of(b"v")))
         )
 
-    data = produce.TopicProduceData(name="t", partition_data=tuple(one(number) for number in range(400)))
-    ask = replace(produce_request("t", batch_of(b"v")), topic_data=(data,))
+    data = produce.TopicProduceData(
+        name="written", partition_data=tuple(one(number) for number in range(400))
+    )
+    ask = replace(produce_request("written", batch_of(b"v")), topic_data=(data,))
     watched = Watched(node, ask, 9)
     (topic,) = watched.run().responses
     assert {answer.error_code for answer in topic.partition_responses} == {ErrorCode.NONE}

@@ -191,7 +191,9 @@ class _Fetch:
         for start in range(0, len(answers), _AT_ONCE):
             topics += self._by_topic(answers[start : start + _AT_ONCE])
             yield None
-        return self._response(session, _joined(topics), answers, result)
+        joined = _joined(topics)
+        yield None
+        return self._response(session, joined, answers, result)
 
     def _account(self, result: FetchResult) -> FetchResponse | None:
         """Count what was read. Return the answer to a reader that is over its quota."""
