@@ -6,8 +6,8 @@ node's disk, which the recovery point says. The second is asked for only where `
     committed offset = min(high watermark, recovery point)     or the high watermark alone
 
 Produce requests, the logs of the coordinators and transaction markers wait by `when_committed`. Which
-replicas need a record is decided by the leader of the partition, which moves the high watermark. How a log is synced is
-up to `Volume.syncs`. The sync begins at once, so that it runs while followers fetch.
+replicas need a record is decided by the leader of the partition, which moves the high watermark. How a log is
+synced is up to `Volume.syncs`. The sync begins at once, so that it runs while followers fetch.
 
 The metadata log has the same two marks. But its quorum counts only what a voter has synced, so there the high
 watermark alone says what is committed.
