@@ -11,6 +11,8 @@ Kafka its own figure counts, from its log; of Ottla the time from planning to th
 import shutil
 import sys
 import tempfile
+from asyncio import Future
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -22,9 +24,12 @@ from benchmarks.measure import Noise, ratio_of, verdict
 
 from ottla.model.ids import TopicPartition
 from ottla.runtime.disk import RealDisk
-from ottla.runtime.recovery import load_logs
+from ottla.runtime.poller import ServingLoop
+from ottla.runtime.real_world import real_world
+from ottla.runtime.recovery import LoadingLogs
 from ottla.storage.config import LogConfig
 from ottla.storage.directory import open_directory
+from ottla.storage.load import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.volume import Volume
 
@@ -70,9 +75,21 @@ def _open_logs(path: Path) -> list[Log]:
     directory = open_directory(volume)
     try:
         plan = directory.plan_load(lambda _topic: LogConfig(), NOW_MS)
-        return load_logs(volume, plan.loads, workers=RECOVERY_THREADS)
+        return _load(volume, plan.loads)
     finally:
         directory.release()
+
+
+def _load(volume: Volume, requests: Sequence[LoadRequest]) -> list[Log]:
+    loop = ServingLoop()
+    world = real_world(loop)
+    loaded: Future[list[Log]] = loop.create_future()
+    LoadingLogs(world, volume, requests, loaded.set_result, loaded.set_exception, RECOVERY_THREADS).begin()
+    try:
+        return loop.run_until_complete(loaded)
+    finally:
+        world.workers.close()
+        loop.close()
 
 
 def _load_ours(path: Path, partitions: int) -> float:

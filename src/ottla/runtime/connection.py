@@ -123,7 +123,8 @@ class Connection:
         self.local = transport.local
         self.peer_host = transport.peer_host
         self._buffer = ReceiveBuffer(owner.shared_buffer, owner.frame_bytes_max)
-        self._outbox = Outbox(transport, owner.staging)
+        # Made when something has to wait: of thousands of connections, most never need it.
+        self._outbox: Outbox | None = None
         # Bits: whatever is set has to go before the next request is served.
         self._holds = 0
         self._is_resuming = False
@@ -185,7 +186,8 @@ class Connection:
         # A connection and its session know each other, so neither goes before the next garbage collection.
         # What is large must not wait for that.
         self._buffer.clear()
-        self._outbox.clear()
+        if self._outbox is not None:
+            self._outbox.clear()
         self._let_go()
         # The owner is told first. If it counted on because ending the session failed, there
         # would be room for one less from then on, and in the end for none.
@@ -353,6 +355,8 @@ class Connection:
         self._queue(answers)
 
     def _queue(self, answers: Sequence[Piece]) -> None:
+        if self._outbox is None:
+            self._outbox = Outbox(self._transport, self._owner.staging)
         self._outbox.add(answers)
         self._holds |= _UNSENT
         self._flush()
@@ -361,6 +365,7 @@ class Connection:
         """Send what waits in the outbox, as far as peer and disk allow."""
         if self._is_warming:
             return
+        assert self._outbox is not None, "it is made before anything waits to be sent"
         try:
             flushed = self._outbox.flush()
         except (OSError, EOFError, DiskError) as error:

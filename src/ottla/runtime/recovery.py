@@ -38,18 +38,6 @@ SLICE_NS: Final = 20_000_000
 """How long the loop may be kept by loading."""
 
 
-def load_logs(volume: Volume, requests: Sequence[LoadRequest], workers: int | None = None) -> list[Log]:
-    """Load the logs of one directory, in the order of `requests`. `workers` defaults to one per core."""
-    workers = workers or os.cpu_count() or 1
-    if workers == 1 or not _is_worthwhile(volume, requests):
-        buffer = Buffer()
-        logs = [load_log(volume, request, buffer) for request in requests]
-    else:
-        logs = _load_in_workers(volume, requests, workers)
-    _tell_damages(volume, logs)
-    return logs
-
-
 class LoadingLogs:
     """Loads the logs of one directory while the loop of a node runs."""
 
@@ -60,25 +48,30 @@ class LoadingLogs:
         requests: Sequence[LoadRequest],
         loaded: Callable[[list[Log]], None],
         failed: Callable[[Exception], None],
+        processes: int | None = None,
     ) -> None:
-        """One of `loaded` and `failed` is called, maybe before `begin` returns."""
+        """One of `loaded` and `failed` is called, maybe before `begin` returns.
+
+        `loaded` gets the logs in the order of `requests`. `processes` defaults to one for each core.
+        """
         self._world = world
         self._volume = volume
         self._requests = requests
         self._loaded = loaded
         self._failed = failed
+        self._processes = processes or os.cpu_count() or 1
         self._buffer = Buffer()
         self._logs: list[Log] = []
 
     def begin(self) -> None:
         """Begin, on the loop."""
-        workers = os.cpu_count() or 1
-        if workers == 1 or not _is_worthwhile(self._volume, self._requests):
+        processes = self._processes
+        if processes == 1 or not _is_worthwhile(self._volume, self._requests):
             self._load_some()
             return
 
         def work() -> None:
-            self._logs = _load_in_workers(self._volume, self._requests, workers)
+            self._logs = _load_in_workers(self._volume, self._requests, processes)
 
         self._world.workers.run(work, self._end)
 

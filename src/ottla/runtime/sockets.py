@@ -78,10 +78,6 @@ class PlainTransport:
             self._poller.discard(descriptor)
             self._socket.close()
 
-    def get_option(self, level: int, name: int) -> int:
-        """Return an option of the socket."""
-        return self._socket.getsockopt(level, name)
-
 
 class PlainListening:
     """A listening TCP socket."""

@@ -1,10 +1,14 @@
 """A start is steps on the loop: what fails gives back what was taken, and others are served in between."""
 
+from typing import Any
+
 import pytest
 
 from ottla.broker.startup import NodeFailure
 from ottla.runtime import recovery
 from ottla.storage.directory import LogDirectory
+from ottla.storage.load import load_log
+from ottla.storage.log import Log
 from ottla.testing.simulation.client_loop import simulated_loop
 from ottla.testing.simulation.network import SimulatedNetwork
 from ottla.testing.simulation.node import DATA, PORT, SimulatedNode
@@ -81,11 +85,10 @@ def test_the_loop_is_let_go_while_logs_are_loaded(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(recovery, "SLICE_NS", 0)
     loaded: list[int] = []
     seen: list[int] = []
-    load_log = recovery.load_log  # type: ignore[attr-defined]
 
-    def load(*args: object) -> object:
+    def load(*args: Any) -> Log:
         loaded.append(len(loaded))
-        return load_log(*args)  # type: ignore[arg-type]
+        return load_log(*args)
 
     def look() -> None:
         seen.append(len(loaded))

@@ -208,4 +208,4 @@ def test_connections_get_the_send_buffer_that_was_asked_for(world: World) -> Non
     transport = connection._transport
     assert isinstance(transport, PlainTransport)
     # Linux doubles what is asked for, to have room for its own bookkeeping.
-    assert transport.get_option(socket.SOL_SOCKET, socket.SO_SNDBUF) == 60_000
+    assert transport._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 60_000

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
+from tests.unit.runtime.serving import load_logs
 from tests.unit.storage.logs import NOW_MS, append, batch
 
 from ottla.model.ids import Offset, TopicPartition
 from ottla.runtime import recovery
 from ottla.runtime.disk import RealDisk
-from ottla.runtime.recovery import load_logs
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.load import LoadRequest, load_log
