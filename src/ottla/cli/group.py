@@ -1,7 +1,7 @@
 """`ottla group`: consumer groups, how far behind they are, and where they go on."""
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -12,10 +12,12 @@ from ottla.cli.numbers import OFFSET, PAUSE_S, SHIFT
 from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 from ottla.cli.times import parse_time_ms
-from ottla.model.ledger_groups import is_ledger
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
+
+
+_LEDGER: Final = "ledger"
 
 
 @click.group()
@@ -105,7 +107,7 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
         return
     show_one({**facts, "members": len(members)}, as_json)
     click.echo()
-    if is_ledger(name):
+    if facts["looks"] == _LEDGER:
         click.echo("the ledger of a pipeline: its offsets count the batches that were delivered\n")
     show_rows(rows, as_json, "it has read nothing, and reads nothing")
     if members:
@@ -115,7 +117,10 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
 
 def _looks(group_id: str, lag: int | None) -> str | None:
     """Return how a group looks in a word."""
-    return "ledger" if is_ledger(group_id) else label_of(lag)
+    # Imported only here, as all that a command needs and its help does not.
+    from ottla.model.ledger_groups import is_ledger
+
+    return _LEDGER if is_ledger(group_id) else label_of(lag)
 
 
 @group.command()

@@ -152,10 +152,12 @@ class Turns:
         self._is_scheduled = False
         self.turns += 1
         until_ns = self._now_ns() + TURN_NS
-        while self._ready and self._now_ns() < until_ns:
+        while self._ready:
             task = self._ready.popleft()
             if not task.is_over:
                 self._work_on(task, until_ns)
+            if self._now_ns() >= until_ns:
+                break
         if self._ready and not self._is_scheduled:
             self._is_scheduled = True
             self._scheduler.call_soon(self._take_turn)

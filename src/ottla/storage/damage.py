@@ -8,7 +8,6 @@ Bytes that are taken out of a log are kept beside it, in files that neither Ottl
 They go with the directory of their partition, or when somebody removes them.
 """
 
-import re
 from typing import Final, NamedTuple
 
 from ottla.model.ids import Offset, TopicPartition
@@ -17,9 +16,6 @@ from ottla.world.disk import Disk, File
 
 SUFFIX: Final = ".damaged"
 _CHUNK_BYTES: Final = 1 << 20
-_NAME: Final = re.compile(
-    r"(?P<base>[0-9]{20})\.log\.(?P<start>[0-9]+)-(?P<end>[0-9]+)(?:\.[0-9]+)?\.damaged"
-)
 
 
 class Damage(NamedTuple):
@@ -66,24 +62,6 @@ class Damage(NamedTuple):
             producers = ", ".join([str(producer_id) for producer_id in self.aborted])
             aborted = f"; open transactions of producers {producers} count as aborted"
         return f"{self.partition} is damaged: {lost}, {place} cannot be read{aborted}{kept}"
-
-
-class KeptFile(NamedTuple):
-    """A file with bytes that were taken out of a log."""
-
-    base_offset: Offset
-    position: int
-    end: int
-
-
-def find_kept_file(name: str) -> KeptFile | None:
-    """Take the name of a file apart, or return None if it holds nothing that was kept."""
-    match = _NAME.fullmatch(name)
-    return (
-        None
-        if match is None
-        else KeptFile(Offset(int(match["base"])), int(match["start"]), int(match["end"]))
-    )
 
 
 def keep_range(disk: Disk, directory: str, base_offset: Offset, file: File, start: int, end: int) -> str:

@@ -51,7 +51,7 @@ def requests() -> dict[str, Any]:
         "DescribeConfigs": DescribeConfigsRequest(
             resources=tuple(
                 DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
-                for name in ("t", "other", *names[:60])
+                for name in ("t", "other", *names[:300])
             )
         ),
         "ListOffsets": list_offsets.ListOffsetsRequest(

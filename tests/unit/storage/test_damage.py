@@ -25,7 +25,7 @@ from ottla.records.batch import iter_batches
 from ottla.records.builder import build_batch
 from ottla.records.codec import Record
 from ottla.storage.config import LogConfig
-from ottla.storage.damage import Damage, find_kept_file
+from ottla.storage.damage import SUFFIX, Damage
 from ottla.storage.load import LoadRequest, load_log
 from ottla.storage.log import Log
 from ottla.storage.names import find_segment_file
@@ -93,7 +93,7 @@ def all_but(*lost: int) -> dict[int, bytes]:
 
 def kept_files(disk: SimulatedDisk) -> dict[str, bytes]:
     names = [entry.name for entry in disk.list(PATH)]
-    return {name: disk.read_file(f"{PATH}/{name}") for name in names if find_kept_file(name)}
+    return {name: disk.read_file(f"{PATH}/{name}") for name in names if name.endswith(SUFFIX)}
 
 
 def bad_checksum(disk: SimulatedDisk, base: int, number: int) -> None:

@@ -22,7 +22,7 @@ from ottla.wire.error_code import ErrorCode
 Ask = TypeVar("Ask")
 Reply = TypeVar("Reply")
 
-_MODULES: Final[Mapping[ApiKey, str]] = {
+MODULES: Final[Mapping[ApiKey, str]] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: "producer_ids",
     ApiKey.ALTER_CLIENT_QUOTAS: "quotas",
     ApiKey.ALTER_CONFIGS: "configs",
@@ -83,15 +83,10 @@ def find_decider(request: type[Any]) -> Decider:
 
 def import_deciders() -> Iterator[None]:
     """Import the deciders that nobody has needed so far, one for each step."""
-    for key in _MODULES:
+    for key in MODULES:
         _import(key)
         yield
 
 
-def decided_apis() -> frozenset[ApiKey]:
-    """Return the APIs that have a decider, without importing any."""
-    return frozenset(_MODULES)
-
-
 def _import(key: ApiKey) -> None:
-    import_module(f"ottla.quorum.controller.{_MODULES[key]}")
+    import_module(f"ottla.quorum.controller.{MODULES[key]}")

@@ -6,7 +6,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from ottla.model.uuid import ZERO_UUID, Uuid
-from ottla.quorum.controller.deciders import NOT_CONTROLLER, decided_apis, find_decider
+from ottla.quorum.controller.deciders import MODULES, NOT_CONTROLLER, find_decider
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decode, encode
 from ottla.wire.error_code import ErrorCode
@@ -160,17 +160,17 @@ def versions_of(api: Api, ask: Any) -> list[int]:
 
 
 def test_every_decided_api_is_tried_here() -> None:
-    assert REQUESTS.keys() == decided_apis()
+    assert REQUESTS.keys() == MODULES.keys()
 
 
-@pytest.mark.parametrize("key", sorted(decided_apis()))
+@pytest.mark.parametrize("key", sorted(MODULES))
 def test_a_decision_is_about_the_request_that_it_is_registered_for(key: ApiKey) -> None:
     decide = find_decider(api_of(key).request).decide
     _, ask = inspect.signature(decide).parameters
     assert get_type_hints(decide)[ask] is api_of(key).request
 
 
-@pytest.mark.parametrize("key", sorted(decided_apis()))
+@pytest.mark.parametrize("key", sorted(MODULES))
 def test_every_request_can_be_refused_in_every_version(key: ApiKey) -> None:
     api = api_of(key)
     decider = find_decider(api.request)

@@ -143,10 +143,6 @@ class ConsumerGroup(OffsetRules):
         holders = self._holders.get(topic_id)
         return holders is not None and partition in holders
 
-    def holder_of(self, topic_id: Uuid, partition: int) -> str | None:
-        """Return the member that has a partition, or has yet to give it up."""
-        return self._holders.get(topic_id, {}).get(partition)
-
     def waits_for_others(self, member: Member) -> bool:
         """Say whether a member of its target's epoch misses something that somebody still has."""
         if member.assignment.state is not MemberState.UNRELEASED_PARTITIONS:

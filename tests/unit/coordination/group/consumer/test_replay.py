@@ -71,7 +71,7 @@ def test_records_bring_back_what_they_were_made_of() -> None:
     assert (group.assignment_epoch, group.assignment_timestamp_ms) == (8, 123)
     assert group.targets == {"m": {T: frozenset((0, 1))}}
     assert group.resolved_regexes == {"a.*": resolved}
-    assert [group.holder_of(T, number) for number in range(4)] == ["m", "m", "m", None]
+    assert group._holders == {T: {0: "m", 1: "m", 2: "m"}}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_an_old_owner_that_is_replayed_late_does_not_free_the_partition() -> Non
     group.put(Member("old", assignment=Assignment(2, 1, assigned={T: {0: 2}})))
     group.put(Member("new", assignment=Assignment(3, 2, assigned={T: {0: 3}})))
     group.put(Member("old", assignment=Assignment(3, 2)))
-    assert group.holder_of(T, 0) == "new"
+    assert group._holders[T][0] == "new"
 
 
 def test_loading_gives_the_group_that_was_served() -> None:
