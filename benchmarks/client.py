@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from benchmarks.measure import Noise, verdict
 from confluent_kafka import Producer
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 COMPILED = Path("target/compiled")
 """Where `make bench-client` puts our client with compiled records."""

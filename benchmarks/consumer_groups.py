@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from benchmarks.node_brokers import Broker, both_brokers
 from benchmarks.node_compare import Row, compare
 from benchmarks.node_load import connect, exchange
-from tests.plain_client import PlainClient
+from tests.support.plain_client import PlainClient
 
 from ottla.model.uuid import Uuid
 from ottla.wire.apis import ApiKey, api_of

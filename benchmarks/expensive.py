@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.data_plane import batch_of, create_topic, produce
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.data_plane import batch_of, create_topic, produce
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
-from ottla.broker.dispatch import PLAIN_FRAME_BYTES_MAX
-from ottla.broker.served_apis import SERVED
+from ottla.broker.serving.dispatch import PLAIN_FRAME_BYTES_MAX
+from ottla.broker.serving.served_apis import SERVED
 from ottla.model.uuid import Uuid
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.declare import replace

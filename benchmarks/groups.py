@@ -17,7 +17,8 @@ from pathlib import Path
 from benchmarks.node_brokers import Broker, both_brokers
 from benchmarks.node_compare import Row, compare
 from benchmarks.node_load import connect, exchange
-from tests.group_requests import (
+from tests.java.apache_kafka import ApacheKafka
+from tests.support.group_requests import (
     commit_request,
     fetch_request,
     heartbeat_request,
@@ -25,9 +26,8 @@ from tests.group_requests import (
     list_request,
     sync_request,
 )
-from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
 from ottla.wire.apis import api_of
 from ottla.wire.config_kinds import ResourceType

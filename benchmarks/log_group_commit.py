@@ -33,11 +33,11 @@ from ottla.runtime.flusher import Flusher
 from ottla.runtime.loop_scheduler import LoopScheduler
 from ottla.runtime.poller import ServingLoop
 from ottla.runtime.sync_workers import SyncWorkers
-from ottla.storage import flush
 from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.flush import FlushTicket
-from ottla.storage.group_commit import GroupCommit, Outcome
 from ottla.storage.log import Log
+from ottla.storage.syncing import flush
+from ottla.storage.syncing.flush import FlushTicket
+from ottla.storage.syncing.group_commit import GroupCommit, Outcome
 
 GOAL: Final = 0.7
 PARTITIONS: Final = (1, 10, 100, 1_000)

@@ -28,9 +28,9 @@ from ottla.runtime.poller import ServingLoop
 from ottla.runtime.real_world import real_world
 from ottla.runtime.recovery import LoadingLogs
 from ottla.storage.config import LogConfig
-from ottla.storage.directory import open_directory
-from ottla.storage.load import LoadRequest
+from ottla.storage.loading.load import LoadRequest
 from ottla.storage.log import Log
+from ottla.storage.log_dirs.directory import open_directory
 from ottla.storage.volume import Volume
 
 GOAL: Final = 1.0

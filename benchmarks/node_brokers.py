@@ -12,8 +12,8 @@ from typing import NamedTuple
 from benchmarks.measure import Noise
 from confluent_kafka import Producer
 from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode

@@ -9,7 +9,7 @@ from benchmarks.measure import Ratio
 from benchmarks.node_brokers import Broker
 from benchmarks.node_compare import Brokers, Figure, Row, compare, compare_all
 from benchmarks.node_load import connect
-from tests.plain_client import PlainClient
+from tests.support.plain_client import PlainClient
 
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

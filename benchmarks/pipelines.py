@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.java.spark_connector import NoConnector, connector_jars
-from tests.ottla_node import OttlaNode
 from tests.pipelines.records import committed, create_topic, produce
+from tests.support.ottla_node import OttlaNode
 
 ROWS = ("source-200", "source-1000", "copy", "latency")
 PARTITIONS = 2

@@ -15,7 +15,7 @@ from typing import Final
 from benchmarks.node_brokers import Broker, both_brokers
 from benchmarks.node_compare import Brokers, Figure, Row, compare_all
 from confluent_kafka import Producer
-from tests.plain_client import PlainClient
+from tests.support.plain_client import PlainClient
 
 from ottla.client.producer import Producer as OttlaProducer
 from ottla.wire.config_kinds import ResourceType

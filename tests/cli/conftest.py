@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import KEEPS_OLD_RECORDS
+from tests.support.ottla_node import KEEPS_OLD_RECORDS
 
 from ottla.testing.node import ThreadNode
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.cli.typing import fail, run, succeed
-from tests.plain_client import PlainClient
-from tests.transaction_talk import TransactionTalk
+from tests.support.plain_client import PlainClient
+from tests.support.transaction_talk import TransactionTalk
 
 from ottla.testing.node import ThreadNode
 from ottla.wire.error_code import ErrorCode

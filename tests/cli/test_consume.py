@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from tests.cli.typing import fail, run, succeed
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 from ottla.testing.node import ThreadNode
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from tests.clients.group_traffic import Traffic
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 MEMBERS = 4
 

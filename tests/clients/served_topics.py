@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tests.data_plane import create_topic
-from tests.plain_client import PlainClient
-from tests.readiness import wait_until_led
+from tests.support.data_plane import create_topic
+from tests.support.plain_client import PlainClient
+from tests.support.readiness import wait_until_led
 
 from ottla.client.admin import Admin
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 
 def test_what_is_produced_is_read(ottla_node: OttlaNode) -> None:

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 RECORDS = 2000
 

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.clients.group_traffic import Traffic
 from tests.java.jars import java_classpath, java_command
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 GROUPS_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer as ForeignConsumer
 from tests.clients.served_topics import make_topic
 from tests.java.jars import java_classpath, java_command
-from tests.plain_client import PlainClient
+from tests.support.plain_client import PlainClient
 
 from ottla.client.consumer import Consumer, NoOffset, NotAssigned, OffsetAndMetadata, TopicPartition
 from ottla.client.errors import ClientError, OffsetOutOfRange

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "first-steps.md"
 

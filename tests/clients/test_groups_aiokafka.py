@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 RECORDS = 300
 

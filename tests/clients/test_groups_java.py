@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 from tests.java.jars import java_classpath, java_command
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 TOPIC = "java-groups"
 GROUP = "java-group"

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 TOPIC = "kafka-python-group"
 RECORDS = 300

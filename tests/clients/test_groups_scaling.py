@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.clients.group_traffic import Traffic
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.java.jars import compiled, java_command
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 TOOLS = "org.apache.kafka.tools."
 

@@ -1,7 +1,7 @@
 """kafka-python: produces, reads what was assigned, seeks."""
 
 import pytest
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

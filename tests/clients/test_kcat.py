@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 
 def kcat(node: OttlaNode, *arguments: str, reads: str = "") -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.clients.served_topics import serve_topic
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 from ottla.client.admin import Admin
 from ottla.client.errors import BrokerError, NoBrokerReached

@@ -11,7 +11,7 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 from tests.java.apache_kafka import ApacheKafka, free_ports
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 from ottla.client.admin import Admin
 from ottla.client.admin.credentials import ScramMechanism

@@ -20,10 +20,10 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from tests.data_plane import create_topic
 from tests.java.jars import java_classpath, java_command
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.data_plane import create_topic
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
 PARTITIONS = 2
 ORIGINAL, COPY = "original", "copy"

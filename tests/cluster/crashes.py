@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from random import Random
 
-from tests.acknowledged_load import AcknowledgedLoad
-from tests.data_plane import create_topic
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.acknowledged_load import AcknowledgedLoad
+from tests.support.data_plane import create_topic
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
 TOPIC = "crashes"
 PARTITIONS = 100

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.cluster.node_faults import NodeFaults
 from tests.cluster.offset_accounting import check_offsets
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 from ottla.testing.guarantees.campaign import Connect, Result, run_campaign
 from ottla.testing.guarantees.confluent import ConfluentProcess

@@ -5,7 +5,7 @@ import random
 import signal
 from threading import Event
 
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 
 class NodeFaults:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.test_guide import run_page
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 from ottla.client.journey import Stage, Step
 from ottla.model.ids import TopicPartition

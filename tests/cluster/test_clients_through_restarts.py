@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 from ottla.client.consumer import Consumer, TopicPartition
 from ottla.client.errors import ClientError

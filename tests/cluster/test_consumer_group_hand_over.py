@@ -6,12 +6,12 @@ Members go on with their epochs. No rebalance starts: the hash of the topics is 
 from pathlib import Path
 from typing import Any
 
-from tests.consumer_world import essence
 from tests.differential.group_talks import RETRIABLE, Talk
-from tests.group_requests import OTHER_TOPIC, TOPIC, commit_request, fetch_request, join_request
 from tests.java.apache_kafka import ApacheKafka
 from tests.java.complaints import ERRORS, complaints
-from tests.ottla_node import OttlaNode
+from tests.support.consumer_world import essence
+from tests.support.group_requests import OTHER_TOPIC, TOPIC, commit_request, fetch_request, join_request
+from tests.support.ottla_node import OttlaNode
 
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest

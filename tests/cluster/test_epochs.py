@@ -10,13 +10,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.data_plane import create_topic, fetch
 from tests.differential.transaction_scenarios import Told, wait_until_stable
 from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
-from tests.readiness import wait_until_led
-from tests.transaction_talk import TransactionTalk
+from tests.support.data_plane import create_topic, fetch
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
+from tests.support.readiness import wait_until_led
+from tests.support.transaction_talk import TransactionTalk
 
 from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.coordination.transaction.transaction import EPOCH_MAX

@@ -20,7 +20,7 @@ from tests.cluster.copiers import (
 )
 from tests.cluster.node_faults import NodeFaults
 from tests.java.jars import java_classpath
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 RECORDS = int(os.environ.get("RECORDS", "2000"))
 PARTITIONS = 2

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from tests.cluster.test_housekeeping import run_until
-from tests.data_plane import batch_of, create_topic, fetch_all, produce
-from tests.in_process import InProcessClient, in_process_node
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.data_plane import batch_of, create_topic, fetch_all, produce
+from tests.support.in_process import InProcessClient, in_process_node
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
-from ottla.broker.startup import Node
+from ottla.broker.lifecycle.startup import Node
 from ottla.runtime.kernel_syncs import KernelSyncs
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest

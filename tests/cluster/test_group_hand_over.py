@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.differential.group_talks import RETRIABLE, Talk, join_alone
-from tests.group_requests import (
+from tests.java.apache_kafka import ApacheKafka
+from tests.support.group_requests import (
     TOPIC,
     commit_request,
     delete_request,
@@ -18,9 +19,8 @@ from tests.group_requests import (
     list_request,
     sync_request,
 )
-from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
 from ottla.wire.error_code import ErrorCode
 

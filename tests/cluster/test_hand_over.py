@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.data_plane import batch_of, create_topic, fetch_all, produce
 from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.data_plane import batch_of, create_topic, fetch_all, produce
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
 from ottla.model.uuid import Uuid
 from ottla.records.attributes import Codec

@@ -10,9 +10,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from tests.data_plane import batch_of, create_topic, fetch_all, produce, produce_request
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.data_plane import batch_of, create_topic, fetch_all, produce, produce_request
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
 from ottla.runtime.log_lines import LINES_MAX
 from ottla.wire.apis import ApiKey, api_of

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.data_plane import batch_of, create_topic, fetch, fetch_all, produce
-from tests.in_process import InProcessClient, in_process_node, loop_of
+from tests.support.data_plane import batch_of, create_topic, fetch, fetch_all, produce
+from tests.support.in_process import InProcessClient, in_process_node, loop_of
 from tests.unit.metadata.images import find_partition
 
-from ottla.broker.startup import Node
+from ottla.broker.lifecycle.startup import Node
 from ottla.model.uuid import ZERO_UUID
-from ottla.storage.directory_checkpoints import CheckpointKind
 from ottla.storage.log import Log
+from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,

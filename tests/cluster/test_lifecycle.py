@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from tests.data_plane import batch_of, create_topic, fetch_all, produce
-from tests.ottla_node import OttlaNode, free_port, ottla_command
-from tests.plain_client import PlainClient
+from tests.support.data_plane import batch_of, create_topic, fetch_all, produce
+from tests.support.ottla_node import OttlaNode, free_port, ottla_command
+from tests.support.plain_client import PlainClient
 
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.error_code import ErrorCode

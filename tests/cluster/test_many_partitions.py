@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.data_plane import batch_of, create_topic, fetch_all, produce
-from tests.in_process import InProcessClient, in_process_node
+from tests.support.data_plane import batch_of, create_topic, fetch_all, produce
+from tests.support.in_process import InProcessClient, in_process_node
 
-from ottla.broker.dispatch import PENDING
+from ottla.broker.serving.dispatch import PENDING
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.apis import api_of
 from ottla.wire.error_code import ErrorCode

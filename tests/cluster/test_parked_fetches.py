@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.data_plane import batch_of, create_topic, fetch_request, produce_request, values_in
-from tests.in_process import InProcessClient, in_process_node, loop_of
+from tests.support.data_plane import batch_of, create_topic, fetch_request, produce_request, values_in
+from tests.support.in_process import InProcessClient, in_process_node, loop_of
 
-from ottla.broker.startup import Node
+from ottla.broker.lifecycle.startup import Node
 from ottla.model.uuid import ZERO_UUID
-from ottla.runtime.file_range import FileRange
+from ottla.runtime.connections.file_range import FileRange
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.framing import decode_response, encode_request

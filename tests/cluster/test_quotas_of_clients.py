@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.data_plane import batch_of, create_topic, fetch_request, produce_request
-from tests.in_process import InProcessClient, in_process_node
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.data_plane import batch_of, create_topic, fetch_request, produce_request
+from tests.support.in_process import InProcessClient, in_process_node
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
-from ottla.broker.startup import Node
+from ottla.broker.lifecycle.startup import Node
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_client_quotas import (

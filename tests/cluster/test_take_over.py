@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.cli.typing import fail, succeed
 from tests.java.apache_kafka import CLUSTER_ID, ApacheKafka, free_ports
-from tests.ottla_node import ottla_command
+from tests.support.ottla_node import ottla_command
 
 from ottla.cli.settings import load_settings
 

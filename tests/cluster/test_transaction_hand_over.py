@@ -5,13 +5,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from tests.data_plane import create_topic
 from tests.differential.transaction_scenarios import committed_offset, described, until_stable
 from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
-from tests.readiness import wait_until_led
-from tests.transaction_talk import TransactionTalk
+from tests.support.data_plane import create_topic
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
+from tests.support.readiness import wait_until_led
+from tests.support.transaction_talk import TransactionTalk
 
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode

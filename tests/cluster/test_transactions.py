@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.data_plane import create_topic
 from tests.differential.transaction_scenarios import open_transactions
 from tests.java.jars import java_classpath, java_command
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
-from tests.transaction_talk import TransactionTalk
+from tests.support.data_plane import create_topic
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
+from tests.support.transaction_talk import TransactionTalk
 
 from ottla.wire.error_code import ErrorCode
 

@@ -7,8 +7,8 @@ import re
 from typing import NamedTuple
 
 from tests.damage.world import GROUP, TOPICS, Log, Truth
-from tests.data_plane import batch_of, fetch, produce
-from tests.plain_client import PlainClient
+from tests.support.data_plane import batch_of, fetch, produce
+from tests.support.plain_client import PlainClient
 
 from ottla.records.batch import iter_batches
 from ottla.records.batch_records import iter_batch_records

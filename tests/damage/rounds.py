@@ -18,7 +18,7 @@ from random import Random
 from tests.damage.judge import Silent, judge
 from tests.damage.world import World, make_world
 from tests.damage.wounds import Wound, damage
-from tests.ottla_node import OttlaNode, ottla_command
+from tests.support.ottla_node import OttlaNode, ottla_command
 
 ROUNDS_PER_WORLD = 12
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
-from tests.data_plane import create_topic
-from tests.ottla_node import KEEPS_OLD_RECORDS, OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.data_plane import create_topic
+from tests.support.ottla_node import KEEPS_OLD_RECORDS, OttlaNode
+from tests.support.plain_client import PlainClient
 
 TOPICS = {
     "plain": (2, {"internal.segment.bytes": "3000"}),

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from confluent_kafka import Producer
-from tests.census import LATEST, list_offset
-from tests.data_plane import create_topic, produce, produce_request
-from tests.plain_client import PlainClient
-from tests.readiness import ask_once_ready
+from tests.support.census import LATEST, list_offset
+from tests.support.data_plane import create_topic, produce, produce_request
+from tests.support.plain_client import PlainClient
+from tests.support.readiness import ask_once_ready
 
 from ottla.model.uuid import ZERO_UUID
 from ottla.records.attributes import Codec

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from tests.differential.side_by_side import Both
 from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
-from tests.readiness import start_coordinators
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
+from tests.support.readiness import start_coordinators
 
 UNUSUAL_PROPERTIES = {
     "log.retention.hours": "72",

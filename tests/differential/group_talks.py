@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
-from tests.group_requests import OTHER_TOPIC, TOPIC, join_request
-from tests.plain_client import PlainClient
-from tests.readiness import start_coordinators, wait_until_led
+from tests.support.group_requests import OTHER_TOPIC, TOPIC, join_request
+from tests.support.plain_client import PlainClient
+from tests.support.readiness import start_coordinators, wait_until_led
 
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.records.batch import iter_batches

@@ -7,9 +7,9 @@ the same contents. What we write is also replayed by a second shard of Kafka's, 
 from collections import Counter
 from typing import Any
 
-from tests.consumer_world import ChangingTopics, ConsumerWorld, essence
-from tests.group_world import START_MS
 from tests.java.group_shards import GroupShards, KafkaShard, Outcome, Written
+from tests.support.consumer_world import ChangingTopics, ConsumerWorld, essence
+from tests.support.group_world import START_MS
 
 from ottla.coordination.group.environment import Client
 from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
-from tests.data_plane import batch_of
+from tests.support.data_plane import batch_of
 
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.apis import Api, ApiKey

@@ -6,9 +6,9 @@ What may differ is left out of the comparison: ids, times, session numbers, and 
 from collections.abc import Callable
 from typing import Any
 
-from tests.data_plane import batch_of, create_topic, produce_request
-from tests.plain_client import PlainClient
-from tests.readiness import wait_until_led
+from tests.support.data_plane import batch_of, create_topic, produce_request
+from tests.support.plain_client import PlainClient
+from tests.support.readiness import wait_until_led
 
 from ottla.model.uuid import Uuid
 from ottla.wire.apis import ApiKey, api_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.differential.admin_requests import Attempt, attempts
 from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.apis import api_of

@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.acknowledged_load import AcknowledgedLoad
-from tests.census import Census, differences, take_census
-from tests.data_plane import create_topic
 from tests.differential.busy_cluster import Resender, make_busy
 from tests.golden.directories import manifest, unpack
 from tests.golden.metadata_logs import SINGLE_NODES
 from tests.java.apache_kafka import ApacheKafka
 from tests.java.complaints import AFTER_A_KILL, complaints
 from tests.java.jars import QUICK_START
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.acknowledged_load import AcknowledgedLoad
+from tests.support.census import Census, differences, take_census
+from tests.support.data_plane import create_topic
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
 FROZEN = {
     "log.retention.ms": "-1",

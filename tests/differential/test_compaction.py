@@ -26,9 +26,9 @@ from ottla.runtime.disk import RealDisk
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.compaction.offset_map import ENTRY_BYTES
 from ottla.storage.config import LogConfig
-from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.loading.load import LoadRequest, load_log
 from ottla.storage.log import Log
-from ottla.storage.producer_state import BATCHES_KEPT
+from ottla.storage.producers.producer_state import BATCHES_KEPT
 from ottla.storage.volume import Volume
 
 DELETE_RETENTION_MS = 1000

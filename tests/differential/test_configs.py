@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.differential.config_changes import ACCEPTED, DELETE, REFUSED, REPLACEMENTS, TOPIC_NAME, Attempt
 from tests.java.apache_kafka import ApacheKafka
-from tests.plain_client import PlainClient
+from tests.support.plain_client import PlainClient
 
 from ottla.metadata.configs.alter import (
     Change,

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from tests.differential.group_talks import Talk, TalkFunction, differences
-from tests.group_requests import (
+from tests.java.apache_kafka import ApacheKafka
+from tests.support.group_requests import (
     OTHER_TOPIC,
     TOPIC,
     commit_request,
@@ -24,8 +25,7 @@ from tests.group_requests import (
     list_request,
     sync_request,
 )
-from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.codec import encode

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from tests.controller_replay import compare_decisions
 from tests.golden.metadata_logs import read_log
 from tests.java.apache_kafka import ApacheKafka
-from tests.plain_client import PlainClient
-from tests.readiness import ask_once_ready, wait_until_led
+from tests.support.controller_replay import compare_decisions
+from tests.support.plain_client import PlainClient
+from tests.support.readiness import ask_once_ready, wait_until_led
 
 from ottla.metadata.image import EMPTY_IMAGE
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -19,9 +19,9 @@ from tests.java.partition_logs import PartitionLogs
 from ottla.records.attributes import TimestampType
 from ottla.records.batch import BatchView, iter_batches
 from ottla.records.batch_records import iter_batch_records
+from ottla.storage.indexes.transaction_index import decode_transaction_index
 from ottla.storage.log import Log
-from ottla.storage.producer_snapshot import decode_producer_snapshot
-from ottla.storage.transaction_index import decode_transaction_index
+from ottla.storage.producers.producer_snapshot import decode_producer_snapshot
 
 _FIELD = re.compile(r"(\w+): (\S+)")
 

@@ -4,8 +4,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.data_plane import batch_of, fetch_request, produce_request
 from tests.differential.side_by_side import Both, Side, fetched, fill, produced, versions_of
+from tests.support.data_plane import batch_of, fetch_request, produce_request
 
 from ottla.wire.apis import ApiKey
 from ottla.wire.messages.fetch import FetchRequest, ReplicaState

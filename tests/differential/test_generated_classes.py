@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.declarations import all_messages, messages_and_versions
 from tests.differential.kafka_json import as_kafka_json
 from tests.java.generated_messages import GeneratedMessages, Refused
 from tests.property.messages import examples, message_values
+from tests.support.declarations import all_messages, messages_and_versions
 
 from ottla.wire.codec import encode
 from ottla.wire.declare import spec_of

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.differential.group_talks import UNKNOWN_ID, Talk, TalkFunction, differences, join_alone
-from tests.group_requests import (
+from tests.java.apache_kafka import ApacheKafka
+from tests.support.group_requests import (
     OTHER_TOPIC,
     TOPIC,
     commit_request,
@@ -23,8 +24,7 @@ from tests.group_requests import (
     subscription,
     sync_request,
 )
-from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode

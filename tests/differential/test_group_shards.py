@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.consumer_world import ChangingTopics
 from tests.differential.group_fuzz import Fuzz
 from tests.differential.group_twins import Twins
 from tests.java.group_shards import GroupShards
+from tests.support.consumer_world import ChangingTopics
 
 STEPS = 150
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
-from tests.declarations import all_messages, messages_and_versions
 from tests.golden.schemas import load_schemas
 from tests.property.messages import examples, message_values
+from tests.support.declarations import all_messages, messages_and_versions
 
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.codec import encode

@@ -13,10 +13,10 @@ from tests.golden.directories import unpack
 from tests.golden.test_log_directories import NOW_MS, SINGLE, load_all
 from tests.java.partition_logs import PartitionLogs
 
-from ottla.storage import clean_shutdown
-from ottla.storage.checkpoints import LOG_START_FILE, RECOVERY_POINT_FILE, decode_offset_checkpoint
 from ottla.storage.log import Log
-from ottla.storage.producer_snapshot import ProducerSnapshotEntry, decode_producer_snapshot
+from ottla.storage.log_dirs import clean_shutdown
+from ottla.storage.log_dirs.checkpoints import LOG_START_FILE, RECOVERY_POINT_FILE, decode_offset_checkpoint
+from ottla.storage.producers.producer_snapshot import ProducerSnapshotEntry, decode_producer_snapshot
 
 # Not the leader epochs: Kafka writes them later, and later never comes here.
 # Of the cluster one directory that was stopped, and the two that were killed.

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.data_plane import create_topic
 from tests.differential.side_by_side import NO_SUCH_ID, Both, versions_of
-from tests.readiness import wait_until_led
+from tests.support.data_plane import create_topic
+from tests.support.readiness import wait_until_led
 
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.apis import ApiKey

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deciding import new_topic
 from tests.differential.kafka_json import as_kafka_json
 from tests.golden.metadata_logs import data_records, in_no_order, read_batches
 from tests.java.apache_kafka import CLUSTER_ID, ApacheKafka
 from tests.java.jars import java_classpath, java_command
-from tests.plain_client import PlainClient
-from tests.quorum_node import QuorumNode
+from tests.support.deciding import new_topic
+from tests.support.plain_client import PlainClient
+from tests.support.quorum_node import QuorumNode
 
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.record_versions import record_version

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.data_plane import fetch_request
 from tests.differential.busy_cluster import find_group_coordinator
 from tests.differential.side_by_side import Both, fetched, fill, versions_of
+from tests.support.data_plane import fetch_request
 
 from ottla.wire.apis import ApiKey
 from ottla.wire.messages.delete_records import (

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.java.apache_kafka import ApacheKafka
-from tests.plain_client import PlainClient
+from tests.support.plain_client import PlainClient
 
 from ottla.model.ids import Offset
 from ottla.quorum.batches import encode_batch

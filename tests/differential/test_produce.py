@@ -4,8 +4,8 @@ from functools import partial
 from typing import Any
 
 from crc32c import crc32c
-from tests.data_plane import batch_of, produce_request
 from tests.differential.side_by_side import Both, Side, produced, versions_of
+from tests.support.data_plane import batch_of, produce_request
 
 from ottla.wire.apis import ApiKey
 from ottla.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersTopic

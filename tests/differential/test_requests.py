@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.data_plane import batch_of, create_topic
 from tests.differential.busy_cluster import commit_offsets, produce_once_ready
 from tests.differential.known_differences import is_known, is_no_answer
 from tests.differential.random_requests import TOPICS, RequestMaker, with_ids
 from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
-from tests.readiness import ask_once_ready
+from tests.support.data_plane import batch_of, create_topic
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
+from tests.support.readiness import ask_once_ready
 
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.apis import Api, api_of

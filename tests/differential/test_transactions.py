@@ -1,13 +1,13 @@
 """The same conversations with a live Apache Kafka and with Ottla: the same answers."""
 
 import pytest
-from tests.data_plane import create_topic
 from tests.differential.transaction_scenarios import SCENARIOS, Scenario, Told
 from tests.java.apache_kafka import ApacheKafka
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
-from tests.readiness import wait_until_led
-from tests.transaction_talk import TransactionTalk
+from tests.support.data_plane import create_topic
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
+from tests.support.readiness import wait_until_led
+from tests.support.transaction_talk import TransactionTalk
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)

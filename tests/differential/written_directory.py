@@ -17,12 +17,12 @@ from ottla.records.builder import build_batch
 from ottla.records.codec import Record
 from ottla.records.control import EndTxnMarker, build_end_txn_batch
 from ottla.runtime.disk import RealDisk
-from ottla.storage.append_info import AppendOrigin
+from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.config import LogConfig
-from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.loading.load import LoadRequest, load_log
 from ottla.storage.log import Log
-from ottla.storage.partition_metadata import FILE, encode_partition_metadata
+from ottla.storage.log_dirs.partition_metadata import FILE, encode_partition_metadata
 from ottla.storage.volume import Volume
 
 NOW_MS = 1_700_000_000_000

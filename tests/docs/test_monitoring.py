@@ -10,9 +10,9 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
-from tests.data_plane import fetch
-from tests.ottla_node import OttlaNode, free_port
-from tests.plain_client import PlainClient
+from tests.support.data_plane import fetch
+from tests.support.ottla_node import OttlaNode, free_port
+from tests.support.plain_client import PlainClient
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "docs/grafana/ottla.json").read_text())

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 from benchmarks.node_table import FIVE
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from tests.cli.typing import succeed
-from tests.ottla_node import OttlaNode
+from tests.support.ottla_node import OttlaNode
 
 from ottla.cli import reference_client, reference_commands, reference_metrics
 from ottla.metadata.configs.node import NodeConfig

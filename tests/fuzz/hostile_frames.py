@@ -17,9 +17,9 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from tests.declarations import populated
 from tests.fuzz.mutations import mutate
 from tests.golden.frames import load_frames
+from tests.support.declarations import populated
 
 from ottla.wire.apis import REMOVED, Api, ApiKey, api_of
 from ottla.wire.codec import decode, encode

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from tests.golden.directories import golden_directory
 from tests.golden.metadata_logs import read_log
-from tests.group_world import FixedTopics
 from tests.simulation.consumer_groups.checks import StrictReplay
+from tests.support.group_world import FixedTopics
 
 from ottla.coordination.group.consumer.group import ConsumerGroup
 from ottla.coordination.group.consumer.metadata_hash import MetadataHashes

@@ -3,8 +3,8 @@
 from collections import Counter
 
 import pytest
-from tests.controller_replay import Comparison, compare_decisions, ends_decision
 from tests.golden.metadata_logs import SINGLE_NODES, metadata_directories, read_log
+from tests.support.controller_replay import Comparison, compare_decisions, ends_decision
 
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import EMPTY_IMAGE, Position

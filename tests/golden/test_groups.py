@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from tests.golden.directories import manifest, unpack
-from tests.group_requests import describe_request, fetch_request, list_request
-from tests.ottla_node import OttlaNode
-from tests.plain_client import PlainClient
+from tests.support.group_requests import describe_request, fetch_request, list_request
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
 
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_groups import ListedGroup

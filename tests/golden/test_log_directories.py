@@ -20,8 +20,14 @@ from ottla.model.ids import NodeId, Offset, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.records.batch import BatchView, iter_batches
 from ottla.runtime.disk import RealDisk
-from ottla.storage import clean_shutdown, meta_properties
-from ottla.storage.checkpoints import (
+from ottla.storage.config import LogConfig
+from ottla.storage.indexes.offset_index import OffsetIndex
+from ottla.storage.indexes.time_index import TimeIndex
+from ottla.storage.indexes.transaction_index import decode_transaction_index, encode_transaction_index
+from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.log import Log
+from ottla.storage.log_dirs import clean_shutdown, meta_properties
+from ottla.storage.log_dirs.checkpoints import (
     CLEANER_FILE,
     HIGH_WATERMARK_FILE,
     LEADER_EPOCH_FILE,
@@ -31,15 +37,9 @@ from ottla.storage.checkpoints import (
     decode_offset_checkpoint,
     encode_offset_checkpoint,
 )
-from ottla.storage.config import LogConfig
-from ottla.storage.load import LoadRequest, load_log
-from ottla.storage.log import Log
-from ottla.storage.meta_properties import decode_meta_properties
-from ottla.storage.offset_index import OffsetIndex
-from ottla.storage.producer_snapshot import decode_producer_snapshot, encode_producer_snapshot
+from ottla.storage.log_dirs.meta_properties import decode_meta_properties
+from ottla.storage.producers.producer_snapshot import decode_producer_snapshot, encode_producer_snapshot
 from ottla.storage.read import ReadLimit
-from ottla.storage.time_index import TimeIndex
-from ottla.storage.transaction_index import decode_transaction_index, encode_transaction_index
 from ottla.storage.volume import Volume
 
 # Before any of the producers would have been forgotten.

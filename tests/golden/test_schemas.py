@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.declarations import all_messages
 from tests.golden.schemas import FieldFacts, SchemaFacts, field_name, load_schemas
+from tests.support.declarations import all_messages
 
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.apis import ApiKey, api_of

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deciding import new_topic
 from tests.golden.directories import DATA, unpack
 from tests.golden.metadata_logs import SINGLE_NODES
-from tests.quorum_node import QuorumNode
+from tests.support.deciding import new_topic
+from tests.support.quorum_node import QuorumNode
 
 from ottla.metadata.features import default_levels
 from ottla.quorum.voter import OtherVoters

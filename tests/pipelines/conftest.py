@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.ottla_node import KEEPS_OLD_RECORDS, OttlaNode
 from tests.pipelines.effort import QUICK_JAVA
+from tests.support.ottla_node import KEEPS_OLD_RECORDS, OttlaNode
 
 from ottla.pipelines.link import Link
 

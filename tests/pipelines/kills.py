@@ -22,9 +22,9 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.ottla_node import OttlaNode, ottla_command
 from tests.pipelines.effort import QUICK_JAVA
 from tests.pipelines.records import committed, create_topic, produce
+from tests.support.ottla_node import OttlaNode, ottla_command
 
 KEYS = 50
 PARTITIONS = 2

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.ottla_node import OttlaNode
 from tests.pipelines.records import committed_values, create_topic, produce
+from tests.support.ottla_node import OttlaNode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

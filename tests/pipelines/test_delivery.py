@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.ottla_node import OttlaNode
 from tests.pipelines.records import (
     committed,
     committed_json,
@@ -17,6 +16,7 @@ from tests.pipelines.records import (
     produce_json,
 )
 from tests.pipelines.test_data_source import forget_last_batch
+from tests.support.ottla_node import OttlaNode
 
 from ottla.pipelines import PipelineDefinition, foreach_batch, pipeline, spark_sink, table, topic
 from ottla.pipelines.definition import AVAILABLE_NOW

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.java.spark_connector import NoConnector, connector_jars
-from tests.ottla_node import OttlaNode
 from tests.pipelines.effort import QUICK_JAVA
 from tests.pipelines.records import create_topic, produce
+from tests.support.ottla_node import OttlaNode
 
 # The jars must be there when Java starts, so this is a process of its own.
 SCRIPT = """

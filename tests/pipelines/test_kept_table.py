@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.ottla_node import OttlaNode
 from tests.pipelines.records import create_topic, produce
+from tests.support.ottla_node import OttlaNode
 
 from ottla.pipelines.link import Link
 from ottla.pipelines.source.options import parse_source_options

@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.ottla_node import OttlaNode, free_port, ottla_command
 from tests.pipelines.effort import ALL_OF_SPARK, QUICK_JAVA
 from tests.pipelines.records import committed, create_topic, produce
+from tests.support.ottla_node import OttlaNode, free_port, ottla_command
 
 PIPELINES = """
 from pyspark.sql import functions as F

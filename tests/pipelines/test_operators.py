@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from tests.ottla_node import OttlaNode
 from tests.pipelines.effort import ALL_OF_SPARK
 from tests.pipelines.records import committed, committed_json, create_topic, produce, produce_json
+from tests.support.ottla_node import OttlaNode
 
 from ottla.pipelines.definition import AVAILABLE_NOW
 from ottla.pipelines.link import Link

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ottla_node import OttlaNode
 from tests.pipelines.effort import ALL_OF_SPARK
 from tests.pipelines.records import committed_json, create_topic, produce_json
+from tests.support.ottla_node import OttlaNode
 
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.link import Link

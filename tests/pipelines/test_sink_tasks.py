@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.ottla_node import OttlaNode
 from tests.pipelines.records import committed, committed_values, create_topic
+from tests.support.ottla_node import OttlaNode
 
 from ottla.pipelines.link import Link
 from ottla.pipelines.sink.batch import TaskIdentity, TaskOutcome, abort_batch, commit_batch

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.ottla_node import OttlaNode, ottla_command
 from tests.pipelines.effort import ALL_OF_SPARK, QUICK_JAVA
 from tests.pipelines.records import create_topic, produce_json
+from tests.support.ottla_node import OttlaNode, ottla_command
 
 from ottla.pipelines.status import RUNNING, is_alive, read_statuses
 

@@ -4,8 +4,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.declarations import populated
 from tests.fuzz.mutations import mutate
+from tests.support.declarations import populated
 
 from ottla.wire.coordinator_records.framing import (
     GROUP_RECORDS,

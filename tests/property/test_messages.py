@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.declarations import all_messages
 from tests.property.messages import examples, message_values
+from tests.support.declarations import all_messages
 
 from ottla.wire.codec import decode, encode
 from ottla.wire.declare import spec_of

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.deciding import DecidingController, directory_of, new_topic, registration
+from tests.support.deciding import DecidingController, directory_of, new_topic, registration
 from tests.unit.metadata.images import have_same_content
 
 from ottla.metadata.delta import MetadataDelta

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.data_plane import batch_of, create_topic, fetch_all, produce_request
-from tests.in_process import InProcessClient, in_process_node
+from tests.support.data_plane import batch_of, create_topic, fetch_all, produce_request
+from tests.support.in_process import InProcessClient, in_process_node
 
-from ottla.broker.handlers import CloseConnection
-from ottla.broker.startup import Node
+from ottla.broker.lifecycle.startup import Node
+from ottla.broker.serving.handlers import CloseConnection
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.records.batch import BatchView
 from ottla.wire.apis import ApiKey, api_of

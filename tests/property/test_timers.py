@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.group_world import ManualClock
+from tests.support.group_world import ManualClock
 
 from ottla.coordination.runtime.timers import Timers
 

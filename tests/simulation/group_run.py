@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from tests.group_world import GroupWorld
+from tests.support.group_world import GroupWorld
 
 from ottla.coordination.group.environment import Client
 from ottla.wire.error_code import ErrorCode

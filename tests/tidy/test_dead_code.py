@@ -45,7 +45,7 @@ SCHEMAS_FOR_COMPLETENESS = {
 # It names what a module imports for the sake of its being imported.
 PRELOADED = "ottla.pipelines.spark.daemon._PRELOADED"
 # A node that is alone has nobody to talk to. Tests do, by the connection that nodes of a cluster will use.
-FOR_CLUSTERS = {"ottla.runtime.peer", "ottla.runtime.peer.Peer"}
+FOR_CLUSTERS = {"ottla.runtime.connections.peer", "ottla.runtime.connections.peer.Peer"}
 
 
 class Definition(NamedTuple):

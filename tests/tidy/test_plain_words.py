@@ -48,8 +48,8 @@ PAGES_TO_BE_REWRITTEN = {
     "docs/guide/producing.md",
 }
 MODULES_TO_BE_REWRITTEN = {
-    "src/ottla/broker/bound_listeners.py",
-    "src/ottla/broker/served_apis.py",
+    "src/ottla/broker/lifecycle/bound_listeners.py",
+    "src/ottla/broker/serving/served_apis.py",
     "src/ottla/cli/cluster.py",
     "src/ottla/cli/directory_checks.py",
     "src/ottla/cli/main.py",

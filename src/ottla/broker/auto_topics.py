@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.partition import INTERNAL_TOPICS
+from ottla.broker.logs.partition import INTERNAL_TOPICS
 from ottla.metadata.configs.node import NodeConfig
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.wire.apis import ApiKey, api_of
@@ -21,7 +21,7 @@ from ottla.wire.messages.create_topics import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.context import RequestContext
+    from ottla.broker.serving.context import RequestContext
 
 TOPICS_AT_ONCE_MAX: Final = 1000
 _TIMEOUT_MS: Final = 30_000

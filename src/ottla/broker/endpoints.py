@@ -11,7 +11,7 @@ from ottla.metadata.image import MetadataImage
 from ottla.wire.metadata_records.brokers import RegisterBrokerRecord
 
 if TYPE_CHECKING:
-    from ottla.broker.context import RequestContext
+    from ottla.broker.serving.context import RequestContext
 
 
 class BrokerEndpoint(NamedTuple):

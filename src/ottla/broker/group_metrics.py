@@ -11,7 +11,7 @@ from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from ottla.broker.partitions import Partitions
+from ottla.broker.logs.partitions import Partitions
 from ottla.coordination.group.coordinator import GroupCoordinator
 from ottla.coordination.transaction.coordinator import TransactionCoordinator
 from ottla.model.ledger_groups import is_ledger

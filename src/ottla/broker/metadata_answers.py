@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.handlers import EncodedResponse
-from ottla.broker.partition import INTERNAL_TOPICS
+from ottla.broker.logs.partition import INTERNAL_TOPICS
 from ottla.broker.partition_descriptions import PartitionDescriptions, leader_and_replicas
+from ottla.broker.serving.handlers import EncodedResponse
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import Topic
 from ottla.model.uuid import Uuid
@@ -28,7 +28,7 @@ from ottla.wire.messages.metadata import (
 from ottla.wire.metadata_records.partitions import PartitionRecord
 
 if TYPE_CHECKING:
-    from ottla.broker.context import RequestContext
+    from ottla.broker.serving.context import RequestContext
 
 BYTES_MAX: Final = 16 << 20
 """How much memory the answers may take, and the topics as much again. A larger answer is not kept."""

@@ -17,11 +17,11 @@ from prometheus_client.core import (
     Metric,
 )
 
-from ottla.broker.partition import Partition
+from ottla.broker.logs.partition import Partition
 
 if TYPE_CHECKING:
-    from ottla.broker.dispatch import Route
     from ottla.broker.node import Broker
+    from ottla.broker.serving.dispatch import Route
 
 HOST: Final = "127.0.0.1"
 """Metrics name topics, and nobody has to log in to see them: so they stay on this machine."""

@@ -9,31 +9,31 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.bound_listeners import TakenAddress
-from ottla.broker.connection_limits import connection_limits
-from ottla.broker.connection_rates import ConnectionRates
-from ottla.broker.context import RequestContext
 from ottla.broker.controller_channel import ControllerChannel
 from ottla.broker.coordinators.groups import Groups
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.transactions import Transactions
-from ottla.broker.delayed_produce import DelayedProduces
-from ottla.broker.deletions import Deletions
-from ottla.broker.directory_reports import DirectoryReports
-from ottla.broker.dispatch import Routes, Session
 from ottla.broker.endpoints import Endpoints
-from ottla.broker.fetch_session import FetchSessions
-from ottla.broker.formatting import cordoned_directories
-from ottla.broker.leaving_logs import LeavingLogs
-from ottla.broker.log_moves import LogMoves
+from ottla.broker.fetch.fetch_session import FetchSessions
+from ottla.broker.fetch.parked_fetches import ParkedFetches
+from ottla.broker.lifecycle.bound_listeners import TakenAddress
+from ottla.broker.lifecycle.formatting import cordoned_directories
+from ottla.broker.limits.connection_limits import connection_limits
+from ottla.broker.limits.connection_rates import ConnectionRates
+from ottla.broker.limits.quotas import Quotas
+from ottla.broker.logs.deletions import Deletions
+from ottla.broker.logs.directory_reports import DirectoryReports
+from ottla.broker.logs.leaving_logs import LeavingLogs
+from ottla.broker.logs.log_moves import LogMoves
+from ottla.broker.logs.partition import Partition
+from ottla.broker.logs.partitions import Partitions
 from ottla.broker.metadata_answers import MetadataAnswers
-from ottla.broker.openings import Openings
-from ottla.broker.parked_fetches import ParkedFetches
-from ottla.broker.partition import Partition
-from ottla.broker.partitions import Partitions
+from ottla.broker.produce.delayed_produce import DelayedProduces
+from ottla.broker.produce.openings import Openings
 from ottla.broker.producer_ids import ProducerIds
-from ottla.broker.quotas import Quotas
-from ottla.broker.served_apis import Listener
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.dispatch import Routes, Session
+from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
@@ -43,17 +43,17 @@ from ottla.metadata.published import PublishedMetadata
 from ottla.model.uuid import Uuid
 from ottla.quorum.metadata_quorum import MetadataQuorum
 from ottla.quorum.random_id import random_id
-from ottla.runtime.connection import Connection
+from ottla.runtime.connections.connection import Connection
+from ottla.runtime.connections.listener import Listeners
 from ottla.runtime.flusher import Flusher
-from ottla.runtime.listener import Listeners
 from ottla.runtime.turns import Turns
 from ottla.security.authorizer import AllowsEverything, Authorizer
-from ottla.storage import committed
-from ottla.storage.directories import LogDirectories
-from ottla.storage.directory import LogDirectory
-from ottla.storage.directory_checkpoints import CheckpointWrite
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
+from ottla.storage.log_dirs.directories import LogDirectories
+from ottla.storage.log_dirs.directory import LogDirectory
+from ottla.storage.log_dirs.directory_checkpoints import CheckpointWrite
+from ottla.storage.syncing import committed
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.messages.api_versions import FinalizedFeatureKey, SupportedFeatureKey
 from ottla.world.disk import DiskError

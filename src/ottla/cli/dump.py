@@ -20,20 +20,24 @@ from ottla.records.batch_records import iter_batch_records
 from ottla.records.codec import Record
 from ottla.records.control import ControlType, decode_control_type, decode_end_txn_marker
 from ottla.records.errors import RecordsError
-from ottla.storage.checkpoints import LEADER_EPOCH_FILE, decode_epoch_checkpoint, decode_offset_checkpoint
-from ottla.storage.clean_shutdown import FILE as CLEAN_SHUTDOWN_FILE
-from ottla.storage.clean_shutdown import decode_clean_shutdown
-from ottla.storage.damage import SUFFIX as DAMAGED_SUFFIX
+from ottla.storage.damages.damage import SUFFIX as DAMAGED_SUFFIX
 from ottla.storage.file_errors import CorruptFile
-from ottla.storage.meta_properties import FILE as META_PROPERTIES_FILE
-from ottla.storage.meta_properties import decode_meta_properties
+from ottla.storage.indexes.offset_index import OffsetIndex
+from ottla.storage.indexes.time_index import TimeIndex
+from ottla.storage.indexes.transaction_index import decode_transaction_index
+from ottla.storage.log_dirs.checkpoints import (
+    LEADER_EPOCH_FILE,
+    decode_epoch_checkpoint,
+    decode_offset_checkpoint,
+)
+from ottla.storage.log_dirs.clean_shutdown import FILE as CLEAN_SHUTDOWN_FILE
+from ottla.storage.log_dirs.clean_shutdown import decode_clean_shutdown
+from ottla.storage.log_dirs.meta_properties import FILE as META_PROPERTIES_FILE
+from ottla.storage.log_dirs.meta_properties import decode_meta_properties
+from ottla.storage.log_dirs.partition_metadata import FILE as PARTITION_METADATA_FILE
+from ottla.storage.log_dirs.partition_metadata import decode_partition_metadata
 from ottla.storage.names import METADATA_PARTITION, FileKind, find_segment_file, parse_directory_name
-from ottla.storage.offset_index import OffsetIndex
-from ottla.storage.partition_metadata import FILE as PARTITION_METADATA_FILE
-from ottla.storage.partition_metadata import decode_partition_metadata
-from ottla.storage.producer_snapshot import decode_producer_snapshot
-from ottla.storage.time_index import TimeIndex
-from ottla.storage.transaction_index import decode_transaction_index
+from ottla.storage.producers.producer_snapshot import decode_producer_snapshot
 from ottla.wire.coordinator_records.framing import (
     GROUP_RECORDS,
     TRANSACTION_RECORDS,

@@ -14,13 +14,13 @@ from ottla.model.ids import Offset, TopicPartition
 from ottla.records.batch import BatchView, iter_batches
 from ottla.records.batch_records import iter_batch_records
 from ottla.records.errors import RecordsError
-from ottla.storage.checkpoints import LEADER_EPOCH_FILE, decode_epoch_checkpoint
-from ottla.storage.damage import SUFFIX
-from ottla.storage.examine import DamagedRange, SoundBatch, examine
+from ottla.storage.damages.damage import SUFFIX
+from ottla.storage.damages.examine import DamagedRange, SoundBatch, examine
 from ottla.storage.file_errors import CorruptFile
-from ottla.storage.meta_properties import FILE as META_PROPERTIES_FILE
+from ottla.storage.log_dirs.checkpoints import LEADER_EPOCH_FILE, decode_epoch_checkpoint
+from ottla.storage.log_dirs.meta_properties import FILE as META_PROPERTIES_FILE
 from ottla.storage.names import DirectoryState, FileKind, FileState, find_segment_file, parse_directory_name
-from ottla.storage.producer_snapshot import decode_producer_snapshot
+from ottla.storage.producers.producer_snapshot import decode_producer_snapshot
 
 _INDEXES: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 _LOG_SUFFIX: Final = FileKind.LOG.value

@@ -96,7 +96,7 @@ def _told_by_directories(config: "NodeConfig", named: Set[str]) -> dict[str, str
         told["node.id"] = str(node_id)
     voters_are_named = {"controller.quorum.voters", "controller.quorum.bootstrap.servers"} & named
     if not voters_are_named and _find_voters(config) == (node_id,):
-        from ottla.broker.formatting import CONTROLLER_PORT
+        from ottla.broker.lifecycle.formatting import CONTROLLER_PORT
         from ottla.metadata.configs.load import ALONE_VALUES
 
         told["controller.quorum.voters"] = f"{node_id}@127.0.0.1:{CONTROLLER_PORT}"
@@ -107,7 +107,7 @@ def _told_by_directories(config: "NodeConfig", named: Set[str]) -> dict[str, str
 def _find_node_id(config: "NodeConfig") -> int | None:
     """Return whose the directories are. What is wrong with one is told when it is opened."""
     from ottla.storage.file_errors import CorruptFile
-    from ottla.storage.meta_properties import FILE, decode_meta_properties
+    from ottla.storage.log_dirs.meta_properties import FILE, decode_meta_properties
 
     for directory in (config.metadata_directory, *config.data_directories):
         with suppress(OSError, CorruptFile):

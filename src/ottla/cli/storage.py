@@ -26,7 +26,7 @@ def format_storage(
     ignore_formatted: bool,
 ) -> None:
     """Make empty directories those of a new cluster, as `kafka-storage format --standalone` does."""
-    from ottla.broker.formatting import FormatFailure, format_node
+    from ottla.broker.lifecycle.formatting import FormatFailure, format_node
 
     loaded = load_settings(config_file, assignments, data_directory)
     try:
@@ -96,7 +96,7 @@ def repair(
     that ends in `.damaged`. Topics that the metadata has lost are put back from the directories of their
     partitions.
     """
-    from ottla.broker.repairing import RepairFailure, find_damage, repair_metadata
+    from ottla.broker.lifecycle.repairing import RepairFailure, find_damage, repair_metadata
 
     loaded = load_settings(config_file, assignments, data_directory)
     try:

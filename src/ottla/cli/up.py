@@ -81,7 +81,7 @@ def up(
         raise Failure(
             f"a cluster of {brokers} brokers is not there yet: Ottla runs one node; leave --brokers out"
         )
-    from ottla.broker.process import NodeFailure, NodeOptions, run_node
+    from ottla.broker.lifecycle.process import NodeFailure, NodeOptions, run_node
     from ottla.runtime.log_lines import set_up_logging
 
     set_up_logging(log_format == "json", log_level.upper())

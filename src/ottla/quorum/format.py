@@ -14,8 +14,8 @@ from ottla.model.uuid import Uuid
 from ottla.quorum.random_id import RandomBytes, random_id
 from ottla.quorum.snapshot_file import BOOTSTRAP_FILE, FORMAT_SNAPSHOT, encode_bootstrap, encode_snapshot
 from ottla.quorum.voters import DYNAMIC, Endpoint, VoterHistory, voter
-from ottla.storage.meta_properties import FILE as META_PROPERTIES_FILE
-from ottla.storage.meta_properties import MetaProperties, encode_meta_properties
+from ottla.storage.log_dirs.meta_properties import FILE as META_PROPERTIES_FILE
+from ottla.storage.log_dirs.meta_properties import MetaProperties, encode_meta_properties
 from ottla.storage.names import METADATA_PARTITION, directory_name
 from ottla.wire.metadata_records.features import FeatureLevelRecord
 from ottla.world.disk import Disk

@@ -8,12 +8,12 @@ from ottla.model.ids import NO_OFFSET, Offset
 from ottla.model.uuid import METADATA_TOPIC_ID
 from ottla.quorum.batches import BATCH_BYTES_MAX, encode_batch
 from ottla.quorum.snapshots import Snapshots
-from ottla.storage import partition_metadata
 from ottla.storage.config import LogConfig
-from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.damages.stopped_files import StoppedLog
+from ottla.storage.loading.load import LoadRequest, load_log
 from ottla.storage.log import Log
+from ottla.storage.log_dirs import partition_metadata
 from ottla.storage.names import METADATA_PARTITION
-from ottla.storage.stopped_files import StoppedLog
 from ottla.storage.volume import Volume
 from ottla.wire.metadata_records.no_op import NoOpRecord
 

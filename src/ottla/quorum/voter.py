@@ -31,7 +31,7 @@ from ottla.quorum.quorum_state import FILE as QUORUM_STATE_FILE
 from ottla.quorum.quorum_state import QuorumState, decode_quorum_state, encode_quorum_state
 from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT
 from ottla.quorum.voters import STATIC, VoterHistory, VoterIdentity, voter
-from ottla.storage.append_info import AppendOrigin
+from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.wire.control_records import LeaderChangeMessage, LeaderChangeVoter

@@ -7,7 +7,7 @@
 - `empty_batch` keeps no record of a batch that itself must stay.
 
 Batches of which some records stay are made by `ottla.storage.compaction.rewrite`, and those that get another
-codec by `ottla.storage.validation`.
+codec by `ottla.storage.appending.validation`.
 """
 
 from collections.abc import Sequence

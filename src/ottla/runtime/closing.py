@@ -6,12 +6,12 @@ take several seconds; the file system commits what is synced at the same time to
 
 from collections.abc import Callable, Sequence
 
-from ottla.storage import flush
-from ottla.storage.clean_shutdown import NO_BROKER_EPOCH
-from ottla.storage.directory import LogDirectory
 from ottla.storage.errors import StorageError
-from ottla.storage.flush import FlushTicket
 from ottla.storage.log import Log
+from ottla.storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
+from ottla.storage.log_dirs.directory import LogDirectory
+from ottla.storage.syncing import flush
+from ottla.storage.syncing.flush import FlushTicket
 from ottla.world.disk import DiskError
 from ottla.world.workers import MakeSyncs, SyncResult
 

@@ -22,7 +22,7 @@ from threading import Lock as Mutex
 from threading import get_ident
 from typing import Final
 
-from ottla.runtime.page_cache import is_in_memory
+from ottla.runtime.connections.page_cache import is_in_memory
 from ottla.world.disk import Buffer, DiskError, Entry, Reason, Usage
 
 DESCRIPTORS_MAX: Final = 10_000

@@ -15,12 +15,12 @@ from typing import Final
 
 from ottla.model.ids import Offset
 from ottla.runtime.durations import Durations
-from ottla.storage import flush
 from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.flush import FlushTicket
-from ottla.storage.group_commit import NOTHING, GroupCommit, Outcome
 from ottla.storage.log import Log
-from ottla.storage.syncs import Waiter
+from ottla.storage.syncing import flush
+from ottla.storage.syncing.flush import FlushTicket
+from ottla.storage.syncing.group_commit import NOTHING, GroupCommit, Outcome
+from ottla.storage.syncing.syncs import Waiter
 from ottla.world.clock import Clock
 from ottla.world.disk import File
 from ottla.world.scheduler import Scheduler

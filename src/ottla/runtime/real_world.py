@@ -6,10 +6,10 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ottla.runtime.clock import SystemClock
+from ottla.runtime.connections.sockets import PlainNetwork
 from ottla.runtime.disk import DESCRIPTORS_MAX, RealDisk
 from ottla.runtime.loop_scheduler import LoopScheduler
 from ottla.runtime.poller import ServingLoop
-from ottla.runtime.sockets import PlainNetwork
 from ottla.runtime.sync_workers import SyncWorkers
 from ottla.runtime.threads import Threads
 from ottla.world.world import World

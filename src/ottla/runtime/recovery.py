@@ -16,12 +16,12 @@ from functools import partial
 from typing import Final
 
 from ottla.runtime.disk import RealDisk
-from ottla.storage.damage import Damage
+from ottla.storage.damages.damage import Damage
 from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.frozen_log import FrozenLog, freeze, thaw
-from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.loading.frozen_log import FrozenLog, freeze, thaw
+from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.recovery import Buffer
 from ottla.storage.log import Log
-from ottla.storage.recovery import Buffer
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
 from ottla.world.world import World

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.records.attributes import Codec, TimestampType
-from ottla.storage.record_checks import RecordsValidation
+from ottla.storage.appending.record_checks import RecordsValidation
 
 UNLIMITED: Final = -1
 LONG_MAX: Final = 0x7FFFFFFFFFFFFFFF

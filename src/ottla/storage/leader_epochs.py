@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ottla.model.ids import NO_LEADER_EPOCH, NO_OFFSET, LeaderEpoch, Offset
-from ottla.storage.checkpoints import EpochEntry
+from ottla.storage.log_dirs.checkpoints import EpochEntry
 
 UNKNOWN: Final = EpochEntry(NO_LEADER_EPOCH, NO_OFFSET)
 

@@ -20,23 +20,24 @@ from typing import Protocol
 
 from ottla.model.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from ottla.model.uuid import Uuid
-from ottla.storage import committed, flush, read, retention, timestamps, truncation
-from ottla.storage.append import append_as_leader
-from ottla.storage.append_follower import append_as_follower
-from ottla.storage.checkpoints import EpochEntry
-from ottla.storage.committed import Tell
+from ottla.storage import read, retention, timestamps, truncation
+from ottla.storage.appending.append import append_as_leader
+from ottla.storage.appending.append_follower import append_as_follower
+from ottla.storage.appending.verification import Verification
 from ottla.storage.config import LogConfig
-from ottla.storage.damage import Damage
+from ottla.storage.damages.damage import Damage
 from ottla.storage.deletion import Deletion
-from ottla.storage.flush import FlushTicket
 from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.log_dirs.checkpoints import EpochEntry
 from ottla.storage.names import FileKind, segment_file_name
-from ottla.storage.producer_snapshot import encode_producer_snapshot
-from ottla.storage.producer_state import Producer, ProducerState, check_epoch
+from ottla.storage.producers.producer_snapshot import encode_producer_snapshot
+from ottla.storage.producers.producer_state import Producer, ProducerState, check_epoch
 from ottla.storage.read import ReadLimit, ReadResult
 from ottla.storage.segment import Segment
+from ottla.storage.syncing import committed, flush
+from ottla.storage.syncing.committed import Tell
+from ottla.storage.syncing.flush import FlushTicket
 from ottla.storage.timestamps import TimestampAndOffset
-from ottla.storage.verification import Verification
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
 

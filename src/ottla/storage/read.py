@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset, ProducerId
 from ottla.records.batch import HEADER_BYTES
-from ottla.storage.damage import Damage
+from ottla.storage.damages.damage import Damage
+from ottla.storage.damages.examine import DamagedRange, examine
 from ottla.storage.errors import OffsetOutOfRange
-from ottla.storage.examine import DamagedRange, examine
+from ottla.storage.indexes.transaction_index import find_aborted
 from ottla.storage.scan import BatchPlace, find_place
 from ottla.storage.segment import Segment
-from ottla.storage.transaction_index import find_aborted
 from ottla.world.disk import DiskError, File
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.model.ids import Offset
 from ottla.storage.config import LogConfig
-from ottla.storage.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from ottla.storage.indexes.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from ottla.storage.indexes.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.storage.segment import Segment, segment_path
-from ottla.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log

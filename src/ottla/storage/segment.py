@@ -17,20 +17,20 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from ottla.model.ids import NO_TIMESTAMP, Offset
-from ottla.storage.index_files import extend_index
-from ottla.storage.indexed_file import IndexedFile
-from ottla.storage.names import FileKind, FileState, segment_file_name
-from ottla.storage.offset_index import OffsetPosition
-from ottla.storage.recovery import RecoveredSegment
-from ottla.storage.reindex import index_batches
-from ottla.storage.scan import BatchPlace, scan_batches
-from ottla.storage.time_index import TimestampOffset
-from ottla.storage.transaction_index import (
+from ottla.storage.indexes.index_files import extend_index
+from ottla.storage.indexes.indexed_file import IndexedFile
+from ottla.storage.indexes.offset_index import OffsetPosition
+from ottla.storage.indexes.reindex import index_batches
+from ottla.storage.indexes.time_index import TimestampOffset
+from ottla.storage.indexes.transaction_index import (
     AbortedTransaction,
     decode_transaction_index,
     encode_transaction_index,
     truncate_aborted,
 )
+from ottla.storage.loading.recovery import RecoveredSegment
+from ottla.storage.names import FileKind, FileState, segment_file_name
+from ottla.storage.scan import BatchPlace, scan_batches
 from ottla.storage.volume import Volume
 from ottla.world.disk import File
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from ottla.model.ids import Offset
 from ottla.storage.deletion import Deletion, take_out
-from ottla.storage.index_files import sync_index
+from ottla.storage.indexes.index_files import sync_index
 from ottla.storage.names import FileKind, find_segment_file, segment_file_name
-from ottla.storage.producer_replay import ProducerReplay
-from ottla.storage.producer_state import ProducerState
+from ottla.storage.producers.producer_replay import ProducerReplay
+from ottla.storage.producers.producer_state import ProducerState
 from ottla.storage.roll import create_segment, roll
 from ottla.world.disk import DiskError
 

@@ -8,11 +8,11 @@ the kernel may have dropped what was to be written, so trying again would claim 
 from collections.abc import Callable
 from typing import Final
 
-from ottla.storage.damage import Damage
+from ottla.storage.damages.damage import Damage
+from ottla.storage.damages.synced_offsets import SyncedOffsets
 from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.index_cache import IndexCache
-from ottla.storage.synced_offsets import SyncedOffsets
-from ottla.storage.syncs import Syncs, SyncsAtOnce
+from ottla.storage.indexes.index_cache import IndexCache
+from ottla.storage.syncing.syncs import Syncs, SyncsAtOnce
 from ottla.world.disk import Disk, DiskError
 
 INDEX_CACHE_BYTES: Final = 64 << 20

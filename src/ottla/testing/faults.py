@@ -24,8 +24,8 @@ from enum import Enum, auto
 from threading import Lock
 from typing import Any, Final
 
-from ottla.runtime.connection import Connection, Session
-from ottla.runtime.outbox import Piece
+from ottla.runtime.connections.connection import Connection, Session
+from ottla.runtime.connections.outbox import Piece
 from ottla.testing.refusals import refusal_of
 from ottla.testing.releases import newest_versions
 from ottla.wire.apis import ApiKey, api_of

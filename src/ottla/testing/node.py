@@ -36,8 +36,8 @@ from ottla.testing.ports import free_port
 from ottla.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from ottla.broker.process import NodeOnLoop
-    from ottla.broker.startup import Node
+    from ottla.broker.lifecycle.process import NodeOnLoop
+    from ottla.broker.lifecycle.startup import Node
 
 QUICK: Final[Mapping[str, str]] = {
     # They save syncs, the files of 98 partitions, and three seconds for the first member of a group.
@@ -280,7 +280,7 @@ class ThreadNode(LocalNode):
             loop.close()
 
     def _run_until_over(self, on_loop: "NodeOnLoop", loop: Any) -> None:
-        from ottla.broker.process import NodeFailure
+        from ottla.broker.lifecycle.process import NodeFailure
 
         try:
             loop.run_until_complete(on_loop.over)
@@ -295,7 +295,7 @@ class ThreadNode(LocalNode):
         on_loop.begin_stop()
 
     def _start_node(self, loop: Any) -> "tuple[NodeOnLoop, Node]":
-        from ottla.broker.process import NodeOnLoop, NodeOptions
+        from ottla.broker.lifecycle.process import NodeOnLoop, NodeOptions
         from ottla.metadata.configs.load import load_node_config
 
         loaded = load_node_config(b"", {"log.dirs": str(self.data_directory), **self.settings})

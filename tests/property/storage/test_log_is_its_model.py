@@ -31,9 +31,9 @@ from tests.simulation.storage.truth import Truth
 from tests.simulation.storage.world import Partition, World
 
 from ottla.model.ids import Offset, ProducerId
-from ottla.storage.append_info import AppendOrigin
+from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.config import LogConfig
-from ottla.storage.directory_checkpoints import CheckpointKind
+from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
 from ottla.storage.read import ReadLimit
 from ottla.storage.timestamps import find_offset_for_timestamp
 

@@ -12,9 +12,9 @@ EverybodyWorks       when the trouble is over, every partition has one owner, an
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from tests.group_world import GroupWorld
 from tests.simulation.consumer_groups.member import SimulatedMember
 from tests.simulation.groups.checks import Broken, compare_offsets, load_again
+from tests.support.group_world import GroupWorld
 
 from ottla.coordination.group.consumer.group import ConsumerGroup
 from ottla.model.ids import TopicPartition

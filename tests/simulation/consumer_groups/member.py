@@ -7,7 +7,7 @@ it abandons everything and joins again; when an answer is lost it sends a full r
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.consumer_world import NEWEST
+from tests.support.consumer_world import NEWEST
 
 from ottla.coordination.group.environment import Client
 from ottla.model.ids import TopicPartition

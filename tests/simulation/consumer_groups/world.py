@@ -9,10 +9,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
-from tests.consumer_world import ChangingTopics, ConsumerWorld
 from tests.simulation.consumer_groups.checks import Checks
 from tests.simulation.consumer_groups.member import REQUEST_TIMEOUT_MS, SimulatedMember
 from tests.simulation.group_run import GroupRun
+from tests.support.consumer_world import ChangingTopics, ConsumerWorld
 
 from ottla.coordination.group.consumer.group import ConsumerGroup
 from ottla.coordination.group.consumer.regexes import find_matches

@@ -11,8 +11,8 @@ EverybodyWorks       when the trouble is over, every live member has an assignme
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from tests.group_world import GroupWorld, MemoryLog
 from tests.simulation.groups.consumer import TOPIC, Consumer
+from tests.support.group_world import GroupWorld, MemoryLog
 
 from ottla.coordination.group.classic.group import ClassicGroup
 from ottla.coordination.group.classic.states import GroupState

@@ -7,7 +7,7 @@ The leader assigns partitions in ranges.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.group_requests import (
+from tests.support.group_requests import (
     commit_request,
     heartbeat_request,
     join_request,

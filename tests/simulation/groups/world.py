@@ -8,10 +8,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
-from tests.group_world import START_MS, FixedTopics, GroupWorld
 from tests.simulation.group_run import GroupRun
 from tests.simulation.groups.checks import Checks
 from tests.simulation.groups.consumer import REQUEST_TIMEOUT_MS, TOPIC, Consumer
+from tests.support.group_world import START_MS, FixedTopics, GroupWorld
 
 from ottla.coordination.group.settings import GroupSettings
 from ottla.wire.error_code import ErrorCode

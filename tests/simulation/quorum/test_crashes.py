@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 import pytest
-from tests.deciding import new_topic
-from tests.quorum_node import START_MS, QuorumNode
+from tests.support.deciding import new_topic
+from tests.support.quorum_node import START_MS, QuorumNode
 
 from ottla.metadata.errors import MetadataError
 from ottla.metadata.image import EMPTY_IMAGE

@@ -18,8 +18,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.deciding import new_topic
-from tests.quorum_node import START_MS, QuorumNode
+from tests.support.deciding import new_topic
+from tests.support.quorum_node import START_MS, QuorumNode
 from tests.unit.metadata.images import have_same_content
 
 from ottla.metadata.delta import MetadataDelta

@@ -12,27 +12,20 @@ from textwrap import dedent
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple, cast
 
-from ottla.storage import (
-    append,
-    directory,
-    flush,
-    load,
-    new_log,
-    read,
-    recovery,
-    retention,
-    roll,
-    truncation,
-)
+from ottla.storage import read, retention, roll, truncation
+from ottla.storage.appending import append
 from ottla.storage.compaction import rules, swap
-from ottla.storage.directory import LogDirectory
-from ottla.storage.group_commit import GroupCommit
+from ottla.storage.indexes.time_index import TimeIndex
 from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.loading import load, new_log, recovery
 from ottla.storage.log import Log
-from ottla.storage.producer_replay import ProducerReplay
-from ottla.storage.producer_state import Producer, ProducerState
+from ottla.storage.log_dirs import directory
+from ottla.storage.log_dirs.directory import LogDirectory
+from ottla.storage.producers.producer_replay import ProducerReplay
+from ottla.storage.producers.producer_state import Producer, ProducerState
 from ottla.storage.segment import Segment
-from ottla.storage.time_index import TimeIndex
+from ottla.storage.syncing import flush
+from ottla.storage.syncing.group_commit import GroupCommit
 from ottla.storage.volume import Volume
 
 

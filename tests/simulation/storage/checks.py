@@ -17,7 +17,7 @@ from tests.simulation.storage.truth import State, Truth
 
 from ottla.model.ids import LeaderEpoch, Offset, ProducerId
 from ottla.storage.log import Log
-from ottla.storage.producer_state import Producer as LiveProducer
+from ottla.storage.producers.producer_state import Producer as LiveProducer
 from ottla.storage.read import ReadLimit
 from ottla.storage.timestamps import find_max_timestamp, find_offset_for_timestamp
 

@@ -9,7 +9,7 @@ from random import Random
 from tests.simulation.storage.batches import SEQUENCES, TRANSACTIONAL, Record, make_batch, make_marker
 from tests.simulation.storage.truth import Truth
 
-from ottla.storage.producer_state import Producer
+from ottla.storage.producers.producer_state import Producer
 from ottla.testing.power_cut import PAGE_BYTES, SECTOR_BYTES
 
 PRODUCERS = 4

@@ -23,10 +23,10 @@ from tests.simulation.storage.clients import (
 from tests.simulation.storage.world import Partition, World
 
 from ottla.model.ids import ProducerId
-from ottla.storage.append_info import AppendOrigin
+from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.config import LogConfig
-from ottla.storage.directory_checkpoints import CheckpointKind
 from ottla.storage.errors import AppendError, LogDirectoryOffline
+from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
 from ottla.testing.simulated_disk import PowerCut
 from ottla.wire.error_code import ErrorCode
 from ottla.world.disk import Reason

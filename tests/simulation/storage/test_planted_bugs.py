@@ -4,7 +4,7 @@ import pytest
 from tests.simulation.storage.bugs import BUGS, planted
 from tests.simulation.storage.campaign import find_failure
 
-from ottla.storage import flush
+from ottla.storage.syncing import flush
 
 SEEDS_MAX = 2_000
 # The bugs that take the fewest seeds, so that the suite stays quick. `make sim-storage-bugs` runs them all.

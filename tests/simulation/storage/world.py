@@ -15,23 +15,23 @@ from tests.simulation.storage.truth import Truth
 
 from ottla.model.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 from ottla.model.uuid import Uuid
-from ottla.storage import flush
-from ottla.storage.append_info import AppendInfo, AppendOrigin
+from ottla.storage.appending.append_info import AppendInfo, AppendOrigin
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.compaction.cleaning import Cleaned, CleanedGroup, clean
 from ottla.storage.compaction.plan import plan_cleaning
 from ottla.storage.compaction.swap import discard_staged, finish_swap, replace_segments, stage_swap
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import Deletion
-from ottla.storage.directory import LogDirectory, format_directory, open_directory
-from ottla.storage.directory_checkpoints import CheckpointKind, CheckpointWrite
 from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.flush import FlushTicket
-from ottla.storage.group_commit import GroupCommit, Outcome
-from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.loading.load import LoadRequest, load_log
 from ottla.storage.log import Log
-from ottla.storage.meta_properties import MetaProperties
+from ottla.storage.log_dirs.directory import LogDirectory, format_directory, open_directory
+from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind, CheckpointWrite
+from ottla.storage.log_dirs.meta_properties import MetaProperties
 from ottla.storage.names import FileKind, FileState, segment_file_name
+from ottla.storage.syncing import flush
+from ottla.storage.syncing.flush import FlushTicket
+from ottla.storage.syncing.group_commit import GroupCommit, Outcome
 from ottla.storage.volume import Volume
 from ottla.testing.simulated_disk import PowerCut, SimulatedDisk
 from ottla.world.disk import DiskError

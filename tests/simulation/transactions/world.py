@@ -19,7 +19,7 @@ from ottla.coordination.transaction.environment import Markers
 from ottla.coordination.transaction.settings import TransactionSettings
 from ottla.model.ids import Offset, ProducerId, TopicPartition
 from ottla.storage.errors import AppendError
-from ottla.storage.producer_state import ProducerState
+from ottla.storage.producers.producer_state import ProducerState
 from ottla.wire.coordinator_records.framing import TRANSACTION_RECORDS
 from ottla.wire.error_code import ErrorCode
 from ottla.world.clock import Clock

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.deciding import new_topic
-from tests.in_process import InProcessClient, in_process_node
+from tests.support.deciding import new_topic
+from tests.support.in_process import InProcessClient, in_process_node
 
-from ottla.broker.startup import Node
+from ottla.broker.lifecycle.startup import Node
 from ottla.wire.config_kinds import AlterOperation, ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_replica_log_dirs import (

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from ottla.broker.startup import NodeFailure
+from ottla.broker.lifecycle.startup import NodeFailure
 from ottla.cli.cluster import explain
 from ottla.cli.up import next_step
 from ottla.client.errors import AuthenticationFailed, BrokerError, NoBrokerReached

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.deciding import registration
+from tests.support.deciding import registration
 
 from ottla.metadata.changes import Changes
 from ottla.metadata.delta import MetadataDelta

@@ -1,7 +1,7 @@
 """Features: levels of a fresh cluster, ways down, and the versions of records that follow from them."""
 
 import pytest
-from tests.deciding import registration
+from tests.support.deciding import registration
 
 from ottla.metadata.features import (
     ELR_VERSION,

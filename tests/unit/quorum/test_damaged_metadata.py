@@ -1,8 +1,8 @@
 """Metadata that is damaged stops the start with a sentence. Nothing of it is changed."""
 
 import pytest
-from tests.deciding import new_topic
-from tests.quorum_node import START_MS, QuorumNode
+from tests.support.deciding import new_topic
+from tests.support.quorum_node import START_MS, QuorumNode
 from tests.unit.metadata.images import have_same_content
 from tests.unit.quorum.test_metadata_quorum import FIRST_SEGMENT, new_disk
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.deciding import registration
+from tests.support.deciding import registration
 
 from ottla.metadata.errors import MetadataError
 from ottla.model.ids import Offset

@@ -3,8 +3,8 @@
 from random import Random
 
 import pytest
-from tests.deciding import new_topic
-from tests.quorum_node import START_MS, QuorumNode
+from tests.support.deciding import new_topic
+from tests.support.quorum_node import START_MS, QuorumNode
 from tests.unit.metadata.images import count_partitions, have_same_content
 
 from ottla.metadata.errors import MetadataError
@@ -21,7 +21,7 @@ from ottla.quorum.voter import OtherVoters
 from ottla.quorum.voters import DYNAMIC, Endpoint, VoterHistory, voter
 from ottla.records.batch import iter_batches
 from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.partition_metadata import decode_partition_metadata
+from ottla.storage.log_dirs.partition_metadata import decode_partition_metadata
 from ottla.testing.simulated_disk import SimulatedDisk
 from ottla.wire.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 from ottla.wire.error_code import ErrorCode

@@ -14,10 +14,10 @@ from ottla.runtime.closing import ClosingDirectory
 from ottla.runtime.disk import RealDisk
 from ottla.runtime.sync_workers import SyncWorkers
 from ottla.storage.config import LogConfig
-from ottla.storage.directory import LogDirectory, format_directory, open_directory
 from ottla.storage.errors import LogDirectoryOffline, StorageError
-from ottla.storage.load import load_log
-from ottla.storage.meta_properties import MetaProperties
+from ottla.storage.loading.load import load_log
+from ottla.storage.log_dirs.directory import LogDirectory, format_directory, open_directory
+from ottla.storage.log_dirs.meta_properties import MetaProperties
 from ottla.storage.volume import Volume
 from ottla.testing.simulated_disk import SimulatedDisk
 from ottla.world.disk import Disk, DiskError, Reason

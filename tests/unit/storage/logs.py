@@ -9,9 +9,9 @@ from ottla.records.batch import BatchView, iter_batches
 from ottla.records.builder import build_batch
 from ottla.records.codec import Record
 from ottla.records.control import EndTxnMarker, build_end_txn_batch
-from ottla.storage.append_info import AppendInfo, AppendOrigin
+from ottla.storage.appending.append_info import AppendInfo, AppendOrigin
 from ottla.storage.config import LogConfig
-from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.loading.load import LoadRequest, load_log
 from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
 from ottla.storage.volume import Volume

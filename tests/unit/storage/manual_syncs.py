@@ -3,7 +3,7 @@
 from ottla.model.ids import Offset
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
-from ottla.storage.syncs import Waiter
+from ottla.storage.syncing.syncs import Waiter
 
 
 class ManualSyncs:

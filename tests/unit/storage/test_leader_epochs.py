@@ -1,8 +1,8 @@
 """Which epoch started where, and what a follower learns from it."""
 
 from ottla.model.ids import LeaderEpoch, Offset
-from ottla.storage.checkpoints import EpochEntry
 from ottla.storage.leader_epochs import UNKNOWN, LeaderEpochs
+from ottla.storage.log_dirs.checkpoints import EpochEntry
 
 
 def epochs(*entries: tuple[int, int]) -> LeaderEpochs:

@@ -5,9 +5,9 @@ from tests.unit.storage.logs import NOW_MS, append, batch, disk_of, files_of, ne
 
 from ottla.model.ids import Offset
 from ottla.storage.config import LogConfig
-from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.loading.load import LoadRequest, load_log
 from ottla.storage.log import Log
-from ottla.storage.producer_snapshot import decode_producer_snapshot
+from ottla.storage.producers.producer_snapshot import decode_producer_snapshot
 from ottla.storage.volume import Volume
 
 SIZE = len(batch())

@@ -5,12 +5,12 @@ from tests.unit.storage.logs import NOW_MS, append, batch, disk_of, new_log, ope
 
 from ottla.model.ids import Offset
 from ottla.storage.config import LogConfig
-from ottla.storage.index_cache import IndexCache, Indexes
+from ottla.storage.indexes.index_cache import IndexCache, Indexes
+from ottla.storage.indexes.offset_index import OffsetIndex
+from ottla.storage.indexes.time_index import TimeIndex
 from ottla.storage.log import Log
 from ottla.storage.names import FileKind
-from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.segment import Segment
-from ottla.storage.time_index import TimeIndex
 
 SIZE = len(batch())
 DENSE = LogConfig(index_interval_bytes=0)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.messages import examples, message_values
 
-from ottla.broker.served_apis import SERVED
+from ottla.broker.serving.served_apis import SERVED
 from ottla.testing.refusals import refusal_of
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.declarations import messages_and_versions, populated
+from tests.support.declarations import messages_and_versions, populated
 
 from ottla.wire.declare import replace
 from ottla.wire.explain import find_bad_field

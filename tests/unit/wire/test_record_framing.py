@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.declarations import all_messages, populated
 from tests.golden.schemas import load_schemas
+from tests.support.declarations import all_messages, populated
 
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.codec import encode

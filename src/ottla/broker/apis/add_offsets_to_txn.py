@@ -11,10 +11,10 @@ Deviation: Kafka adds the partition that the group will have, and leaves the top
 from typing import Final
 
 from ottla.broker.auto_topics import create_missing_topics
-from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode

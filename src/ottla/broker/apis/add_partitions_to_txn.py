@@ -6,12 +6,12 @@ may only want to know. If one partition does not exist, none of its transaction 
 
 from typing import Final
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.handlers import handles
-from ottla.broker.partition import INTERNAL_TOPICS
-from ottla.broker.transaction_checks import CLIENT_VERSION
+from ottla.broker.logs.partition import INTERNAL_TOPICS
+from ottla.broker.produce.transaction_checks import CLIENT_VERSION
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode

@@ -1,9 +1,9 @@
 """AlterPartitionReassignments: partitions begin to move to other brokers, or stop to."""
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

@@ -3,9 +3,9 @@
 The answer says whether a move has begun; the copying goes on afterwards.
 """
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.model.ids import TopicPartition
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.names import DirectoryState, holds_whole_topic_name

@@ -2,10 +2,10 @@
 
 from operator import attrgetter
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -2,9 +2,9 @@
 
 import re
 
-from ottla.broker.context import RequestContext
-from ottla.broker.handlers import handles
-from ottla.broker.served_apis import SERVED, Listener
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.wire.apis import ApiKey
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse

@@ -1,9 +1,9 @@
 """ConsumerGroupDescribe: the state and the members of consumer groups. Each stands for itself."""
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.coordination.group.consumer.describe import refused_consumer_description
 from ottla.security.rights import ALL_ON_GROUP
 from ottla.wire.declare import replace

@@ -1,9 +1,9 @@
 """ConsumerGroupHeartbeat: a member joins, stays in or leaves a consumer group (KIP-848)."""
 
-from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.consumer_group_heartbeat import (

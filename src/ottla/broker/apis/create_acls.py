@@ -1,8 +1,8 @@
 """CreateAcls: access rules are made, where an authorizer heeds them."""
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.security.rights import NO_AUTHORIZER
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from ottla.broker.context import RequestContext
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_delegation_token import (
     CreateDelegationTokenRequest,

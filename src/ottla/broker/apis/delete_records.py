@@ -5,10 +5,10 @@ Readers miss it at once; its files go with the next retention check.
 
 from typing import Final
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
-from ottla.broker.handlers import handles
-from ottla.broker.partition import Partition
+from ottla.broker.logs.partition import Partition
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.model.ids import Offset
 from ottla.storage.errors import LogDirectoryOffline, OffsetOutOfRange
 from ottla.wire.error_code import ErrorCode

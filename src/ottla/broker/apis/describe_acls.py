@@ -1,7 +1,7 @@
 """DescribeAcls: the access rules that match a filter, where an authorizer heeds them."""
 
-from ottla.broker.context import RequestContext
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.security.rights import NO_AUTHORIZER
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse

@@ -1,7 +1,7 @@
 """DescribeClientQuotas: the quotas of entities that match a filter."""
 
-from ottla.broker.context import RequestContext
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.quorum.controller.quotas import describe_quotas
 from ottla.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
-from ottla.broker.handlers import handles
 from ottla.broker.log_levels import log_levels
 from ottla.broker.node import Broker
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.metadata.configs.describe import (
     Wanted,
     describe_broker,

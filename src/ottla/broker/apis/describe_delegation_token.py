@@ -1,7 +1,7 @@
 """DescribeDelegationToken: the tokens there are, which nobody on a plain listener may see."""
 
-from ottla.broker.context import RequestContext
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,

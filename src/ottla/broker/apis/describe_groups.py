@@ -1,10 +1,10 @@
 """DescribeGroups: the state and the members of classic groups. Each stands for itself."""
 
-from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.security.rights import ALL_ON_GROUP
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from ottla.broker.context import RequestContext
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.model.ids import TopicPartition
-from ottla.storage.directory import LogDirectory
 from ottla.storage.log import Log
+from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

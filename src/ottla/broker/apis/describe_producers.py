@@ -1,8 +1,8 @@
 """DescribeProducers: the producers a partition's leader knows of, and where their open transactions begin."""
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_producers import (

@@ -7,10 +7,10 @@ next one begins.
 from functools import partial
 from typing import Final
 
-from ottla.broker.context import RequestContext
-from ottla.broker.handlers import handles
-from ottla.broker.partition import INTERNAL_TOPICS
+from ottla.broker.logs.partition import INTERNAL_TOPICS
 from ottla.broker.partition_descriptions import PartitionDescriptions, leader_and_replicas
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.metadata.topics import Topic
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.model.uuid import ZERO_UUID

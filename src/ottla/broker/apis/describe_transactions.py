@@ -1,9 +1,9 @@
 """DescribeTransactions: the state of transactional ids, as their coordinator knows it."""
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,

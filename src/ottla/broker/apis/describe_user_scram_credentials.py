@@ -2,9 +2,9 @@
 
 from operator import attrgetter
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.quorum.controller.scram import describe_scram_credentials
 from ottla.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
-from ottla.broker.transaction_checks import CLIENT_VERSION
+from ottla.broker.produce.transaction_checks import CLIENT_VERSION
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
 from ottla.wire.error_code import ErrorCode

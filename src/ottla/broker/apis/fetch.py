@@ -12,13 +12,13 @@ from collections.abc import Generator, Sequence
 from itertools import groupby
 from typing import Final, TypeAlias, TypeVar
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import weigh
 from ottla.broker.deferred import Deferred
-from ottla.broker.fetch_reading import DEBUGGING_REPLICA, FetchResult, Limits, read_partitions
-from ottla.broker.fetch_session import FetchPlan, FetchSession, PartitionKey, asked_partitions
-from ottla.broker.handlers import handles
-from ottla.broker.quotas import QuotaKind
+from ottla.broker.fetch.fetch_reading import DEBUGGING_REPLICA, FetchResult, Limits, read_partitions
+from ottla.broker.fetch.fetch_session import FetchPlan, FetchSession, PartitionKey, asked_partitions
+from ottla.broker.limits.quotas import QuotaKind
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import weigh
+from ottla.broker.serving.handlers import handles
 from ottla.storage.read import ReadLimit
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode

@@ -7,10 +7,10 @@ Deviation: Kafka refuses with COORDINATOR_NOT_AVAILABLE meanwhile, and its clien
 from typing import Final
 
 from ottla.broker.auto_topics import create_missing_topics
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.find_coordinator import (

@@ -5,8 +5,8 @@ This is what Kafka answers without a telemetry receiver, and as there, the API i
 
 from typing import Final
 
-from ottla.broker.context import RequestContext
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.model.uuid import ZERO_UUID
 from ottla.records.attributes import Codec
 from ottla.wire.messages.get_telemetry_subscriptions import (

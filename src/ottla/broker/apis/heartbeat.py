@@ -1,9 +1,9 @@
 """Heartbeat: a member of a classic group lives."""
 
-from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 

@@ -5,11 +5,11 @@ Configs go to the controller. Log levels stay here: they are this node's, and ho
 
 from operator import attrgetter
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
 from ottla.broker.log_levels import change_log_levels
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
 from ottla.quorum.controller.decision import RECORDS_MAX

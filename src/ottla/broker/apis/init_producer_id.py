@@ -6,9 +6,9 @@ transactional id nobody keeps its epoch, so it gets a new id, as in Kafka.
 
 from typing import Final
 
-from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
 from ottla.wire.error_code import ErrorCode

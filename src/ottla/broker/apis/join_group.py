@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.wire.declare import replace
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 

@@ -5,11 +5,11 @@ Up to version 2 one member leaves, and the answer has one error; later several m
 
 from typing import Final
 
-from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity

@@ -6,8 +6,8 @@ A topic and a broker always have some. A group or a subscription is listed once 
 from collections.abc import Iterator
 from typing import Final
 
-from ottla.broker.context import RequestContext
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.metadata.image import MetadataImage
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode

@@ -1,8 +1,8 @@
 """ListGroups: the groups that this node coordinates, of all kinds."""
 
-from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 

@@ -10,10 +10,10 @@
 
 from typing import Final, NamedTuple
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
-from ottla.broker.handlers import handles
-from ottla.broker.partition import Partition
+from ottla.broker.logs.partition import Partition
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.read import ReadLimit, limit_offset
 from ottla.wire.error_code import ErrorCode

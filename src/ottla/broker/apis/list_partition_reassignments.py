@@ -1,8 +1,8 @@
 """ListPartitionReassignments: which partitions move just now."""
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.quorum.controller.reassignments import list_reassignments
 from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

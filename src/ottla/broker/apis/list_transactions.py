@@ -4,9 +4,9 @@ Deviation: the pattern is of RE2's syntax, which is linear in time. Kafka takes 
 can keep a broker busy for hours; the two agree but for look-around, back references and possessive matches.
 """
 
-from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.coordination.group.consumer.regexes import compile_regex
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.transaction.coordinator import Listing

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Final
 
 from ottla.broker.auto_topics import create_missing_topics, why_unknown
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
-from ottla.broker.handlers import EncodedResponse, handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import EncodedResponse, handles
 from ottla.model.uuid import ZERO_UUID
 from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.security.rights import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED

@@ -6,11 +6,11 @@ for itself; the others are for the group coordinator.
 
 from typing import Final, cast
 
-from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.metadata.topics import Topic
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode

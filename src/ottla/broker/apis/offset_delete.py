@@ -1,10 +1,10 @@
 """OffsetDelete: a group forgets offsets of topics that it does not read any more."""
 
-from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.metadata.topics import Topic
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode

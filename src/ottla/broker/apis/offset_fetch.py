@@ -7,10 +7,10 @@ partition gets it. From version 10 on topics are named by id.
 from functools import partial
 from typing import Final
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.metadata.topics import Topics
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.declare import replace

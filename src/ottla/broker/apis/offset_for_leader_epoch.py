@@ -1,8 +1,8 @@
 """OffsetForLeaderEpoch: where an epoch ended in our log, so that a reader finds where its own departs."""
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.model.ids import LeaderEpoch
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_for_leader_epoch import (

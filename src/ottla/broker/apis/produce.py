@@ -2,7 +2,7 @@
 
     acks 0    no answer at all; after an error the connection is closed, so that the producer learns of it
     acks 1    answered when the leader has it
-    acks -1   answered when it is committed: see `ottla.storage.committed`
+    acks -1   answered when it is committed: see `ottla.storage.syncing.committed`
 
 Each partition is answered for itself: one that is refused spoils no other. Batches are patched and written
 where they were received, so nothing of the request may be needed after this handler has returned. A large
@@ -12,24 +12,24 @@ batch that has to be opened is the exception: see `openings`.
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from ottla.broker.context import RequestContext
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.delayed_produce import Answer
-from ottla.broker.handlers import NO_REPLY, CloseConnection, NoReply, handles
-from ottla.broker.partition import Partition
-from ottla.broker.quotas import QuotaKind
-from ottla.broker.transactional_produce import (
+from ottla.broker.limits.quotas import QuotaKind
+from ottla.broker.logs.partition import Partition
+from ottla.broker.produce.delayed_produce import Answer
+from ottla.broker.produce.transactional_produce import (
     NOTHING_TO_CONFIRM,
     Confirmations,
     Confirmed,
     start_confirmation,
 )
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import NO_REPLY, CloseConnection, NoReply, handles
 from ottla.records.attributes import CODEC_MASK, TRANSACTIONAL_BIT, Codec
 from ottla.records.batch import ATTRIBUTES_LOW_BYTE
-from ottla.storage.append_info import AppendInfo
+from ottla.storage.appending.append_info import AppendInfo
+from ottla.storage.appending.verification import Verification
 from ottla.storage.errors import AppendError, LogDirectoryOffline, MustBeOpened
-from ottla.storage.verification import Verification
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.produce import (

@@ -1,7 +1,7 @@
 """RenewDelegationToken: a token that lives longer, which nobody on a plain listener may ask for."""
 
-from ottla.broker.context import RequestContext
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,

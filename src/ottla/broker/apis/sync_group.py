@@ -1,9 +1,9 @@
 """SyncGroup: a member asks for its assignment. Answered when the leader has brought it and it is on disk."""
 
-from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

@@ -7,14 +7,14 @@ has done that by AddOffsetsToTxn, and the coordinator only has to confirm it.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
-from ottla.broker.partition import Partition
-from ottla.broker.transaction_checks import WriterSupport, confirm
+from ottla.broker.logs.partition import Partition
+from ottla.broker.produce.transaction_checks import WriterSupport, confirm
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.coordination.group.offsets.commit import refused_transactional_commit
 from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.coordination.transaction.decide import Identity

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from ottla.broker.context import RequestContext
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
 from ottla.runtime.log_lines import repeated_lines
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse

@@ -7,12 +7,12 @@ are answered with UNKNOWN_SERVER_ERROR. Nobody but an operator with odd numbers 
 
 from typing import Final
 
-from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.coordinators.markers import Marker, WrittenMarker, append_marker, when_markers_committed
-from ottla.broker.cuts import Cut
 from ottla.broker.deferred import Deferred
-from ottla.broker.handlers import handles
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.handlers import handles
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.write_txn_markers import (

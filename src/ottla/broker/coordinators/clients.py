@@ -3,7 +3,7 @@
 import ipaddress
 from functools import lru_cache
 
-from ottla.broker.context import RequestContext
+from ottla.broker.serving.context import RequestContext
 from ottla.coordination.group.environment import Client
 
 

@@ -13,7 +13,7 @@ from ottla.broker.coordinators.loop_timer import LoopTimer
 from ottla.broker.coordinators.shard_hosting import ShardHosting
 from ottla.broker.coordinators.shard_log import PartitionShardLog
 from ottla.broker.coordinators.turn_end import TurnEnd
-from ottla.broker.partition import Partition
+from ottla.broker.logs.partition import Partition
 from ottla.coordination.runtime.shards import Shards
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage

@@ -10,14 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
-from ottla.broker.partition import Partition
+from ottla.broker.logs.partition import Partition
 from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.coordination.runtime.shard import AnyShard
 from ottla.coordination.transaction.environment import Markers
 from ottla.model.ids import Offset, TopicPartition
 from ottla.records.control import EndTxnMarker, build_end_txn_batch
 from ottla.runtime.log_lines import repeated_lines
-from ottla.storage.append_info import AppendOrigin
+from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.errors import AppendError, LeadershipLost, LogDirectoryOffline
 from ottla.wire.error_code import ErrorCode
 from ottla.world.scheduler import Scheduler

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
 from ottla.broker.coordinators.shard_log import OpenLog, PartitionShardLog
-from ottla.broker.partitions import Partitions
+from ottla.broker.logs.partitions import Partitions
 from ottla.coordination.runtime.shard import Shard, ShardStatus, State
 from ottla.coordination.runtime.shards import Shards
 from ottla.metadata.delta import MetadataDelta

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from ottla.broker.partition import Partition
+from ottla.broker.logs.partition import Partition
 from ottla.coordination.runtime.decision import ProducerIdentity, Records
 from ottla.coordination.runtime.shard import AnyShard, CannotAppend, LoggedBatch, ShardStatus
 from ottla.model.ids import Offset
@@ -26,10 +26,10 @@ from ottla.records.codec import encode_fields
 from ottla.records.control import decode_end_txn_marker, find_control_record
 from ottla.records.errors import CorruptBatch, RecordsError
 from ottla.runtime.log_lines import RepeatedLines
-from ottla.storage.append_info import AppendOrigin
-from ottla.storage.committed import committed_offset
+from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.errors import AppendError, LeadershipLost, LogDirectoryOffline
 from ottla.storage.read import ReadLimit
+from ottla.storage.syncing.committed import committed_offset
 from ottla.wire.coordinator_records.framing import CoordinatorRecord, CoordinatorRecords
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import WireError

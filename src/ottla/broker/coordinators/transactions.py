@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.markers import MarkerWriter
 from ottla.broker.coordinators.shard_log import PartitionShardLog
-from ottla.broker.partition import Partition
+from ottla.broker.logs.partition import Partition
 from ottla.coordination.transaction.coordinator import TransactionCoordinator
 from ottla.coordination.transaction.environment import Markers
 from ottla.coordination.transaction.settings import TransactionSettings

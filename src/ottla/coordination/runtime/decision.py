@@ -81,4 +81,4 @@ class ProducerIdentity:
     producer_epoch: int
     proof: Any = field(default=None, compare=False)
     """What the log returned when it was asked whether the transaction is known. The batch brings it back
-    (`ottla.storage.verification`)."""
+    (`ottla.storage.appending.verification`)."""

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 from ottla.model.ids import NO_TIMESTAMP, Offset
 from ottla.storage.errors import OffsetOverflow
+from ottla.storage.indexes.offset_index import RELATIVE_OFFSET_MAX
+from ottla.storage.indexes.time_index import TimeIndex
+from ottla.storage.indexes.transaction_index import AbortedTransaction, encode_transaction_index
 from ottla.storage.names import SEGMENT_KINDS, FileKind, FileState, segment_file_name
-from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
-from ottla.storage.time_index import TimeIndex
-from ottla.storage.transaction_index import AbortedTransaction, encode_transaction_index
 from ottla.world.disk import Buffer, Disk, DiskError, Reason
 
 _OFFSET_ENTRY: Final = Struct(">ii")

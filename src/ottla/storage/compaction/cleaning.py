@@ -24,7 +24,7 @@ from ottla.storage.compaction.rules import ActiveProducer, Rules
 from ottla.storage.compaction.source import CHUNK_BYTES, Chunk, SourceSegment, read_chunks
 from ottla.storage.compaction.transactions import CleanedTransactions
 from ottla.storage.config import LogConfig
-from ottla.storage.transaction_index import AbortedTransaction
+from ottla.storage.indexes.transaction_index import AbortedTransaction
 from ottla.world.disk import Disk
 
 

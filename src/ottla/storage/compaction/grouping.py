@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ottla.model.ids import Offset
 from ottla.storage.compaction.source import SourceSegment
-from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
+from ottla.storage.indexes.offset_index import RELATIVE_OFFSET_MAX
 
 
 def group_segments(

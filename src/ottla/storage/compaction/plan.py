@@ -5,10 +5,10 @@ from ottla.storage.compaction.candidates import Candidate
 from ottla.storage.compaction.cleaning import CleaningTask
 from ottla.storage.compaction.rules import ActiveProducer
 from ottla.storage.compaction.source import SourceSegment
+from ottla.storage.indexes.transaction_index import AbortedTransaction
 from ottla.storage.log import Log
-from ottla.storage.producer_state import BATCHES_KEPT
+from ottla.storage.producers.producer_state import BATCHES_KEPT
 from ottla.storage.segment import Segment
-from ottla.storage.transaction_index import AbortedTransaction
 
 
 def plan_cleaning(candidate: Candidate, now_ms: int, batches_kept: int = BATCHES_KEPT) -> CleaningTask:

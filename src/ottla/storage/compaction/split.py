@@ -25,9 +25,9 @@ from ottla.storage.compaction.source import (
     read_chunks,
 )
 from ottla.storage.compaction.swap import stage_swap
+from ottla.storage.indexes.offset_index import RELATIVE_OFFSET_MAX
+from ottla.storage.indexes.transaction_index import AbortedTransaction, decode_transaction_index
 from ottla.storage.names import SEGMENT_KINDS, FileKind, segment_file_name
-from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
-from ottla.storage.transaction_index import AbortedTransaction, decode_transaction_index
 from ottla.world.disk import Disk
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from heapq import heapify, heappop
 
 from ottla.model.ids import Offset, ProducerId
-from ottla.storage.transaction_index import AbortedTransaction
+from ottla.storage.indexes.transaction_index import AbortedTransaction
 
 
 class CleanedTransactions:

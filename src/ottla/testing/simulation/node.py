@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from ottla.broker.shutdown import NodeStop
-from ottla.broker.startup import Node, NodeOptions, NodeStart
+from ottla.broker.lifecycle.shutdown import NodeStop
+from ottla.broker.lifecycle.startup import Node, NodeOptions, NodeStart
 from ottla.metadata.configs.load import load_node_config
 from ottla.testing.simulated_disk import SimulatedDisk
 from ottla.testing.simulation.network import SimulatedNetwork

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.in_process import InProcessClient, in_process_node
+from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

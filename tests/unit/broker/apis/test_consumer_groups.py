@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.in_process import InProcessClient, in_process_node
+from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup

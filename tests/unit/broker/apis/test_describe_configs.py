@@ -6,7 +6,7 @@ import pytest
 
 from ottla.broker.apis.describe_configs import describe_configs
 from ottla.broker.apis.list_config_resources import list_config_resources
-from ottla.broker.context import RequestContext
+from ottla.broker.serving.context import RequestContext
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.load import load_node_config
 from ottla.metadata.image import EMPTY_IMAGE, ConfigResource, MetadataImage

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.group_requests import join_request
-from tests.in_process import InProcessClient, in_process_node
+from tests.support.group_requests import join_request
+from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.in_process import InProcessClient, in_process_node
+from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.deciding import new_topic
-from tests.in_process import InProcessClient, in_process_node
+from tests.support.deciding import new_topic
+from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_topics import CreateTopicsRequest

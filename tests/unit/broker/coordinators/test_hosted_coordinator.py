@@ -5,9 +5,9 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from tests.in_process import InProcessClient, in_process_node
+from tests.support.in_process import InProcessClient, in_process_node
 
-from ottla.broker.partition import INTERNAL_TOPICS
+from ottla.broker.logs.partition import INTERNAL_TOPICS
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 

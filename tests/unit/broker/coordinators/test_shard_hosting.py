@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from tests.group_world import GroupWorld, ManualClock, MemoryLog
+from tests.support.group_world import GroupWorld, ManualClock, MemoryLog
 
 from ottla.broker.coordinators import shard_hosting
 from ottla.broker.coordinators.shard_hosting import ShardHosting

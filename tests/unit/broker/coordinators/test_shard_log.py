@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.group_world import ManualClock, topic_id
+from tests.support.group_world import ManualClock, topic_id
 from tests.unit.storage.logs import new_log
 from tests.unit.storage.manual_syncs import ManualSyncs
 
 from ottla.broker.coordinators.shard_log import HELD_MIN, PartitionShardLog
-from ottla.broker.partition import Partition, Role
+from ottla.broker.logs.partition import Partition, Role
 from ottla.coordination.group.offsets.committed_offsets import commit_record, offset_tombstone
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.coordination.runtime.shard import CannotAppend, Shard, ShardStatus
@@ -22,7 +22,7 @@ from ottla.records.batch import BatchView, iter_batches
 from ottla.records.builder import build_batch, build_numbered_batch
 from ottla.records.codec import encode_fields
 from ottla.records.control import EndTxnMarker, build_end_txn_batch
-from ottla.storage.append_info import AppendOrigin
+from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.config import LogConfig
 from ottla.storage.read import ReadLimit
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord

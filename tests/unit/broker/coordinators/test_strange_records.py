@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.data_plane import create_topic, produce_request
-from tests.group_requests import commit_request, fetch_request
-from tests.in_process import InProcessClient, in_process_node, loop_of
+from tests.support.data_plane import create_topic, produce_request
+from tests.support.group_requests import commit_request, fetch_request
+from tests.support.in_process import InProcessClient, in_process_node, loop_of
 
-from ottla.broker.dispatch import PENDING
-from ottla.broker.startup import Node
+from ottla.broker.lifecycle.startup import Node
+from ottla.broker.serving.dispatch import PENDING
 from ottla.coordination.runtime.shard import ShardStatus
 from ottla.model.uuid import Uuid
 from ottla.records.batch import iter_batches

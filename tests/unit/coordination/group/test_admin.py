@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.classic_members import GROUP, RANGE, TestMember, stable_group
-from tests.group_requests import commit_request, join_request
-from tests.group_world import GroupWorld
+from tests.support.classic_members import GROUP, RANGE, TestMember, stable_group
+from tests.support.group_requests import commit_request, join_request
+from tests.support.group_world import GroupWorld
 
 from ottla.coordination.group.environment import Client
 from ottla.wire.error_code import ErrorCode

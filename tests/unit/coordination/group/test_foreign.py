@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.classic_members import GROUP
-from tests.group_requests import TOPIC, commit_request, delete_offsets_request, join_request
-from tests.group_world import GroupWorld
+from tests.support.classic_members import GROUP
+from tests.support.group_requests import TOPIC, commit_request, delete_offsets_request, join_request
+from tests.support.group_world import GroupWorld
 
 from ottla.coordination.group.foreign import ForeignGroup
 from ottla.coordination.group.kinds import GroupKind

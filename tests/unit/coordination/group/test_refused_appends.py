@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.consumer_world import GROUP, ConsumerWorld
-from tests.group_requests import commit_request, delete_offsets_request, join_request
+from tests.support.consumer_world import GROUP, ConsumerWorld
+from tests.support.group_requests import commit_request, delete_offsets_request, join_request
 
 from ottla.coordination.group.consumer.group import ConsumerGroup
 from ottla.wire.error_code import ErrorCode

@@ -1,6 +1,6 @@
 """The shards of a node: which one serves a key, and who wins when elections come out of order."""
 
-from tests.group_world import GroupWorld, MemoryLog
+from tests.support.group_world import GroupWorld, MemoryLog
 
 from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.coordination.runtime.shard import Shard, ShardStatus

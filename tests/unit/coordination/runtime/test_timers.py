@@ -1,7 +1,7 @@
 """Deadlines fire once, in order, in monotonic time."""
 
 import pytest
-from tests.group_world import ManualClock
+from tests.support.group_world import ManualClock
 
 from ottla.coordination.runtime.timers import Timers
 

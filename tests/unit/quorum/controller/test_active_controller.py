@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from tests.deciding import CLUSTER_ID, STATIC
-from tests.quorum_node import ManualClock
+from tests.support.deciding import CLUSTER_ID, STATIC
+from tests.support.quorum_node import ManualClock
 
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.errors import MetadataError

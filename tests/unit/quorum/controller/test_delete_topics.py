@@ -1,6 +1,6 @@
 """DeleteTopics. That the answers are Kafka's is tested against a live one."""
 
-from tests.deciding import DecidingController
+from tests.support.deciding import DecidingController
 
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.quorum.controller.delete_topics import decide_delete_topics

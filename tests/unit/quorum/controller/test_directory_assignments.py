@@ -1,6 +1,6 @@
 """Brokers tell in which of their directories replicas lie."""
 
-from tests.deciding import DecidingController, directory_of, registration
+from tests.support.deciding import DecidingController, directory_of, registration
 
 from ottla.metadata.features import default_levels
 from ottla.model.uuid import Uuid

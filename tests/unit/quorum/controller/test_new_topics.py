@@ -1,7 +1,7 @@
 """CreateTopics and CreatePartitions. That the answers are Kafka's is tested against a live one."""
 
 import pytest
-from tests.deciding import DecidingController, directory_of, new_topic, registration
+from tests.support.deciding import DecidingController, directory_of, new_topic, registration
 
 from ottla.metadata.directory_ids import UNASSIGNED
 from ottla.metadata.features import default_levels

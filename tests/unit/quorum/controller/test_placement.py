@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 import pytest
-from tests.deciding import DecidingController, registration
+from tests.support.deciding import DecidingController, registration
 
 from ottla.quorum.controller.decision import Refusal
 from ottla.quorum.controller.placement import Placer, place_partitions

@@ -1,6 +1,6 @@
 """Partitions move to other brokers."""
 
-from tests.deciding import DecidingController, registration
+from tests.support.deciding import DecidingController, registration
 
 from ottla.quorum.controller.leadership import terms_of
 from ottla.quorum.controller.partition_change import Target, change_partition

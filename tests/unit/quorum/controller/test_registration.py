@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.deciding import CLUSTER_ID, DecidingController, directory_of, registration
+from tests.support.deciding import CLUSTER_ID, DecidingController, directory_of, registration
 
 from ottla.metadata.features import default_levels
 from ottla.metadata.topics import NO_LEADER, RECOVERING

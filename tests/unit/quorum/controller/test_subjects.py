@@ -5,7 +5,7 @@ import hmac
 from typing import Any
 
 import pytest
-from tests.deciding import DecidingController, registration
+from tests.support.deciding import DecidingController, registration
 
 from ottla.metadata.features import ELR_VERSION, default_levels
 from ottla.metadata.image import ConfigResource, ScramKey

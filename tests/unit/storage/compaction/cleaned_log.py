@@ -13,8 +13,8 @@ from ottla.storage.compaction.cleaning import Cleaned, CleanedGroup, CleaningTas
 from ottla.storage.compaction.rules import ActiveProducer
 from ottla.storage.compaction.source import SourceSegment
 from ottla.storage.config import LogConfig
+from ottla.storage.indexes.transaction_index import AbortedTransaction, decode_transaction_index
 from ottla.storage.names import FileKind, FileState, segment_file_name
-from ottla.storage.transaction_index import AbortedTransaction, decode_transaction_index
 from ottla.testing.simulated_disk import SimulatedDisk
 
 DIRECTORY = "data/orders-0"

@@ -9,8 +9,8 @@ from ottla.records.errors import CorruptBatch
 from ottla.storage.compaction.source import SourceSegment
 from ottla.storage.compaction.split import split_segment
 from ottla.storage.config import LogConfig
+from ottla.storage.indexes.transaction_index import encode_transaction_index
 from ottla.storage.log import Log
-from ottla.storage.transaction_index import encode_transaction_index
 from ottla.testing.simulated_disk import SimulatedDisk
 
 FAR = 1 << 31

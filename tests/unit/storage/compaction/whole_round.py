@@ -14,7 +14,7 @@ from ottla.storage.compaction.plan import plan_cleaning
 from ottla.storage.compaction.swap import finish_swap, replace_segments, stage_swap
 from ottla.storage.deletion import Deletion
 from ottla.storage.log import Log
-from ottla.storage.producer_state import BATCHES_KEPT
+from ottla.storage.producers.producer_state import BATCHES_KEPT
 
 
 class Round(NamedTuple):

@@ -1,9 +1,9 @@
 """JoinGroup: who comes in, who leads, which protocol is chosen, and what is written down."""
 
 import pytest
-from tests.classic_members import GROUP, RANGE, TestMember, bring_assignment, group_of, stable_group
-from tests.group_requests import join_request, subscription
-from tests.group_world import START_MS, GroupWorld
+from tests.support.classic_members import GROUP, RANGE, TestMember, bring_assignment, group_of, stable_group
+from tests.support.group_requests import join_request, subscription
+from tests.support.group_world import START_MS, GroupWorld
 
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Client

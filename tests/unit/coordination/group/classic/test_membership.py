@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from tests.classic_members import GROUP, TestMember, bring_assignment, group_of, stable_group
-from tests.group_requests import heartbeat_request, join_request, leave_request, sync_request
-from tests.group_world import GroupWorld
+from tests.support.classic_members import GROUP, TestMember, bring_assignment, group_of, stable_group
+from tests.support.group_requests import heartbeat_request, join_request, leave_request, sync_request
+from tests.support.group_world import GroupWorld
 
 from ottla.coordination.group.classic.states import GroupState
 from ottla.wire.error_code import ErrorCode

@@ -7,8 +7,8 @@ code, and each entry is tried.
 from collections.abc import Callable
 
 import pytest
-from tests.classic_members import GROUP, TestMember, bring_assignment, group_of, stable_group
-from tests.group_world import GroupWorld
+from tests.support.classic_members import GROUP, TestMember, bring_assignment, group_of, stable_group
+from tests.support.group_world import GroupWorld
 
 from ottla.coordination.group.classic.group import ClassicGroup
 from ottla.coordination.group.classic.states import MAY_COME_FROM, GroupState

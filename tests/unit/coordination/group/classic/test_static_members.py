@@ -1,9 +1,9 @@
 """Static members (KIP-345): they come back under a new id, and nobody else notices."""
 
 import pytest
-from tests.classic_members import GROUP, TestMember, group_of, stable_group
-from tests.group_requests import commit_request, join_request, leave_request
-from tests.group_world import GroupWorld
+from tests.support.classic_members import GROUP, TestMember, group_of, stable_group
+from tests.support.group_requests import commit_request, join_request, leave_request
+from tests.support.group_world import GroupWorld
 
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Client

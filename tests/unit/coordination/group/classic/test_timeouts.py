@@ -1,9 +1,9 @@
 """What happens when nobody comes: sessions, rebalances, syncs, ids that were handed out, the first delay."""
 
 import pytest
-from tests.classic_members import GROUP, TestMember, bring_assignment, group_of, stable_group
-from tests.group_requests import commit_request, join_request
-from tests.group_world import GroupWorld
+from tests.support.classic_members import GROUP, TestMember, bring_assignment, group_of, stable_group
+from tests.support.group_requests import commit_request, join_request
+from tests.support.group_world import GroupWorld
 
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.environment import Client

@@ -1,7 +1,7 @@
 """Members of the classic protocol in a consumer group."""
 
 import pytest
-from tests.consumer_world import GROUP, ConsumerWorld
+from tests.support.consumer_world import GROUP, ConsumerWorld
 from tests.unit.coordination.group.consumer.classic_consumers import (
     NEWEST_JOIN,
     heartbeat,

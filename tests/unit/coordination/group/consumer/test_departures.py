@@ -1,7 +1,7 @@
 """Members leave, leave for now, or are taken out."""
 
 import pytest
-from tests.consumer_world import ConsumerWorld
+from tests.support.consumer_world import ConsumerWorld
 
 from ottla.coordination.group.consumer.member import LEFT_FOR_NOW
 from ottla.coordination.group.settings import ConsumerIntervals

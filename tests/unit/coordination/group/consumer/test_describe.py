@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.consumer_world import GROUP, ConsumerWorld
+from tests.support.consumer_world import GROUP, ConsumerWorld
 from tests.unit.coordination.group.consumer.classic_consumers import join_new
 
 from ottla.coordination.group.settings import ConsumerIntervals

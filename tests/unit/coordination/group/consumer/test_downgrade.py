@@ -1,7 +1,7 @@
 """A consumer group becomes a classic one when only classic members are left."""
 
 import pytest
-from tests.consumer_world import GROUP, ConsumerWorld
+from tests.support.consumer_world import GROUP, ConsumerWorld
 from tests.unit.coordination.group.consumer.classic_consumers import (
     heartbeat,
     join,

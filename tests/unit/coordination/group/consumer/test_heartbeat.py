@@ -1,7 +1,7 @@
 """Members join, stay and are fenced."""
 
 import pytest
-from tests.consumer_world import GROUP, ConsumerWorld
+from tests.support.consumer_world import GROUP, ConsumerWorld
 
 from ottla.coordination.group.consumer.reconciliation import MemberState
 from ottla.coordination.group.environment import Client

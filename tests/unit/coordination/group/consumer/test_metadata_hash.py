@@ -1,6 +1,6 @@
 """The hash of a group's topics."""
 
-from tests.consumer_world import ChangingTopics
+from tests.support.consumer_world import ChangingTopics
 
 from ottla.coordination.group.consumer.metadata_hash import MetadataHashes, topic_hash
 from ottla.coordination.group.environment import TopicFacts

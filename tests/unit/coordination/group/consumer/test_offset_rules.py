@@ -1,7 +1,7 @@
 """Who may commit and fetch offsets of a consumer group."""
 
 import pytest
-from tests.consumer_world import GROUP, ConsumerWorld
+from tests.support.consumer_world import GROUP, ConsumerWorld
 
 from ottla.coordination.group.environment import Client
 from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings

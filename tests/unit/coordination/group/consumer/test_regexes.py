@@ -1,7 +1,7 @@
 """Subscribing by regular expressions."""
 
 import pytest
-from tests.consumer_world import GROUP, V1, ConsumerWorld
+from tests.support.consumer_world import GROUP, V1, ConsumerWorld
 
 from ottla.coordination.group.consumer import regexes
 from ottla.coordination.group.consumer.regexes import (

@@ -1,7 +1,7 @@
 """Replaying records of consumer groups, also when compaction has left only some of them."""
 
 import pytest
-from tests.consumer_world import GROUP, ConsumerWorld
+from tests.support.consumer_world import GROUP, ConsumerWorld
 
 from ottla.coordination.group.classic.group import ClassicGroup
 from ottla.coordination.group.consumer.group import ConsumerGroup, ResolvedRegex

@@ -1,7 +1,7 @@
 """A classic group becomes a consumer group while it is in use."""
 
 import pytest
-from tests.consumer_world import GROUP, ConsumerWorld
+from tests.support.consumer_world import GROUP, ConsumerWorld
 from tests.unit.coordination.group.consumer.classic_consumers import (
     assignment,
     heartbeat,

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.consumer_world import ConsumerWorld
+from tests.support.consumer_world import ConsumerWorld
 
 from ottla.coordination.group.consumer.validation import check_heartbeat
 from ottla.coordination.group.refusal import Refused

@@ -1,9 +1,9 @@
 """OffsetCommit and TxnOffsetCommit: who may, and what is written down."""
 
 import pytest
-from tests.classic_members import GROUP, TestMember, group_of, stable_group
-from tests.group_requests import TOPIC, commit_request
-from tests.group_world import START_MS, GroupWorld, topic_id
+from tests.support.classic_members import GROUP, TestMember, group_of, stable_group
+from tests.support.group_requests import TOPIC, commit_request
+from tests.support.group_world import START_MS, GroupWorld, topic_id
 
 from ottla.coordination.group.environment import Client
 from ottla.coordination.group.offsets.commit import decide_transactional_commit

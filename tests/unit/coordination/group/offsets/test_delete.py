@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.classic_members import GROUP, stable_group
-from tests.group_requests import OTHER_TOPIC, TOPIC, commit_request, delete_offsets_request
-from tests.group_world import GroupWorld, topic_id
+from tests.support.classic_members import GROUP, stable_group
+from tests.support.group_requests import OTHER_TOPIC, TOPIC, commit_request, delete_offsets_request
+from tests.support.group_world import GroupWorld, topic_id
 
 from ottla.model.ids import TopicPartition
 from ottla.model.uuid import Uuid

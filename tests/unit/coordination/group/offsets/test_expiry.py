@@ -3,9 +3,9 @@
 import dataclasses
 
 import pytest
-from tests.classic_members import GROUP, TestMember, group_of, stable_group
-from tests.group_requests import OTHER_TOPIC, TOPIC, commit_request, join_request
-from tests.group_world import GroupWorld
+from tests.support.classic_members import GROUP, TestMember, group_of, stable_group
+from tests.support.group_requests import OTHER_TOPIC, TOPIC, commit_request, join_request
+from tests.support.group_world import GroupWorld
 
 from ottla.coordination.group.environment import Client
 from ottla.coordination.group.settings import GroupSettings

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.classic_members import GROUP
-from tests.group_requests import OTHER_TOPIC, TOPIC, commit_request
-from tests.group_world import GroupWorld, topic_id
+from tests.support.classic_members import GROUP
+from tests.support.group_requests import OTHER_TOPIC, TOPIC, commit_request
+from tests.support.group_world import GroupWorld, topic_id
 
 from ottla.coordination.group.offsets.committed_offsets import commit_record
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity

@@ -1,8 +1,8 @@
 """A commit that is made again decides what any other commit would."""
 
-from tests.classic_members import GROUP, stable_group
-from tests.group_requests import TOPIC, commit_request
-from tests.group_world import START_MS, GroupWorld, topic_id
+from tests.support.classic_members import GROUP, stable_group
+from tests.support.group_requests import TOPIC, commit_request
+from tests.support.group_world import START_MS, GroupWorld, topic_id
 
 from ottla.coordination.group.coordinator import _decide_commit
 from ottla.coordination.group.environment import Client

@@ -1,0 +1,161 @@
+"""Making empty directories those of a new cluster of one node."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ottla.metadata.configs.node import NodeConfig
+from ottla.model.ids import NodeId
+from ottla.model.uuid import Uuid
+from ottla.quorum.format import NewCluster, find_foreign, format_directories, is_formatted
+from ottla.quorum.known_directories import read_known_directories
+from ottla.quorum.random_id import random_id
+from ottla.quorum.voters import Endpoint
+from ottla.runtime.clock import SystemClock
+from ottla.runtime.disk import RealDisk
+from ottla.storage.file_errors import CorruptFile
+from ottla.storage.log_dirs.directory import format_directory
+from ottla.storage.log_dirs.meta_properties import FILE as META_PROPERTIES_FILE
+from ottla.storage.log_dirs.meta_properties import MetaProperties, decode_meta_properties
+from ottla.world.disk import Disk, DiskError
+from ottla.world.randomness import Randomness
+
+CONTROLLER_LISTENER = "CONTROLLER"
+CONTROLLER_PORT = 9093
+"""Where the controller is said to listen when no listener of it is configured."""
+
+
+class FormatFailure(Exception):
+    """A directory cannot be formatted."""
+
+
+class Formatted(NamedTuple):
+    """What was formatted."""
+
+    cluster_id: str
+    directories: tuple[str, ...]
+
+
+def format_node(config: NodeConfig, cluster_id: str | None, ignores_formatted: bool) -> Formatted:
+    """Format the directories of a node that are not formatted yet."""
+    disk = RealDisk()
+    paths = data_directories(config)
+    try:
+        formatted = [path for path in paths if is_formatted(disk, path)]
+        if formatted and not ignores_formatted:
+            raise FormatFailure(f"{formatted[0]} is formatted already; --ignore-formatted leaves it alone")
+        return format_missing(disk, config, paths, random.SystemRandom(), SystemClock().now_ms(), cluster_id)
+    except (DiskError, CorruptFile) as error:
+        raise FormatFailure(str(error)) from error
+
+
+def check_empty_directories(disk: Disk, config: NodeConfig, paths: Sequence[str]) -> None:
+    """Refuse a directory that is empty, if this node has had one that is not there now.
+
+    Its disk is probably not mounted. Formatted, it would get new logs in the place of those that it has, and
+    these would have no leader when it is back. Raises `MetadataError` if the metadata cannot be read.
+    """
+    missing = [path for path in paths if not is_formatted(disk, path)]
+    if not missing or paths[0] in missing:
+        return
+    present = {_read_meta(disk, path).directory_id for path in paths if path not in missing}
+    lost = read_known_directories(disk, paths[0], NodeId(config.node_id)) - present
+    if lost:
+        raise FormatFailure(
+            f"{missing[0]} is empty, but node {config.node_id} had a log directory with the id "
+            f"{min(str(one) for one in lost)} that is not there now: mount its disk, or start once with "
+            "--format-empty to go on without what was in it"
+        )
+
+
+def format_missing(
+    disk: Disk,
+    config: NodeConfig,
+    paths: Sequence[str],
+    chance: Randomness,
+    now_ms: int,
+    cluster_id: str | None = None,
+) -> Formatted:
+    """Format those of the directories that are not formatted yet. The first is that of the metadata."""
+    missing = tuple(path for path in paths if not is_formatted(disk, path))
+    for path in missing:
+        _check_empty(disk, path)
+    if len(missing) == len(paths):
+        return _format_new_cluster(disk, config, missing, chance, now_ms, cluster_id)
+    if paths[0] in missing:
+        raise FormatFailure(
+            f"{paths[0]}, where the metadata should be, is empty, but the other directories are in use: "
+            "formatting it would make their data unknown"
+        )
+    meta = _read_meta(disk, paths[0])
+    if cluster_id is not None and meta.cluster_id != cluster_id:
+        raise FormatFailure(f"{paths[0]} belongs to cluster {meta.cluster_id}, not to {cluster_id}")
+    for path in missing:
+        format_directory(disk, path, meta._replace(directory_id=random_id(chance)))
+    return Formatted(meta.cluster_id or "", missing)
+
+
+def _read_meta(disk: Disk, directory: str) -> MetaProperties:
+    path = f"{directory}/{META_PROPERTIES_FILE}"
+    try:
+        return decode_meta_properties(disk.read_file(path))
+    except CorruptFile as error:
+        raise FormatFailure(f"cannot use {path}: {error}; mend it, or choose another directory") from error
+
+
+def _format_new_cluster(
+    disk: Disk,
+    config: NodeConfig,
+    paths: Sequence[str],
+    chance: Randomness,
+    now_ms: int,
+    cluster_id: str | None,
+) -> Formatted:
+    if cluster_id is None:
+        cluster_id = str(random_id(chance))
+    _check_cluster_id(cluster_id)
+    cluster = NewCluster(cluster_id, NodeId(config.node_id), controller_endpoint(config))
+    format_directories(disk, paths, cluster, chance, now_ms)
+    return Formatted(cluster_id, tuple(paths))
+
+
+def data_directories(config: NodeConfig) -> list[str]:
+    """Return the directories of a node, that of the metadata first, as absolute paths."""
+    paths = [str(Path(path).absolute()) for path in config.data_directories]
+    metadata = str(Path(config.metadata_directory).absolute())
+    return [metadata, *[path for path in paths if path != metadata]]
+
+
+def cordoned_directories(config: NodeConfig) -> frozenset[str]:
+    """Return the directories that are to get no new logs, as absolute paths."""
+    named = config.cordoned_log_dirs
+    return frozenset(
+        data_directories(config) if "*" in named else (str(Path(path).absolute()) for path in named)
+    )
+
+
+def controller_endpoint(config: NodeConfig) -> Endpoint:
+    """Return where this node's controller listens, or is said to."""
+    if config.controller_endpoints:
+        name, host, port, _ = config.controller_endpoints[0]
+        return Endpoint(name, host or "localhost", port)
+    name = config.controller_listeners[0] if config.controller_listeners else CONTROLLER_LISTENER
+    return Endpoint(name, "localhost", CONTROLLER_PORT)
+
+
+def _check_cluster_id(cluster_id: str) -> None:
+    try:
+        Uuid.from_text(cluster_id)
+    except ValueError as error:
+        raise FormatFailure(f"{cluster_id!r} is no cluster id: {error}") from error
+
+
+def _check_empty(disk: Disk, path: str) -> None:
+    """Refuse a directory with something in it: it may be somebody's home, or have lost its identity."""
+    foreign = find_foreign(disk, path)
+    if foreign is not None:
+        raise FormatFailure(
+            f"{path} is not formatted, but not empty either: it has {foreign}. Give an empty directory, or "
+            f"put back the {META_PROPERTIES_FILE} that it had"
+        )

@@ -1,0 +1,255 @@
+"""What a node does by itself, now and then, while it serves.
+
+    retention                 every `log.retention.check.interval.ms`
+    high watermarks           every `replica.high.watermark.checkpoint.interval.ms`
+    recovery points, cleaners every `log.flush.offset.checkpoint.interval.ms`
+    log starts                every `log.flush.start.offset.checkpoint.interval.ms`
+    producers' expiration     every `producer.id.expiration.check.interval.ms`
+    syncs that `flush.ms` asks for, timeouts, failed directories: every second
+    the metadata log          as often as it asks for itself
+    what was recovered        once, right after a start that no clean stop preceded
+    handlers, deciders        imported once, a second after the start
+
+A round over all partitions is cut into slices, so that a node with many of them goes on serving in between.
+What blocks is done by workers.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.lifecycle.membership import heartbeat
+from ottla.broker.logs.cleaner import Cleaner
+from ottla.broker.logs.partition import Partition
+from ottla.broker.serving.handlers import find_handler
+from ottla.broker.serving.served_apis import SERVED
+from ottla.quorum.controller.deciders import import_deciders
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.log import Log
+from ottla.storage.log_dirs.directory import LogDirectory
+from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
+from ottla.world.scheduler import Scheduler, Timer
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Broker
+
+_logger: Final = logging.getLogger("ottla.housekeeping")
+
+SLICE_NS: Final = 2_000_000
+_SECOND_MS: Final = 1000
+
+
+class Housekeeping:
+    """The timers of a node."""
+
+    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+        self._broker = broker
+        self._scheduler = scheduler
+        self._timers: dict[str, Timer] = {}
+        self._unsynced_since_ms: dict[Partition, int] = {}
+        self._failed: set[str] = set()
+        self._cordoned: frozenset[str] = frozenset()
+        self._is_reported = True
+        self.cleaner = Cleaner(broker, scheduler)
+
+    def start(self) -> None:
+        """Begin. The first round of what goes through the logs comes after a while, as in Kafka."""
+        config = self._broker.config
+        self._cordoned = self._broker.directories.cordoned
+        delay_ms = config.log_initial_task_delay_ms
+        self._every(lambda: _SECOND_MS, "second", self._each_second, _SECOND_MS)
+        self._every(
+            lambda: self._broker.config.log_retention_check_interval_ms,
+            "retention",
+            self._delete_old,
+            delay_ms,
+        )
+        self._checkpoint_every(
+            CheckpointKind.HIGH_WATERMARK, config.replica_high_watermark_checkpoint_interval_ms
+        )
+        self._checkpoint_every(CheckpointKind.RECOVERY_POINT, config.log_flush_offset_checkpoint_interval_ms)
+        self._checkpoint_every(CheckpointKind.LOG_START, config.log_flush_start_offset_checkpoint_interval_ms)
+        # Rounds of compaction write it as well. Here it loses logs that are gone.
+        self._checkpoint_every(CheckpointKind.CLEANER, config.log_flush_offset_checkpoint_interval_ms)
+        self._every(
+            lambda: self._broker.config.producer_id_expiration_check_interval_ms,
+            "producers",
+            self._expire_producers,
+        )
+        self._later("metadata", 0, self._tick_metadata)
+        self._later("recovered", 0, self._save_recovered)
+        self._later("handlers", _SECOND_MS, self._import_handlers)
+        self.cleaner.start()
+
+    def stop(self) -> None:
+        """End. What workers have begun is not waited for here."""
+        self.cleaner.stop()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    # Timers
+
+    def _every(
+        self,
+        interval_ms: Callable[[], int],
+        name: str,
+        work: Callable[[], None],
+        first_ms: int | None = None,
+    ) -> None:
+        def run() -> None:
+            # The interval is asked for anew each time: it may have been changed while running.
+            self._later(name, interval_ms(), run)
+            work()
+
+        self._later(name, interval_ms() if first_ms is None else first_ms, run)
+
+    def _later(self, name: str, delay_ms: int, work: Callable[[], None]) -> None:
+        self._timers[name] = self._scheduler.call_later(delay_ms, work)
+
+    def _in_slices(self, name: str, steps: Iterator[None]) -> None:
+        """Work through `steps` for a while, then let others have their turn."""
+        clock = self._broker.clock
+        deadline_ns = clock.monotonic_ns() + SLICE_NS
+        for _ in steps:
+            if clock.monotonic_ns() >= deadline_ns:
+                self._timers[name + " slice"] = self._scheduler.call_later(0, self._in_slices, name, steps)
+                return
+
+    # Rounds
+
+    def _each_second(self) -> None:
+        self._broker.delayed_produces.sweep()
+        self._flush_by_time()
+        for directory in self._broker.directories.directories:
+            directory.check_is_there()
+        self._look_at_directories()
+
+    def _look_at_directories(self) -> None:
+        """Tell the controller of directories that have failed, or that new logs are to stay away from."""
+        broker = self._broker
+        failed = {directory.path for directory in broker.directories.directories if directory.is_offline}
+        cordoned = broker.directories.cordoned
+        if failed == self._failed and cordoned == self._cordoned and self._is_reported:
+            return
+        self._cordoned = cordoned
+        for directory in broker.directories.directories:
+            if directory.path in failed - self._failed:
+                _logger.critical("%s", directory.volume.offline_error())
+        self._failed = failed
+        if broker.directories.directories[0].is_offline:
+            # It holds the metadata, and without metadata there is no way on.
+            broker.quorum.failed(broker.directories.directories[0].volume.offline_error())
+            return
+        broker.controller.ask(heartbeat(broker)).when_done(self._reported)
+
+    def _reported(self, answer: BrokerHeartbeatResponse) -> None:
+        # Without a controller the directories are as good as never looked at: the next second reports again.
+        self._is_reported = answer.error_code is not ErrorCode.NOT_CONTROLLER
+
+    def _tick_metadata(self) -> None:
+        self._later("metadata", self._broker.quorum.tick(), self._tick_metadata)
+
+    def _flush_by_time(self) -> None:
+        """Sync logs whose topic sets `flush.ms`, when their oldest unsynced record is that old."""
+        now_ms = self._broker.clock.monotonic_ms()
+        for partition in self._broker.partitions.flushed_by_time:
+            log = partition.log
+            if log.recovery_point >= log.log_end_offset:
+                self._unsynced_since_ms.pop(partition, None)
+            elif now_ms - self._unsynced_since_ms.setdefault(partition, now_ms) >= log.config.flush_ms:
+                del self._unsynced_since_ms[partition]
+                self._broker.flusher.request(log)
+
+    def _delete_old(self) -> None:
+        self._in_slices("retention", self._delete_old_steps())
+
+    def _delete_old_steps(self) -> Iterator[None]:
+        for partition in self._broker.partitions:
+            try:
+                directory = self._broker.directories.directory_of(partition.log)
+                deletions = directory.delete_old_segments(partition.log, self._broker.clock.now_ms())
+            except LogDirectoryOffline:
+                continue
+            if deletions:
+                _logger.info(
+                    "%s-%d lets go of %d segments; it starts at offset %d now",
+                    partition.topic,
+                    partition.index,
+                    len(deletions),
+                    partition.log.log_start_offset,
+                )
+                self._broker.deletions.add_all(deletions)
+                self._broker.changed(partition)
+            yield
+
+    def _expire_producers(self) -> None:
+        def steps() -> Iterator[None]:
+            for partition in self._broker.partitions:
+                partition.log.expire_producers(self._broker.clock.now_ms())
+                yield
+
+        self._in_slices("producers", steps())
+
+    def _import_handlers(self) -> None:
+        """Import the handlers and deciders that nobody has needed so far.
+
+        A node that starts does not wait for them. But one that runs must not depend on files that somebody
+        may replace: it would refuse requests, or serve them with the code of two releases.
+        """
+
+        def steps() -> Iterator[None]:
+            for key in sorted(SERVED):
+                find_handler(key)
+                yield
+            yield from import_deciders()
+
+        self._in_slices("handlers", steps())
+
+    # Checkpoints
+
+    def _checkpoint_every(self, kind: CheckpointKind, interval_ms: int) -> None:
+        self._every(lambda: interval_ms, kind.value, lambda: self._checkpoint_all(kind))
+
+    def _checkpoint_all(self, kind: CheckpointKind) -> None:
+        for directory in self._broker.directories.online:
+            self._checkpoint(directory, kind)
+
+    def _checkpoint(self, directory: LogDirectory, kind: CheckpointKind) -> None:
+        try:
+            write = directory.start_checkpoint(kind)
+        except LogDirectoryOffline:
+            return
+        if write is not None:
+            self._broker.write_checkpoint(directory, write)
+
+    def _save_recovered(self) -> None:
+        """Sync what a start has recovered, and write down that it is safe.
+
+        Otherwise a crash in the first minute would have all of it recovered again, and each crash after it
+        more than the one before.
+        """
+        for directory in self._broker.directories.online:
+            if not directory.was_clean:
+                self._in_slices(f"recovered {directory.path}", self._save_recovered_steps(directory))
+
+    def _save_recovered_steps(self, directory: LogDirectory) -> Iterator[None]:
+        # In the order of the directory, so that a simulation begins them in the same order each time.
+        unsafe = dict.fromkeys(
+            log for log in directory.logs.values() if log.recovery_point < log.log_end_offset
+        )
+
+        def synced(log: Log, _error: LogDirectoryOffline | None) -> None:
+            unsafe.pop(log, None)
+            if not unsafe:
+                self._checkpoint(directory, CheckpointKind.RECOVERY_POINT)
+
+        for log in list(unsafe):
+            try:
+                self._broker.flusher.request(log, log.log_end_offset, partial(synced, log))
+            except LogDirectoryOffline:
+                return
+            yield

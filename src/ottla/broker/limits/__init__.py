@@ -1,0 +1,1 @@
+"""Quotas, and how many connections there may be."""

@@ -1,0 +1,196 @@
+"""A partition of which this node has a replica: its log, its role, and the replicas that are in sync.
+
+What `acks=all` waits for is not decided here: see `ottla.storage.syncing.committed`. The leader moves the
+high watermark that it goes by.
+"""
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ottla.model.ids import LeaderEpoch
+from ottla.model.uuid import Uuid
+from ottla.storage.appending.append_info import AppendInfo, AppendOrigin
+from ottla.storage.appending.validation import ValidBatch
+from ottla.storage.appending.verification import Verification
+from ottla.storage.config import LogConfig
+from ottla.storage.log import Log
+from ottla.storage.syncing import committed
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.metadata_records.partitions import PartitionRecord
+
+if TYPE_CHECKING:
+    from ottla.broker.fetch.parked_fetches import ParkedFetch
+
+INTERNAL_TOPICS: Final = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+"""Topics of the coordinators. Clients may read them, but not write to them."""
+
+
+class Role(Enum):
+    """What this node does for a partition."""
+
+    LEADER = "takes writes and decides what is committed"
+    FOLLOWER = "has a copy, and leads nothing"
+
+
+class PartitionWatcher(Protocol):
+    """Who acts on what happens to partitions."""
+
+    def appended(self, partition: "Partition", size_bytes: int) -> None:
+        """There is more to read. Told only while `partition.parked` is not empty."""
+
+    def flush_is_due(self, partition: "Partition") -> None:
+        """A segment was completed, or `flush.messages` is reached."""
+
+
+class Partition:
+    """One replica on this node. `key` is how requests name it: the topic's name or id, and the number."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "in_sync",
+        "in_sync_replicas_min",
+        "index",
+        "is_internal",
+        "is_opening",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "parked",
+        "role",
+        "takes_writes",
+        "topic",
+        "topic_id",
+        "watcher",
+    )
+
+    def __init__(self, topic: str, topic_id: Uuid, index: int, log: Log, watcher: PartitionWatcher) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.log = log
+        self.watcher = watcher
+        # Of batches that were appended, and of those that fetches were answered with.
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.is_internal = topic in INTERNAL_TOPICS
+        self.role = Role.FOLLOWER
+        self.leader_id = -1
+        self.leader_epoch = LeaderEpoch(-1)
+        # Ids of the nodes whose replicas are in sync, as the metadata has it.
+        self.in_sync: frozenset[int] = frozenset()
+        self.in_sync_replicas_min = 1
+        # Whether batches wait behind one that is opened in a thread: whatever comes goes behind them.
+        self.is_opening = False
+        # Whether any producer may write: all that can be said beforehand speaks for it.
+        self.takes_writes = False
+        # Fetches that wait for records of this partition, in the order they came.
+        self.parked: dict[ParkedFetch, None] = {}
+
+    def __repr__(self) -> str:
+        return f"<Partition {self.topic}-{self.index}>"
+
+    @property
+    def is_leader(self) -> bool:
+        """Say whether this node leads the partition."""
+        return self.role is Role.LEADER
+
+    def append_batch(self, records: memoryview, now_ms: int) -> AppendInfo:
+        """Append a batch of a producer without a transaction: what `append` does, with less to pass on."""
+        log = self.log
+        info = log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms, opens_large=False)
+        if not info.is_duplicate:
+            self._appended(log, len(records), info)
+        return info
+
+    def append(
+        self,
+        records: memoryview,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        verification: Verification | None = None,
+        transaction_version: int = 2,
+        opens_large: bool = True,
+        valid: ValidBatch | None = None,
+    ) -> AppendInfo:
+        """Append as the leader. If it raises `AppendError` or `LogDirectoryOffline`, nothing was appended."""
+        log = self.log
+        info = log.append_as_leader(
+            records,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=origin,
+            verification=verification,
+            transaction_version=transaction_version,
+            opens_large=opens_large,
+            valid=valid,
+        )
+        if not info.is_duplicate:
+            self._appended(log, len(records), info)
+        return info
+
+    def _appended(self, log: Log, size_bytes: int, info: AppendInfo) -> None:
+        self.bytes_in += size_bytes
+        if len(self.in_sync) == 1:
+            log.update_high_watermark(log.log_end_offset)
+        if self.parked:
+            self.watcher.appended(self, size_bytes)
+        if info.flush_is_due:
+            self.watcher.flush_is_due(self)
+
+    def configure(self, config: LogConfig, in_sync_replicas_min: int) -> None:
+        """Take over the settings of the topic."""
+        self.log.config = config
+        self.in_sync_replicas_min = in_sync_replicas_min
+        self._renew_takes_writes()
+
+    def set_opening(self, is_opening: bool) -> None:
+        """Take note that batches begin, or cease, to wait behind one that is opened."""
+        self.is_opening = is_opening
+        self._renew_takes_writes()
+
+    def leave(self) -> None:
+        """Take note that this node has no replica any more. Nobody may write to it by this object."""
+        self._become(Role.FOLLOWER)
+        self.takes_writes = False
+
+    def follow(self, record: PartitionRecord, node_id: int) -> None:
+        """Take over what the metadata says about leader and in-sync replicas."""
+        self.leader_id = record.leader
+        self.in_sync = frozenset(record.isr)
+        self._become(Role.LEADER if record.leader == node_id else Role.FOLLOWER)
+        self._renew_takes_writes()
+        is_new_epoch = record.leader_epoch != self.leader_epoch
+        self.leader_epoch = LeaderEpoch(record.leader_epoch)
+        if self.role is not Role.LEADER:
+            return
+        if is_new_epoch:
+            # The epoch starts here whether or not anything is written in it: a reader that asks where the
+            # epoch before ended must learn it at once.
+            self.log.assign_leader_epoch(self.leader_epoch, self.log.log_end_offset)
+        if len(self.in_sync) == 1:
+            self.log.update_high_watermark(self.log.log_end_offset)
+
+    def _become(self, role: Role) -> None:
+        was_leader = self.role is Role.LEADER
+        self.role = role
+        if was_leader and role is not Role.LEADER:
+            committed.lose_leadership(self.log)
+
+    def _renew_takes_writes(self) -> None:
+        self.takes_writes = (
+            self.is_leader and self.has_enough_replicas and not self.is_internal and not self.is_opening
+        )
+
+    def check_leader(self, current_leader_epoch: int) -> ErrorCode:
+        """Say whether this node may answer a client that knows of this leader epoch; -1 is no epoch."""
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            if current_leader_epoch < self.leader_epoch:
+                return ErrorCode.FENCED_LEADER_EPOCH
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return ErrorCode.NONE if self.role is Role.LEADER else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    @property
+    def has_enough_replicas(self) -> bool:
+        """Say whether a write that all in-sync replicas must have may be accepted."""
+        return len(self.in_sync) >= self.in_sync_replicas_min

@@ -1,0 +1,296 @@
+"""The partitions of which this node has replicas, kept in step with the metadata.
+
+Partitions are found by `(topic name, number)` and by `(topic id, number)` in one dictionary, because the
+newer half of the protocol's versions names topics by id. Whoever cannot find one asks `why_missing`.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol
+
+from ottla.broker.logs.leaving_logs import LeavingLogs
+from ottla.broker.logs.log_configs import SettingsOfTopics, TopicSettings
+from ottla.broker.logs.new_logs import create_logs, create_logs_elsewhere
+from ottla.broker.logs.partition import Partition, PartitionWatcher
+from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.directory_ids import MIGRATING
+from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
+from ottla.metadata.topics import PartitionChange, Topic
+from ottla.model.ids import TopicPartition
+from ottla.model.uuid import Uuid
+from ottla.storage.config import LONG_MAX
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.loading.new_log import NewLog
+from ottla.storage.log import Log
+from ottla.storage.log_dirs.directories import LogDirectories
+from ottla.storage.log_dirs.directory import LogDirectory
+from ottla.storage.names import DirectoryState
+from ottla.wire.config_kinds import ResourceType
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.metadata_records.partitions import PartitionRecord
+from ottla.world.clock import Clock
+from ottla.world.workers import Run
+
+_logger: Final = logging.getLogger("ottla.partitions")
+
+
+class LogEvents(PartitionWatcher, Protocol):
+    """Who acts on what happens to partitions and their logs."""
+
+    def changed(self, partition: Partition) -> None:
+        """Another leader, another log, or gone: whoever waits for it has to look again."""
+
+    def log_is_gone(self, log: Log) -> None:
+        """A log is to be deleted: nobody can reach it any more."""
+
+    def new_id(self) -> Uuid:
+        """Return a random id."""
+
+    def partition_is_gone(self, partition: Partition) -> None:
+        """This node has no replica of it any more."""
+
+    def names_changed(self, directory: LogDirectory) -> None:
+        """Logs were renamed: the directory is to be synced."""
+
+    def directory_changed(self, partition: Partition) -> None:
+        """A replica lies in another directory than the metadata says."""
+
+
+class Partitions:
+    """All partitions of this node."""
+
+    def __init__(
+        self,
+        node_id: int,
+        directories: LogDirectories,
+        configs: EffectiveConfigs,
+        events: LogEvents,
+        clock: Clock,
+        leaving: LeavingLogs,
+    ) -> None:
+        self._node_id = node_id
+        self._directories = directories
+        self._settings = SettingsOfTopics(configs)
+        self._events = events
+        self._clock = clock
+        self._leaving = leaving
+        self._image: MetadataImage | None = None
+        # Those whose topic sets `flush.ms`: few, if any, so that nobody has to go through all of them.
+        self.flushed_by_time: set[Partition] = set()
+        self.by_key: dict[tuple[str | Uuid, int], Partition] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        """Give every partition once."""
+        return (partition for key, partition in list(self.by_key.items()) if isinstance(key[0], str))
+
+    def __len__(self) -> int:
+        return len(self.by_key) // 2
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        """Return a partition by the name of its topic."""
+        return self.by_key.get((topic, index))
+
+    def why_missing(self, topic: str | Uuid, index: int) -> ErrorCode:
+        """Say why this node does not have a partition."""
+        topics = None if self._image is None else self._image.topics
+        is_name = isinstance(topic, str)
+        found = None if topics is None else topics.find(topic) if is_name else topics.find_by_id(topic)  # type: ignore[arg-type]
+        if found is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_name else ErrorCode.UNKNOWN_TOPIC_ID
+        if index not in found.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._node_id in found.partitions[index].replicas:
+            # It should be here, so its directory has failed.
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def settings_of(self, image: MetadataImage, topic: str) -> TopicSettings:
+        """Return what the partitions of a topic obey."""
+        return self._settings.find(image.topic_config(topic))
+
+    # Following the metadata
+
+    def prepare(
+        self,
+        image: MetadataImage,
+        delta: MetadataDelta,
+        run: Run,
+        done: Callable[[], None],
+    ) -> bool:
+        """Make the logs that `delta` asks for. True: there is none to make. Else `done` is called later."""
+        coming = self._coming(image, delta)
+        missing = [
+            NewLog("", TopicPartition(change.topic, change.partition), change.topic_id, settings.log)
+            for change, settings in coming
+            if (change.topic_id, change.partition) not in self.by_key
+            and self._directories.find(TopicPartition(change.topic, change.partition)) is None
+        ]
+        if not missing:
+            return True
+        self._leaving.finish(one.partition for one in missing)
+        create_logs_elsewhere(self._directories, missing, self._clock.now_ms(), run, done)
+        return False
+
+    def _coming(
+        self, image: MetadataImage, delta: MetadataDelta
+    ) -> list[tuple[PartitionChange, TopicSettings]]:
+        """Return the partitions that this node has after a change, with what they obey."""
+        coming: list[tuple[PartitionChange, TopicSettings]] = []
+        settings: tuple[str, TopicSettings] | None = None
+        for change in delta.topics:
+            if change.after is not None and self._node_id in change.after.replicas:
+                if settings is None or settings[0] != change.topic:
+                    settings = (change.topic, self.settings_of(image, change.topic))
+                coming.append((change, settings[1]))
+        return coming
+
+    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        """Create, change and delete partitions as the metadata says."""
+        self._image = image
+        if delta.configs:
+            self._take_configs(image, delta)
+        # One for all of them. It tells them from logs of the same names that were deleted before.
+        unique_id = self._events.new_id()
+        for change in delta.topics:
+            if change.after is None or self._node_id not in change.after.replicas:
+                self._remove(change, unique_id)
+        self._take_all(self._coming(image, delta))
+        self._leaving.go_on()
+
+    def load(self, image: MetadataImage) -> None:
+        """Take over the logs that were loaded. Those of no known partition are set aside as strays."""
+        self._image = image
+        self._set_strays_aside(image)
+        coming: list[tuple[PartitionChange, TopicSettings]] = []
+        for topic in image.topics:
+            settings = self.settings_of(image, topic.name)
+            coming += [
+                (PartitionChange(topic.name, topic.id, number, None, record), settings)
+                for number, record in topic.partitions.items()
+                if self._node_id in record.replicas
+            ]
+        self._take_all(coming)
+        self._leaving.go_on()
+
+    def _take_all(self, coming: Sequence[tuple[PartitionChange, TopicSettings]]) -> None:
+        """Have the partitions that the metadata gives to this node, new and changed ones."""
+        new = [pair for pair in coming if (pair[0].topic_id, pair[0].partition) not in self.by_key]
+        for (change, settings), log in zip(new, self._find_or_create_logs(new), strict=True):
+            if log is not None:
+                self._add(change, settings, log)
+        for change, _ in coming:
+            partition = self.by_key.get((change.topic_id, change.partition))
+            if partition is not None and change.after is not None:
+                partition.follow(change.after, self._node_id)
+                if partition.parked:
+                    self._events.changed(partition)
+
+    def _add(self, change: PartitionChange, settings: TopicSettings, log: Log) -> None:
+        assert change.after is not None, "what is gone has no log"
+        partition = Partition(change.topic, change.topic_id, change.partition, log, self._events)
+        self.by_key[change.topic, change.partition] = partition
+        self.by_key[change.topic_id, change.partition] = partition
+        self._configure_partition(partition, settings, change.after)
+        if self._lies_elsewhere(log, change.after):
+            self._events.directory_changed(partition)
+
+    def _find_or_create_logs(self, new: Sequence[tuple[PartitionChange, TopicSettings]]) -> list[Log | None]:
+        """Return the logs of new partitions; None where a directory has failed. `prepare` has made most."""
+        keys = [TopicPartition(change.topic, change.partition) for change, _ in new]
+        missing: list[NewLog] = []
+        for key, (change, settings) in zip(keys, new, strict=True):
+            log = self._directories.find(key)
+            if log is not None and log.topic_id != change.topic_id:
+                # A topic of the same name that is no more: its records must not come back to life.
+                self._let_leave(log, self._events.new_id())
+                log = None
+            if log is None:
+                missing.append(NewLog("", key, change.topic_id, settings.log))
+            else:
+                log.config = settings.log
+        self._leaving.finish(one.partition for one in missing)
+        create_logs(self._directories, missing, self._clock.now_ms())
+        return [self._directories.find(key) for key in keys]
+
+    def _lies_elsewhere(self, log: Log, record: PartitionRecord) -> bool:
+        """Say whether the metadata names another directory than the one a log lies in, or none."""
+        named = dict(zip(record.replicas, record.directories, strict=False)).get(self._node_id)
+        return named not in (None, MIGRATING, self._directories.directory_of(log).meta.directory_id)
+
+    def _remove(self, change: PartitionChange, unique_id: Uuid) -> None:
+        partition = self.by_key.pop((change.topic_id, change.partition), None)
+        if partition is None:
+            return
+        self.flushed_by_time.discard(partition)
+        if self.by_key.get((change.topic, change.partition)) is partition:
+            del self.by_key[change.topic, change.partition]
+        partition.leave()
+        self._let_leave(partition.log, unique_id)
+        self._events.partition_is_gone(partition)
+
+    def _let_leave(self, log: Log, unique_id: Uuid) -> None:
+        self._leaving.add(self._directories.directory_of(log), log, unique_id)
+        self._events.log_is_gone(log)
+
+    def _set_strays_aside(self, image: MetadataImage) -> None:
+        for directory in self._directories.online:
+            strays = 0
+            for log in [*directory.logs.values(), *directory.future_logs.values()]:
+                topic = None if log.topic_id is None else image.topics.find_by_id(log.topic_id)
+                if log.topic_id is None and log.log_end_offset == 0:
+                    # It was about to be made when the power went.
+                    self._let_leave(log, self._events.new_id())
+                    self._leaving.finish((log.topic_partition,))
+                elif not self._is_assigned(topic, log.topic_partition):
+                    _logger.warning("%s is of no partition that this node should have: set aside", log.path)
+                    strays += self._set_stray_aside(directory, log)
+            if strays:
+                self._events.names_changed(directory)
+
+    def _set_stray_aside(self, directory: LogDirectory, log: Log) -> bool:
+        try:
+            directory.set_aside(log, DirectoryState.STRAY, self._events.new_id(), syncs=False)
+        except LogDirectoryOffline:
+            return False
+        return True
+
+    def _is_assigned(self, topic: Topic | None, key: TopicPartition) -> bool:
+        if topic is None or topic.name != key.topic:
+            return False
+        record = topic.partitions.get(key.partition)
+        return record is not None and self._node_id in record.replicas
+
+    # Configs
+
+    def _take_configs(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        changed = delta.configs.changed
+        own = ConfigResource(ResourceType.BROKER, str(self._node_id))
+        if DEFAULT_BROKERS in changed or own in changed:
+            self._settings.use_dynamic(image.default_broker_config(), image.broker_config(self._node_id))
+            topics = {partition.topic for partition in self}
+        else:
+            topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}
+        for name in topics:
+            self._configure(image, name)
+
+    def _configure(self, image: MetadataImage, name: str) -> None:
+        topic = image.topics.find(name)
+        if topic is None:
+            return
+        settings = self.settings_of(image, name)
+        for number, record in topic.partitions.items():
+            partition = self.by_key.get((topic.id, number))
+            if partition is not None:
+                self._configure_partition(partition, settings, record)
+
+    def _configure_partition(
+        self, partition: Partition, settings: TopicSettings, record: PartitionRecord
+    ) -> None:
+        # A topic cannot ask for more in-sync replicas than it has.
+        in_sync_replicas_min = min(settings.in_sync_replicas_min, len(record.replicas))
+        partition.configure(settings.log, in_sync_replicas_min)
+        if settings.log.flush_ms < LONG_MAX:
+            self.flushed_by_time.add(partition)
+        else:
+            self.flushed_by_time.discard(partition)

@@ -1,0 +1,92 @@
+"""Who asks, and what a handler may use to answer.
+
+There is one context for each connection, not for each request: a connection has one request at a time, so the
+fields of the current request (`version`, `client_id`, `correlation_id`) stay right until it is answered, also
+when the answer is deferred.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ottla.broker.deferred import Deferred
+from ottla.broker.serving.served_apis import Listener
+from ottla.quorum.controller.decision import Caller
+from ottla.security.principal import ANONYMOUS
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Broker
+
+
+class Client(Protocol):
+    """The connection of a client, as far as handlers are concerned."""
+
+    listener_name: str
+    local: tuple[str, int]
+    peer_host: str
+
+    def mute(self, milliseconds: int) -> None:
+        """Read no further request for a while."""
+
+
+class RequestContext:
+    """The connection a request came on, and its header."""
+
+    __slots__ = (
+        "abandon",
+        "broker",
+        "client_id",
+        "correlation_id",
+        "large_session_id",
+        "listener",
+        "listener_name",
+        "local_host",
+        "local_port",
+        "mute",
+        "peer_host",
+        "portion_of",
+        "principal",
+        "request_bytes",
+        "version",
+    )
+
+    def __init__(self, broker: "Broker", client: Client) -> None:
+        self.broker = broker
+        self.listener_name = client.listener_name
+        self.local_host, self.local_port = client.local
+        self.peer_host = client.peer_host
+        self.mute = client.mute
+        self.principal = ANONYMOUS
+        self.listener = Listener.BROKER
+        # What ends the wait for a deferred answer when the client is gone.
+        self.abandon: Callable[[], None] | None = None
+        self.version = 0
+        self.client_id: str | None = None
+        self.correlation_id = 0
+        self.request_bytes = 0
+        # The fetch session that takes so much memory that it ends with the connection; 0 if there is none.
+        self.large_session_id = 0
+        # How many elements the large request has of which the handler is given a part; 0 if it has all of it.
+        self.portion_of = 0
+
+    @property
+    def user(self) -> str:
+        """The name of the principal, as quotas know it."""
+        return self.principal.name
+
+    def ask_controller(self, ask: Any) -> Deferred[Any]:
+        """Ask the controller for the client. If the client is over a quota there, it has to wait."""
+        return self.broker.controller.ask(ask, self.caller()).then(self._heed_throttle)
+
+    def caller(self, version: int | None = None) -> Caller:
+        """Return who the client is. `version` is that of the API to ask in, if it is another one."""
+        return Caller(
+            self.principal,
+            self.client_id or "",
+            self.peer_host,
+            self.version if version is None else version,
+        )
+
+    def _heed_throttle(self, response: Any) -> Any:
+        if response.throttle_time_ms > 0:
+            self.mute(response.throttle_time_ms)
+        return response

@@ -1,0 +1,530 @@
+"""From the bytes of a request to the bytes of its answer.
+
+A `Session` serves one connection. The connection gives it a frame and gets back the pieces of the answer, or
+`PENDING` when the handler deferred: then the session calls the connection back. The connection keeps the
+order, so nothing here has to.
+
+This is the hottest code of the node, so the header is read by one `unpack_from`, and what is known of an API
+and version is looked up once in a `Route`. Bytes that are not a request raise `MalformedBytes`, and the
+connection is closed: only ApiVersions is answered in a version that does not exist (in version 0, with
+error 35).
+
+Requests that are large, and answers that are, are not worked on here: `large_requests` does that, in turns.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from struct import Struct
+from types import GeneratorType
+from typing import Any, Final
+
+from ottla.broker.coordinators.commit_lane import CommitLanes
+from ottla.broker.deferred import Deferred
+from ottla.broker.limits.quotas import QuotaKind
+from ottla.broker.produce.produce_lane import NOT_MINE, ProduceLanes
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import PIECE_BYTES, Cut
+from ottla.broker.serving.handlers import (
+    NO_REPLY,
+    EncodedResponse,
+    Handler,
+    find_cuts,
+    find_elements_max,
+    find_handler,
+)
+from ottla.broker.serving.large_requests import (
+    ATOMIC_ELEMENTS_MAX,
+    COST_BYTES_MAX,
+    LargeRequest,
+    element_cost,
+    held,
+    settle,
+)
+from ottla.broker.serving.served_apis import SERVED, Listener, ServedApi
+from ottla.runtime.connections.file_range import FileRange
+from ottla.runtime.connections.receive_buffer import SHARED_BYTES
+from ottla.runtime.turns import Task, Work
+from ottla.wire.apis import Api, ApiKey, api_of
+from ottla.wire.codec import decoder_of, encoder_of, patient_decoder_of, patient_encoder_of
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.error_finder import ErrorFinder, compile_error_finder
+from ottla.wire.errors import MalformedBytes, Unencodable
+from ottla.wire.framing import UnsupportedRequest, decode_request_head
+from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+_REQUEST_START = Struct(">hhih")
+_SIZE_AND_ID = Struct(">ii")
+_CLIENT_ID_AT: Final = 10
+_BAD_BYTES = (struct.error, IndexError, UnicodeDecodeError)
+_BAD_VALUES = (struct.error, TypeError, AttributeError, UnicodeEncodeError, ValueError)
+
+PENDING: Final = None
+"""The answer comes later, by the session's call of `Reply.answer`."""
+
+PLAIN_FRAME_BYTES_MAX: Final = 8 << 20
+"""How large a request may be that carries no records.
+
+Deviation: Kafka takes any up to `socket.request.max.bytes`. Decoded, a list of one-byte elements takes 38
+times as much memory as its bytes, so 100 MiB would take 4 GiB. A fetch of 200,000 partitions has 6 MiB.
+"""
+
+ANY_SIZE: Final = 1 << 31
+LARGE_FRAME_BYTES: Final = 16 * 1024
+"""From this size on a request is decoded patiently. Below it, decoding takes a fraction of a millisecond."""
+_ELEMENT_BYTES_MIN: Final = {ApiKey.PRODUCE: 6, ApiKey.OFFSET_COMMIT: 12}
+"""How small an element can be, where that saves the usual request a look at how many there are."""
+_SHORT_ANSWERS: Final = frozenset(
+    (
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.METADATA,
+    )
+)
+"""Answers that are short unless the request is large, or are encoded already: they are encoded at once."""
+
+Pieces = list[Any]
+"""An answer: one piece of bytes, or several with ranges of files among them."""
+
+
+class Route:
+    """What is known of one version of an API, and plain counters of what came."""
+
+    __slots__ = (
+        "_cut_from_bytes",
+        "api",
+        "cuts",
+        "decode",
+        "element_bytes",
+        "elements_max",
+        "encode",
+        "encodes_at_once",
+        "errors",
+        "find_errors",
+        "find_errors_patiently",
+        "frame_bytes_max",
+        "handler",
+        "has_file_ranges",
+        "has_lanes",
+        "head_size",
+        "is_flexible",
+        "latency_buckets",
+        "now_ns",
+        "received_bytes",
+        "requests",
+        "response_tail",
+        "sent_bytes",
+        "total_ns",
+        "version",
+    )
+
+    def __init__(
+        self, api: Api, version: int, served: ServedApi, handler: Handler, now_ns: Callable[[], int]
+    ) -> None:
+        self.api = api
+        self.version = version
+        self.handler = handler
+        self.now_ns = now_ns
+        self.is_flexible = version in api.flexible
+        self.decode: Callable[[memoryview, int, int], tuple[Any, int]] = decoder_of(api.request, version)
+        self.encode: Callable[[Any, Callable[[Any], None]], None] = encoder_of(api.response, version)
+        self.find_errors: ErrorFinder = compile_error_finder(api.response, version)
+        # Made when it is first needed, which for most routes is never.
+        self.find_errors_patiently: Any = None
+        self.response_tail = b"\0" * api.response_header_version(version)
+        self.head_size = 4 + len(self.response_tail)
+        self.has_file_ranges = served.sends_files
+        self.has_lanes = api.key in (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
+        self.frame_bytes_max = ANY_SIZE if served.carries_records else PLAIN_FRAME_BYTES_MAX
+        self.cuts: tuple[Cut, ...] = find_cuts(api.key)
+        self._cut_from_bytes = min((plan.at_once for plan in self.cuts), default=ANY_SIZE)
+        self._cut_from_bytes *= _ELEMENT_BYTES_MIN.get(api.key, 1)
+        self.element_bytes = element_cost(
+            api.request, version, [plan.asked for plan in self.cuts]
+        ) + element_cost(api.response, version, [plan.answered for plan in self.cuts])
+        self.elements_max = COST_BYTES_MAX // max(self.element_bytes, 1)
+        elements_max = find_elements_max(api.key) or (ANY_SIZE if self.cuts else ATOMIC_ELEMENTS_MAX)
+        self.elements_max = min(self.elements_max, elements_max)
+        self.encodes_at_once = api.key in _SHORT_ANSWERS
+        self.requests = 0
+        self.received_bytes = 0
+        self.sent_bytes = 0
+        self.errors: Counter[ErrorCode] = Counter()
+        self.total_ns = 0
+        # Bucket k counts answers that took below 2^k microseconds, and not below 2^(k-1).
+        self.latency_buckets = [0] * 32
+
+    def encode_answer(self, correlation_id: int, response: Any) -> Pieces:
+        """Write the frame of an answer. Ranges of files stay what they are."""
+        pieces: Pieces = []
+        try:
+            if type(response) is EncodedResponse:
+                pieces.append(response.body)
+            else:
+                self.encode(response, pieces.append)
+                self.find_errors(response, self.count_error)
+        except Unencodable:
+            raise
+        except _BAD_VALUES as error:
+            raise Unencodable(f"{self.api.key.name} v{self.version}: {error}") from error
+        if self.has_file_ranges:
+            return self._frame(correlation_id, pieces)
+        body = b"".join(pieces)
+        size = self.head_size + len(body)
+        self.sent_bytes += size + 4
+        return [_SIZE_AND_ID.pack(size, correlation_id) + self.response_tail + body]
+
+    def encode_patiently(self, correlation_id: int, response: Any) -> Generator[None, None, Pieces]:
+        """Write the frame of an answer that may be large. Yields after some elements each time."""
+        if type(response) is EncodedResponse:
+            return self.encode_answer(correlation_id, response)
+        pieces: Pieces = []
+        done: Pieces = []
+        try:
+            for _ in patient_encoder_of(self.api.response, self.version)(response, pieces.append):
+                done += _join_bytes(_flatten(pieces))
+                pieces.clear()
+                yield
+            if self.find_errors_patiently is None:
+                self.find_errors_patiently = compile_error_finder(
+                    self.api.response, self.version, patient=True
+                )
+            yield from self.find_errors_patiently(response, self.count_error)
+        except Unencodable:
+            raise
+        except _BAD_VALUES as error:
+            raise Unencodable(f"{self.api.key.name} v{self.version}: {error}") from error
+        return self._frame(correlation_id, done + _flatten(pieces))
+
+    def _frame(self, correlation_id: int, pieces: Pieces) -> Pieces:
+        size = self.head_size + sum(map(len, pieces))
+        pieces.insert(0, _SIZE_AND_ID.pack(size, correlation_id) + self.response_tail)
+        self.sent_bytes += size + 4
+        return _join_bytes(pieces)
+
+    def find_cut(self, ask: Any) -> Cut | None:
+        """Return where a request is to be cut, if it is large."""
+        for plan in self.cuts:
+            if plan.is_large(ask):
+                return None if plan.is_whole is not None and plan.is_whole(ask) else plan
+        return None
+
+    def is_to_be_cut(self, ask: Any, size_bytes: int) -> bool:
+        """Say whether a request is large, by its elements. Mostly its size says enough."""
+        return size_bytes > self._cut_from_bytes and self.find_cut(ask) is not None
+
+    def count_error(self, error: ErrorCode) -> None:
+        """Count an error in an answer."""
+        self.errors[error] += 1
+
+    def count(self, started_ns: int) -> None:
+        """Count an answered request."""
+        took_ns = self.now_ns() - started_ns
+        self.total_ns += took_ns
+        self.latency_buckets[min((took_ns // 1000).bit_length(), 31)] += 1
+
+
+class Routes:
+    """The routes of one kind of listener that were asked for so far.
+
+    `by_key` has them by API key and version in one number.
+    """
+
+    def __init__(self, now_ns: Callable[[], int], listener: Listener = Listener.BROKER) -> None:
+        """`now_ns` is the clock that requests are timed by."""
+        self.now_ns = now_ns
+        self.listener = listener
+        self.by_key: dict[int, Route] = {}
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(list(self.by_key.values()))
+
+    def find(self, api_key: int, version: int) -> Route | None:
+        """Return the route, made now if need be; None for what this node does not serve."""
+        served = SERVED.get(api_key)  # type: ignore[call-overload]  # an ApiKey is a number
+        if served is None or version not in served.versions or self.listener not in served.listeners:
+            return None
+        api = api_of(api_key)
+        handler = find_handler(api.key)
+        assert handler is not None, "what is in the table has a handler"
+        route = Route(api, version, served, handler, self.now_ns)
+        self.by_key[api_key << 16 | version] = route
+        return route
+
+
+class Session:
+    """One connection's conversation: requests in, answers out, in order."""
+
+    __slots__ = (
+        "_answer_later",
+        "_by_key",
+        "_client_id_bytes",
+        "_commit_lanes",
+        "_fail",
+        "_lanes",
+        "_now_ns",
+        "_routes",
+        "_task",
+        "context",
+    )
+
+    def __init__(
+        self,
+        context: RequestContext,
+        routes: Routes,
+        answer_later: Callable[[Pieces], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        """`answer_later` takes an answer that was pending ([] for none); `fail` closes the connection."""
+        self.context = context
+        self._routes = routes
+        self._by_key = routes.by_key
+        self._now_ns = routes.now_ns
+        self._lanes: ProduceLanes | None = None
+        self._commit_lanes: CommitLanes | None = None
+        self._answer_later = answer_later
+        self._fail = fail
+        self._client_id_bytes: bytes | None = None
+        # The request that is served in turns, if one is.
+        self._task: Task | None = None
+
+    def receive(self, frame: memoryview) -> Pieces | None:  # noqa: C901 - the way of every request
+        """Serve one request. Return its answer, [] if none is due, or `PENDING`."""
+        started_ns = self._now_ns()
+        if self._lanes is not None:
+            response = self._lanes.serve(frame)
+            if type(response) is list:
+                self._lanes.route.count(started_ns)
+                return response
+            if response is not NOT_MINE:
+                correlation_id = int.from_bytes(frame[4:8], signed=True)
+                return self._finish(self._lanes.route, correlation_id, started_ns, response)
+        if self._commit_lanes is not None:
+            response = self._commit_lanes.serve(frame, started_ns)
+            if response is not NOT_MINE:
+                return response  # type: ignore[no-any-return]
+        try:
+            api_key, version, correlation_id, client_id_size = _REQUEST_START.unpack_from(frame)
+            route = self._by_key.get(api_key << 16 | version) or self._routes.find(api_key, version)
+            if route is None:
+                return _answer_unknown_version(api_key, version, correlation_id)
+            if len(frame) > route.frame_bytes_max:
+                raise MalformedBytes(
+                    f"{route.api.key.name} of {len(frame)} bytes, {route.frame_bytes_max} are allowed"
+                )
+            position = self._read_rest_of_head(frame, client_id_size, route.is_flexible)
+            size = len(frame)
+            if size <= LARGE_FRAME_BYTES:
+                ask, _ = route.decode(frame, position, size)
+            else:
+                ask = _decode_beginning(route, frame, position)
+        except _BAD_BYTES as error:
+            raise MalformedBytes(f"request: {error}") from error
+        context = self.context
+        context.version = version
+        context.correlation_id = correlation_id
+        route.requests += 1
+        context.request_bytes = size + 4
+        route.received_bytes += size + 4
+        if ask is None or route.is_to_be_cut(ask, size):
+            self._serve_in_turns(route, correlation_id, started_ns, frame, position)
+            return PENDING
+        if route.has_lanes:
+            self._learn(ask, frame, position, route)
+        response = route.handler(ask, context)
+        if context.broker.quotas.limits_requests:
+            response = self._count_time(self._now_ns() - started_ns, response)
+        return self._finish(route, correlation_id, started_ns, response)
+
+    def _read_rest_of_head(self, frame: memoryview, client_id_size: int, is_flexible: bool) -> int:
+        """Take note of the client id, nearly always the one known already. Return where the body begins."""
+        stop = _CLIENT_ID_AT
+        if client_id_size < 0:
+            self.context.client_id = self._client_id_bytes = None
+        else:
+            stop += client_id_size
+            if stop > len(frame):
+                raise MalformedBytes(f"a client id of {client_id_size} bytes is cut short")
+            client_id = frame[_CLIENT_ID_AT:stop].tobytes()
+            if client_id != self._client_id_bytes:
+                self.context.client_id = str(client_id, "utf-8")
+                self._client_id_bytes = client_id
+        if not is_flexible:
+            return stop
+        return stop + 1 if frame[stop] == 0 else decode_request_head(frame).body_position
+
+    def _finish(self, route: Route, correlation_id: int, started_ns: int, response: Any) -> Pieces | None:
+        if type(response) is Deferred:
+            if not response.is_done:
+                self._park(route, correlation_id, started_ns, response)
+                return PENDING
+            response = response.value()
+        elif type(response) is GeneratorType:
+            self._begin(self._answer_in_turns(route, correlation_id, started_ns, response))
+            return PENDING
+        route.count(started_ns)
+        if response is NO_REPLY:
+            return []
+        if route.encodes_at_once:
+            return route.encode_answer(correlation_id, response)
+        encoding = route.encode_patiently(correlation_id, response)
+        try:
+            next(encoding)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        self._begin(self._send_encoded(encoding))
+        return PENDING
+
+    # Large requests and answers
+
+    def _begin(self, work: Work) -> Task:
+        task = self._task = self.context.broker.turns.new_task(self._fail)
+        task.begin(work)
+        return task
+
+    def _serve_in_turns(
+        self, route: Route, correlation_id: int, started_ns: int, frame: memoryview, position: int
+    ) -> None:
+        if len(frame) <= SHARED_BYTES:
+            # It may lie where the next bytes of anybody are received.
+            frame = memoryview(bytearray(frame))
+        task = self.context.broker.turns.new_task(self._fail)
+        large = LargeRequest(route, self.context, task, len(frame))
+
+        def work() -> Work:
+            ask = yield from large.decode(frame, position)
+            response = yield from large.respond(ask, self._count_time_if_limited)
+            yield from self._answer_in_turns(route, correlation_id, started_ns, response)
+
+        self._task = task
+        task.begin(work())
+
+    def _answer_in_turns(self, route: Route, correlation_id: int, started_ns: int, response: Any) -> Work:
+        response = yield from settle(response)
+        self.context.abandon = None
+        route.count(started_ns)
+        if response is NO_REPLY:
+            self._deliver([])
+        else:
+            yield from self._send_encoded(route.encode_patiently(correlation_id, response))
+
+    def _send_encoded(self, encoding: Generator[None, None, Pieces]) -> Work:
+        self._deliver((yield from encoding))
+
+    def _deliver(self, pieces: Pieces) -> None:
+        task, self._task = self._task, None
+        assert task is not None, "what is worked on in turns has a task"
+        self._answer_later(held(pieces, task))
+
+    def _count_time_if_limited(self, took_ns: int, response: Any) -> Any:
+        if self.context.broker.quotas.limits_requests:
+            return self._count_time(took_ns, response)
+        return response
+
+    def _count_time(self, took_ns: int, response: Any) -> Any:
+        """Count the time of a request against its client's quota, in percent of a second."""
+        context, broker = self.context, self.context.broker
+        throttle_ms = broker.quotas.record(
+            QuotaKind.REQUEST,
+            context.user,
+            context.client_id or "",
+            took_ns / 1e7,
+            broker.clock.monotonic_ms(),
+        )
+        if throttle_ms <= 0:
+            return response
+        context.mute(throttle_ms)
+        # An answer that comes later, or is encoded already, cannot be told of it any more. The client has to
+        # wait all the same.
+        known_ms = getattr(response, "throttle_time_ms", None)
+        if known_ms is None or known_ms >= throttle_ms:
+            return response
+        return replace(response, throttle_time_ms=throttle_ms)
+
+    def _learn(self, ask: Any, frame: memoryview, body_at: int, route: Route) -> None:
+        if route.api.key is ApiKey.PRODUCE:
+            if self._lanes is None:
+                self._lanes = ProduceLanes(self.context, route)
+            self._lanes.learn(ask, frame, route)
+        else:
+            if self._commit_lanes is None:
+                self._commit_lanes = CommitLanes(self.context, self._answer_later)
+            self._commit_lanes.learn(ask, frame, body_at, route)
+
+    def close(self) -> None:
+        """The connection is closed: nobody waits any more."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        if self.context.abandon is not None:
+            self.context.abandon()
+            self.context.abandon = None
+        if self.context.large_session_id:
+            self.context.broker.fetch_sessions.end(self.context.large_session_id)
+
+    def _park(self, route: Route, correlation_id: int, started_ns: int, response: Deferred[Any]) -> None:
+        def answer(value: Any) -> None:
+            self.context.abandon = None
+            try:
+                pieces = self._finish(route, correlation_id, started_ns, value)
+            except Unencodable as error:
+                self._fail(error)
+            else:
+                if pieces is not None:
+                    self._answer_later(pieces)
+
+        response.when_done(answer, self._fail)
+
+
+def _decode_beginning(route: Route, frame: memoryview, position: int) -> Any:
+    """Decode a request of many bytes, if it has few elements as most such requests do. Otherwise None."""
+    try:
+        next(patient_decoder_of(route.api.request, route.version)(frame, position, len(frame)))
+    except StopIteration as done:
+        return done.value[0]
+    return None
+
+
+def _flatten(pieces: Pieces) -> Pieces:
+    """Put the pieces of encoded items where their list is."""
+    if list not in map(type, pieces):
+        return pieces
+    flat: Pieces = []
+    for piece in pieces:
+        flat += piece if type(piece) is list else (piece,)
+    return flat
+
+
+def _join_bytes(pieces: Pieces) -> Pieces:
+    """Make one piece of all bytes that follow each other: whoever sends them handles each piece.
+
+    Pieces that are large stay what they are, since to copy them would take longer.
+    """
+    joined: Pieces = []
+    bytes_in_row: list[Any] = []
+    for piece in pieces:
+        if type(piece) is FileRange or len(piece) >= PIECE_BYTES:
+            joined.append(b"".join(bytes_in_row))
+            joined.append(piece)
+            bytes_in_row = []
+        else:
+            bytes_in_row.append(piece)
+    joined.append(b"".join(bytes_in_row))
+    return joined
+
+
+def _answer_unknown_version(api_key: int, version: int, correlation_id: int) -> Pieces:
+    """A client that asks for versions in a version we do not know learns which we do. All else is closed."""
+    if api_key != ApiKey.API_VERSIONS:
+        raise UnsupportedRequest(api_key, version, correlation_id)
+    versions = SERVED[ApiKey.API_VERSIONS].versions
+    known = ApiVersion(api_key=api_key, min_version=versions.first, max_version=versions.last)
+    answer = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(known,))
+    pieces: Pieces = [b""]
+    encoder_of(ApiVersionsResponse, 0)(answer, pieces.append)
+    pieces[0] = _SIZE_AND_ID.pack(4 + sum(map(len, pieces)), correlation_id)
+    return pieces

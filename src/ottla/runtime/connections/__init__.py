@@ -1,0 +1,1 @@
+"""Sockets, and the bytes that go in and out by them."""

@@ -1,0 +1,341 @@
+"""A connection to another node: requests out, answers back in order, all by callbacks on the node's loop.
+
+It is the other side of `connection.py`. A peer works on the world's network and scheduler, so it runs in a
+simulation as it does in a process.
+
+    peer = Peer(world, memory, address, PeerSettings(...), lost)
+    peer.connect(ready)
+    peer.ask(request, version, answered)
+
+Requests may be pipelined; a node answers in the order it was asked, so the correlation id only checks that
+nothing was lost in between. A peer that breaks, falls silent or answers nonsense closes itself: `lost` is
+called with the reason, each waiting request is answered with the same `PeerLost`, and the peer is never used
+again. To connect again, and when, is its owner's business.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from ottla.runtime.connections.outbox import Flushed, Outbox
+from ottla.runtime.connections.receive_buffer import ReceiveBuffer, SharedBuffer
+from ottla.wire.apis import Api, ApiKey, api_of
+from ottla.wire.declare import spec_of
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.errors import MalformedBytes, WireError
+from ottla.wire.framing import decode_response, encode_request
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.versions import Versions
+from ottla.world.network import READABLE, WRITABLE, Address, Connecting, Transport
+from ottla.world.scheduler import Timer
+from ottla.world.world import World
+
+SOFTWARE_NAME: Final = "ottla-node"
+FRAMES_AT_ONCE: Final = 64
+"""How many answers are taken in one turn: a peer that sends fast must not keep the loop from the others."""
+
+
+class PeerLost(Exception):
+    """The connection to another node is over. The message says to which, and why."""
+
+
+class NotServed(Exception):
+    """The other node does not serve a request in any version that this one knows."""
+
+
+Answer: TypeAlias = Any
+Answered: TypeAlias = Callable[[Answer], None]
+"""Called with the response, or with a `PeerLost`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSettings:
+    """Bounds on a connection to another node."""
+
+    client_id: str | None = None
+    software_version: str = "unknown"
+    connect_timeout_ms: int = 10_000
+    request_timeout_ms: int = 30_000
+    in_flight_max: int = 100
+    unsent_bytes_max: int = 16 << 20
+    frame_bytes_max: int = 104_857_600
+    # Whether to learn the other node's versions before `ready` is called.
+    learns_versions: bool = True
+
+
+class PeerMemory:
+    """The memory that all peers of a loop receive into and send from."""
+
+    def __init__(self, shared_buffer: SharedBuffer, staging: memoryview) -> None:
+        self.shared_buffer = shared_buffer
+        self.staging = staging
+
+
+class _Waiting(NamedTuple):
+    correlation_id: int
+    api: Api
+    version: int
+    answered: Answered
+    timer: Timer
+
+
+class Peer:
+    """One connection to one node."""
+
+    def __init__(
+        self,
+        world: World,
+        memory: PeerMemory,
+        address: Address,
+        settings: PeerSettings,
+        lost: Callable[[PeerLost], None],
+    ) -> None:
+        """`lost` is called once, when the connection is over for any reason but `close`."""
+        self.address = address
+        self.versions: dict[int, Versions] = {}
+        self.is_closed = False
+        self._world = world
+        self._memory = memory
+        self._settings = settings
+        self._lost = lost
+        self._ready: Callable[[], None] | None = None
+        self._connecting: Connecting | None = None
+        self._connect_timer: Timer | None = None
+        self._transport: Transport | None = None
+        self._buffer = ReceiveBuffer(memory.shared_buffer, settings.frame_bytes_max)
+        self._outbox: Outbox | None = None
+        self._unsent_bytes = 0
+        self._events = READABLE
+        self._is_resuming = False
+        self._waiting: deque[_Waiting] = deque()
+        self._correlation_id = 0
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their answer."""
+        return len(self._waiting)
+
+    @property
+    def is_full(self) -> bool:
+        """Say whether so much is on its way that the next request has to wait."""
+        return (
+            len(self._waiting) >= self._settings.in_flight_max
+            or self._unsent_bytes >= self._settings.unsent_bytes_max
+        )
+
+    def connect(self, ready: Callable[[], None]) -> None:
+        """Connect, and learn the other node's versions. `ready` is called when requests may be sent."""
+        assert self._ready is None, "a peer connects once"
+        self._ready = ready
+        host, port = self.address
+        self._connect_timer = self._world.scheduler.call_later(
+            self._settings.connect_timeout_ms, self._connect_is_late
+        )
+        self._connecting = self._world.network.connect(host, port, self._connected, self._not_connected)
+
+    def version_for(self, request: type[Any]) -> int:
+        """Return the newest version of a request that both nodes know. Raises `NotServed`."""
+        spec = spec_of(request)
+        assert spec.api_key is not None, "only requests have an API key"
+        theirs = self.versions.get(spec.api_key)
+        if theirs is not None:
+            version = min(spec.versions.last - int(spec.latest_version_unstable), theirs.last)
+            if version >= max(spec.versions.first, theirs.first):
+                return version
+        raise NotServed(
+            f"node {self._where} does not serve {ApiKey(spec.api_key).name} in a version this node knows "
+            f"({spec.versions}): upgrade the older of the two"
+        )
+
+    def ask(self, request: Any, version: int, answered: Answered, timeout_ms: int | None = None) -> None:
+        """Send a request. `answered` gets the response, or a `PeerLost`, never before this has returned."""
+        assert not self.is_full, "the owner asks `is_full` first"
+        key = spec_of(type(request)).api_key
+        assert key is not None, "only requests have an API key"
+        api = api_of(key)
+        self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        frame = encode_request(request, api, version, correlation_id, self._settings.client_id)
+        timer = self._world.scheduler.call_later(
+            self._settings.request_timeout_ms if timeout_ms is None else timeout_ms,
+            self._answer_is_late,
+            api,
+        )
+        self._waiting.append(_Waiting(correlation_id, api, version, answered, timer))
+        if self._transport is None or self.is_closed:
+            self._world.scheduler.call_soon(self._fail, "it is not connected")
+            return
+        assert self._outbox is not None, "it is made with the transport"
+        self._outbox.add([frame])
+        self._unsent_bytes += len(frame)
+        self._flush()
+
+    def close(self) -> None:
+        """Close. Waiting requests get a `PeerLost`; `lost` is not called."""
+        self._end(PeerLost(f"the connection to {self._where} was closed"))
+
+    # Connecting
+
+    def _connected(self, transport: Transport) -> None:
+        self._connecting = None
+        self._transport = transport
+        self._outbox = Outbox(transport, self._memory.staging)
+        transport.watch(self._on_event, READABLE)
+        if self._settings.learns_versions:
+            hello = ApiVersionsRequest(
+                client_software_name=SOFTWARE_NAME, client_software_version=self._settings.software_version
+            )
+            self.ask(hello, _API_VERSIONS.versions.last, self._take_versions)
+        else:
+            self._become_ready()
+
+    def _not_connected(self, error: OSError) -> None:
+        self._connecting = None
+        self._fail(f"cannot connect: {error.strerror or error}")
+
+    def _connect_is_late(self) -> None:
+        self._connect_timer = None
+        self._fail(f"no connection within {self._settings.connect_timeout_ms} ms")
+
+    def _take_versions(self, answer: Any) -> None:
+        if isinstance(answer, PeerLost):
+            return
+        assert isinstance(answer, ApiVersionsResponse)
+        if answer.error_code is ErrorCode.UNSUPPORTED_VERSION:
+            # An older node answers in version 0 and says which versions it has: the oldest is always one.
+            self.ask(ApiVersionsRequest(), 0, self._take_versions)
+        elif answer.error_code is not ErrorCode.NONE:
+            self._fail(f"it refuses to say which versions it serves: {answer.error_code.name}")
+        else:
+            self.versions = {
+                key.api_key: Versions(key.min_version, key.max_version) for key in answer.api_keys
+            }
+            self._become_ready()
+
+    def _become_ready(self) -> None:
+        if self._connect_timer is not None:
+            self._connect_timer.cancel()
+            self._connect_timer = None
+        assert self._ready is not None, "it was set by `connect`"
+        self._ready()
+
+    # Receiving
+
+    def _on_event(self, events: int) -> None:
+        if events & WRITABLE:
+            self._flush()
+        if self.is_closed or events == WRITABLE:
+            return
+        assert self._transport is not None, "it is what is watched"
+        try:
+            count = self._buffer.receive(self._transport.receive_into)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._fail(f"the connection broke: {error.strerror or error}")
+            return
+        if count == 0:
+            self._fail("it closed the connection")
+            return
+        self._take_frames()
+
+    def _take_frames(self) -> None:
+        self._is_resuming = False
+        for _ in range(FRAMES_AT_ONCE):
+            try:
+                frame = self._buffer.next_frame()
+                if frame is None:
+                    break
+                response = self._decode(frame)
+            except WireError as error:
+                self._fail(f"it sent what is no answer: {error}")
+                return
+            waiting = self._waiting.popleft()
+            waiting.timer.cancel()
+            waiting.answered(response)
+            if self.is_closed:
+                return
+        self._buffer.keep_rest()
+        if self._buffer.has_frame() and not self._is_resuming:
+            self._is_resuming = True
+            self._world.scheduler.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        if not self.is_closed:
+            self._take_frames()
+
+    def _decode(self, frame: memoryview) -> Any:
+        """Return the response to the request that waits longest."""
+        if not self._waiting:
+            raise MalformedBytes("an answer came that nobody asked for")
+        waiting = self._waiting[0]
+        if len(frame) < 4:
+            raise MalformedBytes(f"an answer of {len(frame)} bytes has no correlation id")
+        correlation_id = int.from_bytes(frame[:4], signed=True)
+        if correlation_id != waiting.correlation_id:
+            raise MalformedBytes(f"answer {correlation_id} came where {waiting.correlation_id} was due")
+        version = waiting.version
+        if waiting.api.response is ApiVersionsResponse and _says_unsupported(frame):
+            version = 0
+        # The frame lies in memory that is used again: what is decoded must not point there.
+        return decode_response(waiting.api, version, bytes(frame))[1]
+
+    def _answer_is_late(self, api: Api) -> None:
+        self._fail(f"{api.key.name} was not answered in time")
+
+    # Sending
+
+    def _flush(self) -> None:
+        assert self._outbox is not None, "only what is connected is flushed"
+        try:
+            flushed = self._outbox.flush()
+        except OSError as error:
+            # In a turn of its own: the one who asks is told after `ask` has returned.
+            self._world.scheduler.call_soon(self._fail, f"the connection broke: {error.strerror or error}")
+            return
+        self._unsent_bytes = self._outbox.size_bytes
+        wanted = READABLE | WRITABLE if flushed is Flushed.SOCKET_FULL else READABLE
+        if wanted != self._events:
+            self._events = wanted
+            assert self._transport is not None, "the outbox belongs to it"
+            self._transport.change(wanted)
+
+    # The end
+
+    @property
+    def _where(self) -> str:
+        host, port = self.address
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def _fail(self, reason: str) -> None:
+        if not self.is_closed:
+            error = PeerLost(f"{self._where}: {reason}")
+            self._end(error)
+            self._lost(error)
+
+    def _end(self, error: PeerLost) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if self._connect_timer is not None:
+            self._connect_timer.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._transport is not None:
+            self._transport.close()
+        self._buffer.clear()
+        if self._outbox is not None:
+            self._outbox.clear()
+        self._unsent_bytes = 0
+        waiting, self._waiting = self._waiting, deque()
+        for one in waiting:
+            one.timer.cancel()
+        for one in waiting:
+            one.answered(error)
+
+
+_API_VERSIONS: Final = api_of(ApiKey.API_VERSIONS)
+
+
+def _says_unsupported(frame: memoryview) -> bool:
+    return int.from_bytes(frame[4:6], signed=True) == ErrorCode.UNSUPPORTED_VERSION

@@ -1,0 +1,1 @@
+"""From a batch that was received to bytes in the log."""

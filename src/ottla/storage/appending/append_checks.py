@@ -1,0 +1,46 @@
+"""Questions that every leader's append is asked, whoever it comes from."""
+
+from typing import TYPE_CHECKING
+
+from ottla.model.ids import LeaderEpoch, ProducerId
+from ottla.storage.appending.verification import Verification
+from ottla.storage.errors import AppendError
+from ottla.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+
+def check_leader_epoch(log: "Log", leader_epoch: LeaderEpoch) -> None:
+    """Refuse what a leader still appends that has been replaced."""
+    if leader_epoch < log.leader_epochs.latest:
+        raise AppendError(
+            ErrorCode.FENCED_LEADER_EPOCH,
+            f"leader epoch {leader_epoch} is older than {log.leader_epochs.latest}, which was here before",
+        )
+
+
+def check_verified(
+    log: "Log",
+    producer_id: ProducerId,
+    epoch: int,
+    expected: Verification | None,
+    verification: Verification | None,
+) -> None:
+    """Refuse the first batch of a transaction that its coordinator was not asked about."""
+    producer = log.producer_state.producers.get(producer_id)
+    if producer is not None and producer.has_open_transaction and producer.epoch == epoch:
+        return
+    if log.config.verifies_transactions and (expected is None or expected is not verification):
+        raise AppendError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"the batch of producer {producer_id} is of no transaction that its coordinator has confirmed",
+        )
+
+
+def does_not_fit(size_bytes: int, segment_bytes: int) -> AppendError:
+    """Return the error for more than a segment can hold."""
+    return AppendError(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"{size_bytes} bytes at once are more than a segment holds (segment.bytes is {segment_bytes})",
+    )

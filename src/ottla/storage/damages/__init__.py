@@ -1,0 +1,1 @@
+"""Damage: found, taken out of a log, kept aside and reported."""

@@ -1,0 +1,1 @@
+"""A log directory, several of them, and the small files in them."""

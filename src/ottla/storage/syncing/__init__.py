@@ -1,0 +1,1 @@
+"""What has to be synced, for whom, and what committed means."""

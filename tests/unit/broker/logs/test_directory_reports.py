@@ -1,0 +1,97 @@
+"""Reports of where replicas lie reach a controller, also if there is none for a while."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from ottla.broker.deferred import Deferred
+from ottla.broker.logs.directory_reports import DirectoryReports
+from ottla.model.uuid import Uuid
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
+
+TOPIC, DIRECTORY = Uuid(b"topic-0000000001"), Uuid(b"directory-000001")
+
+
+class Replica:
+    """As much of a partition as a report needs."""
+
+    topic_id = TOPIC
+    log = None
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class World:
+    """A loop, a broker with two partitions, and a controller that the test plays."""
+
+    def __init__(self) -> None:
+        self.due: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self.asked: list[tuple[AssignReplicasToDirsRequest, Deferred[Any]]] = []
+        self.partitions = [Replica(index) for index in range(2)]
+        meta = SimpleNamespace(directory_id=DIRECTORY)
+        broker = SimpleNamespace(
+            node_id=1,
+            broker_epoch=5,
+            controller=self,
+            directories=SimpleNamespace(directory_of=lambda _log: SimpleNamespace(meta=meta)),
+            partitions=SimpleNamespace(by_key={(TOPIC, one.index): one for one in self.partitions}),
+        )
+        self.broker = broker
+        self.reports = DirectoryReports(broker, self)  # type: ignore[arg-type]
+
+    def call_soon(self, work: Callable[..., None], *arguments: Any) -> None:
+        self.due.append((work, arguments))
+
+    def call_later(self, _seconds: float, work: Callable[..., None], *arguments: Any) -> None:
+        self.due.append((work, arguments))
+
+    def run(self) -> None:
+        while self.due:
+            work, arguments = self.due.pop(0)
+            work(*arguments)
+
+    def ask(self, ask: AssignReplicasToDirsRequest, _caller: object = None) -> Deferred[Any]:
+        self.asked.append((ask, Deferred()))
+        return self.asked[-1][1]
+
+    def answer(self, error_code: ErrorCode) -> list[int]:
+        """Answer the oldest report, and return the partitions that it names."""
+        ask, response = self.asked.pop(0)
+        response.resolve(AssignReplicasToDirsResponse(error_code=error_code, directories=()))
+        (directory,) = ask.directories
+        return [one.partition_index for topic in directory.topics for one in topic.partitions]
+
+
+def make_world() -> World:
+    world = World()
+    for partition in world.partitions:
+        world.reports.add(partition)  # type: ignore[arg-type]
+    world.run()
+    return world
+
+
+def test_replicas_are_reported_together() -> None:
+    world = make_world()
+    assert world.answer(ErrorCode.NONE) == [0, 1]
+    world.run()
+    assert world.asked == []
+
+
+def test_a_report_that_found_no_controller_is_sent_again() -> None:
+    world = make_world()
+    assert world.answer(ErrorCode.NOT_CONTROLLER) == [0, 1]
+    world.run()
+    assert world.answer(ErrorCode.NONE) == [0, 1]
+
+
+def test_a_partition_that_is_gone_is_not_reported_again() -> None:
+    world = make_world()
+    world.answer(ErrorCode.NOT_CONTROLLER)
+    del world.broker.partitions.by_key[TOPIC, 0]
+    world.run()
+    assert world.answer(ErrorCode.NONE) == [1]
