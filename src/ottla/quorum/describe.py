@@ -1,12 +1,11 @@
 """DescribeQuorum: who votes on the metadata, and how far each has come."""
 
-from typing import Final
-
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.quorum.quorum_protocols import RecordWriter
 from ottla.storage.names import METADATA_PARTITION
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_quorum import (
+    DIRECTORIES_FROM,
     DescribeQuorumPartitionResult,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -16,8 +15,6 @@ from ottla.wire.messages.describe_quorum import (
     ReplicaState,
 )
 
-_DIRECTORIES_FROM: Final = 2
-
 
 def describe_quorum(
     leader: RecordWriter, ask: DescribeQuorumRequest, version: int, now_ms: int
@@ -26,7 +23,7 @@ def describe_quorum(
 
     Directory ids and addresses are told from version 2 on.
     """
-    directory_id = leader.me.directory_id if version >= _DIRECTORIES_FROM else ZERO_UUID
+    directory_id = leader.me.directory_id if version >= DIRECTORIES_FROM else ZERO_UUID
     topics = tuple(
         DescribeQuorumTopicResult(
             topic_name=topic.topic_name,
@@ -38,7 +35,7 @@ def describe_quorum(
         for topic in ask.topics
     )
     errors = {partition.error_code for topic in topics for partition in topic.partitions}
-    tells_nodes = version >= _DIRECTORIES_FROM and errors == {ErrorCode.NONE}
+    tells_nodes = version >= DIRECTORIES_FROM and errors == {ErrorCode.NONE}
     nodes = _nodes(leader) if tells_nodes else ()
     return DescribeQuorumResponse(error_message="", topics=topics, nodes=nodes)
 

@@ -8,8 +8,6 @@ afterwards. So the topic is made here too, if need be.
 Deviation: Kafka adds the partition that the group will have, and leaves the topic to be made later.
 """
 
-from typing import Final
-
 from ottla.broker.auto_topics import create_missing_topics
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.deferred import Deferred
@@ -18,9 +16,11 @@ from ottla.broker.serving.handlers import handles
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-
-_FENCED_FROM: Final = 2
+from ottla.wire.messages.add_offsets_to_txn import (
+    FENCED_FROM,
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
 
 
 @handles(AddOffsetsToTxnRequest)
@@ -49,7 +49,7 @@ def _add(
     version = context.version
 
     def added(code: ErrorCode) -> None:
-        if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
+        if code is ErrorCode.PRODUCER_FENCED and version < FENCED_FROM:
             # Older clients do not know the code.
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         answer.resolve(AddOffsetsToTxnResponse(error_code=code))

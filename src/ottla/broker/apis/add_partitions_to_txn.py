@@ -16,6 +16,9 @@ from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.add_partitions_to_txn import (
+    ADDS_FOR_VERSION_2_FROM,
+    FENCED_FROM,
+    SEVERAL_FROM,
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -25,11 +28,8 @@ from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 
-_FENCED_FROM: Final = 2
 ELEMENTS_MAX: Final = 25_000
 """Partitions of all transactions together. A transaction is decided on as a whole, so it cannot be cut."""
-_SEVERAL_FROM: Final = 4
-_ADDS_FOR_VERSION_2_FROM: Final = 5
 
 Codes = dict[TopicPartition, ErrorCode]
 
@@ -39,7 +39,7 @@ def add_partitions_to_txn(
     ask: AddPartitionsToTxnRequest, context: RequestContext
 ) -> Deferred[AddPartitionsToTxnResponse]:
     """Answer every transaction on its own."""
-    if context.version >= _SEVERAL_FROM:
+    if context.version >= SEVERAL_FROM:
         transactions = ask.transactions
         return gather([_one(transaction, context) for transaction in transactions]).then(
             lambda results: AddPartitionsToTxnResponse(
@@ -84,7 +84,7 @@ def _one(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
         return answer
 
     def added(code: ErrorCode) -> None:
-        if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
+        if code is ErrorCode.PRODUCER_FENCED and version < FENCED_FROM:
             # Older clients do not know the code.
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         answer.resolve(dict.fromkeys(partitions, code))
@@ -93,17 +93,17 @@ def _one(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
         transaction.transactional_id,
         who,
         partitions,
-        CLIENT_VERSION if version >= _ADDS_FOR_VERSION_2_FROM else 0,
+        CLIENT_VERSION if version >= ADDS_FOR_VERSION_2_FROM else 0,
         added,
         # Deviation: Kafka has clients come back when the transaction before is not complete yet. Older ones
         # then pause for up to 100 ms, where a wait of a millisecond is enough.
-        waits=version < _SEVERAL_FROM,
+        waits=version < SEVERAL_FROM,
     )
     return answer
 
 
 def _find_refusal(where: TopicPartition, context: RequestContext) -> ErrorCode:
-    if context.version < _SEVERAL_FROM and where.topic in INTERNAL_TOPICS:
+    if context.version < SEVERAL_FROM and where.topic in INTERNAL_TOPICS:
         # Coordinators write there, and no client.
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = context.broker.image.topics.find(where.topic)

@@ -7,11 +7,15 @@ from ottla.broker.serving.handlers import handles
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.wire.apis import ApiKey
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.api_versions import (
+    FEATURES_WITH_LEVEL_0_FROM,
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
 from ottla.wire.versions import Versions
 
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-_FEATURES_WITH_LEVEL_0_FROM = 4
 
 
 @handles(ApiVersionsRequest)
@@ -24,7 +28,7 @@ def api_versions(ask: ApiVersionsRequest, context: RequestContext) -> ApiVersion
     supported = tuple(
         feature
         for feature in features.supported
-        if context.version >= _FEATURES_WITH_LEVEL_0_FROM or feature.min_version > 0
+        if context.version >= FEATURES_WITH_LEVEL_0_FROM or feature.min_version > 0
     )
     return ApiVersionsResponse(
         api_keys=advertised_versions(context.listener),

@@ -6,16 +6,14 @@ from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-
-_DISABLED_FROM = 3
+from ottla.wire.messages.delete_topics import DISABLED_FROM, DeleteTopicsRequest, DeleteTopicsResponse
 
 
 @handles(DeleteTopicsRequest, Cut("topics", "responses", key=tuple), Cut("topic_names", "responses", key=str))
 def delete_topics(ask: DeleteTopicsRequest, context: RequestContext) -> Deferred[DeleteTopicsResponse]:
     """Answer when the topics are gone. Their files go later."""
     reply = context.ask_controller(ask)
-    return reply if context.version >= _DISABLED_FROM else reply.then(_without_disabled)
+    return reply if context.version >= DISABLED_FROM else reply.then(_without_disabled)
 
 
 def _without_disabled(response: DeleteTopicsResponse) -> DeleteTopicsResponse:

@@ -1,16 +1,12 @@
 """ElectLeaders: partitions get the leader that a user wants."""
 
-from typing import Final
-
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-
-_ERROR_OF_ALL_FROM: Final = 1
+from ottla.wire.messages.elect_leaders import ERROR_OF_ALL_FROM, ElectLeadersRequest, ElectLeadersResponse
 
 
 @handles(
@@ -19,7 +15,7 @@ _ERROR_OF_ALL_FROM: Final = 1
 def elect_leaders(ask: ElectLeadersRequest, context: RequestContext) -> Deferred[ElectLeadersResponse]:
     """Answer when the leaders are elected."""
     reply = context.ask_controller(ask)
-    return reply if context.version >= _ERROR_OF_ALL_FROM else reply.then(_without_error_of_all)
+    return reply if context.version >= ERROR_OF_ALL_FROM else reply.then(_without_error_of_all)
 
 
 def _without_error_of_all(response: ElectLeadersResponse) -> ElectLeadersResponse:

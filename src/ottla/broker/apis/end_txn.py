@@ -1,7 +1,5 @@
 """EndTxn: a producer commits or aborts its transaction. Answered when the outcome is decided for good."""
 
-from typing import Final
-
 from ottla.broker.deferred import Deferred
 from ottla.broker.produce.transaction_checks import CLIENT_VERSION
 from ottla.broker.serving.context import RequestContext
@@ -9,10 +7,7 @@ from ottla.broker.serving.handlers import handles
 from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-
-_FENCED_FROM: Final = 2
-_RAISES_EPOCHS_FROM: Final = 5
+from ottla.wire.messages.end_txn import FENCED_FROM, RAISES_EPOCHS_FROM, EndTxnRequest, EndTxnResponse
 
 
 @handles(EndTxnRequest)
@@ -23,7 +18,7 @@ def end_txn(ask: EndTxnRequest, context: RequestContext) -> Deferred[EndTxnRespo
 
     def ended(result: ProducerIdResult) -> None:
         code = result.error_code
-        if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
+        if code is ErrorCode.PRODUCER_FENCED and version < FENCED_FROM:
             # Older clients do not know the code.
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         answer.resolve(
@@ -36,7 +31,7 @@ def end_txn(ask: EndTxnRequest, context: RequestContext) -> Deferred[EndTxnRespo
         ask.transactional_id,
         Identity(ask.producer_id, ask.producer_epoch),
         ask.committed,
-        CLIENT_VERSION if version >= _RAISES_EPOCHS_FROM else 0,
+        CLIENT_VERSION if version >= RAISES_EPOCHS_FROM else 0,
         ended,
     )
     return answer

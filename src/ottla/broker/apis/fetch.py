@@ -23,6 +23,9 @@ from ottla.storage.read import ReadLimit
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import (
+    LEADER_HINTS_FROM,
+    REPLICA_STATE_FROM,
+    TOPIC_IDS_FROM,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -31,9 +34,6 @@ from ottla.wire.messages.fetch import (
     PartitionData,
 )
 
-_TOPIC_IDS_FROM: Final = 13
-_REPLICA_STATE_FROM: Final = 15
-_LEADER_HINTS_FROM: Final = 16
 _READ_COMMITTED: Final = 1
 _AT_ONCE: Final = 1_000
 """Up to how many partitions are read at once: that takes 5 ms."""
@@ -73,7 +73,7 @@ def fetch(
 def _plan_in_turns(ask: FetchRequest, context: RequestContext) -> InTurns[FetchResponse]:
     broker = context.broker
     listed: list[tuple[PartitionKey, FetchPartition]] = []
-    for one in asked_partitions(ask, context.version >= _TOPIC_IDS_FROM):
+    for one in asked_partitions(ask, context.version >= TOPIC_IDS_FROM):
         listed.append(one)
         if len(listed) % _AT_ONCE == 0:
             yield None
@@ -241,7 +241,7 @@ class _Fetch:
                     partition.bytes_out += len(data.records)
 
     def _by_topic(self, answers: Answers) -> tuple[FetchableTopicResponse, ...]:
-        by_id = self._version >= _TOPIC_IDS_FROM
+        by_id = self._version >= TOPIC_IDS_FROM
         topics = []
         for topic, group in groupby(answers, key=lambda answer: answer[0][0]):
             partitions = tuple([data for _, data in group])
@@ -283,7 +283,7 @@ def _joined(topics: Sequence[FetchableTopicResponse]) -> tuple[FetchableTopicRes
 
 def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     broker, version = context.broker, context.version
-    replica_id = ask.replica_state.replica_id if version >= _REPLICA_STATE_FROM else ask.replica_id
+    replica_id = ask.replica_state.replica_id if version >= REPLICA_STATE_FROM else ask.replica_id
     if replica_id == DEBUGGING_REPLICA:
         limit = ReadLimit.LOG_END
     elif ask.isolation_level == _READ_COMMITTED:
@@ -294,12 +294,12 @@ def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     if broker.quotas.limits_fetch:
         allowed = broker.quotas.bytes_max(QuotaKind.FETCH, context.user, context.client_id or "")
         bytes_max = bytes_max if allowed is None else min(bytes_max, allowed)
-    return Limits(limit, bytes_max, replica_id, version >= _LEADER_HINTS_FROM)
+    return Limits(limit, bytes_max, replica_id, version >= LEADER_HINTS_FROM)
 
 
 def _endpoints(answers: Answers, context: RequestContext) -> tuple[NodeEndpoint, ...]:
     """Tell where the leaders are that the answer points to."""
-    if context.version < _LEADER_HINTS_FROM:
+    if context.version < LEADER_HINTS_FROM:
         return ()
     leaders = {data.current_leader.leader_id for _, data in answers}
     return tuple(

@@ -4,8 +4,6 @@ The coordinators' topic is made when somebody first asks for it, and the questio
 Deviation: Kafka refuses with COORDINATOR_NOT_AVAILABLE meanwhile, and its clients ask again after a while.
 """
 
-from typing import Final
-
 from ottla.broker.auto_topics import create_missing_topics
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
@@ -14,12 +12,11 @@ from ottla.broker.serving.handlers import handles
 from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.find_coordinator import (
+    SEVERAL_FROM,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     FoundCoordinator,
 )
-
-_SEVERAL_FROM: Final = 4
 
 
 @handles(FindCoordinatorRequest, Cut("coordinator_keys", "coordinators"))
@@ -37,7 +34,7 @@ def find_coordinator(
 def _answer(
     ask: FindCoordinatorRequest, topic: str | None, context: RequestContext
 ) -> FindCoordinatorResponse:
-    if context.version >= _SEVERAL_FROM:
+    if context.version >= SEVERAL_FROM:
         return FindCoordinatorResponse(
             coordinators=tuple(_find(key, topic, context) for key in ask.coordinator_keys)
         )

@@ -4,17 +4,13 @@ A producer that comes back with an id and an epoch (v3+) wants its epoch raised 
 transactional id nobody keeps its epoch, so it gets a new id, as in Kafka.
 """
 
-from typing import Final
-
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
 from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-
-_FENCED_FROM: Final = 4
+from ottla.wire.messages.init_producer_id import FENCED_FROM, InitProducerIdRequest, InitProducerIdResponse
 
 
 @handles(InitProducerIdRequest)
@@ -41,7 +37,7 @@ def init_producer_id(
 
 
 def _answer(result: ProducerIdResult, version: int) -> InitProducerIdResponse:
-    if result.error_code is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
+    if result.error_code is ErrorCode.PRODUCER_FENCED and version < FENCED_FROM:
         # Older clients do not know the code.
         return _refused(ErrorCode.INVALID_PRODUCER_EPOCH)
     return InitProducerIdResponse(

@@ -1,15 +1,11 @@
 """JoinGroup: a member joins a classic group. Answered when all of its members have joined."""
 
-from typing import Final
-
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
 from ottla.wire.declare import replace
-from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-
-_NO_PROTOCOL_FROM: Final = 7
+from ottla.wire.messages.join_group import NO_PROTOCOL_FROM, JoinGroupRequest, JoinGroupResponse
 
 
 @handles(JoinGroupRequest)
@@ -18,7 +14,7 @@ def join_group(ask: JoinGroupRequest, context: RequestContext) -> Deferred[JoinG
     broker = context.broker
     answer: Deferred[JoinGroupResponse] = Deferred()
     broker.groups.coordinator.join_group(ask, client_of(context), broker.clock.now_ms(), answer.resolve)
-    return answer.then(_without_empty_name if context.version >= _NO_PROTOCOL_FROM else _with_protocol)
+    return answer.then(_without_empty_name if context.version >= NO_PROTOCOL_FROM else _with_protocol)
 
 
 def _with_protocol(response: JoinGroupResponse) -> JoinGroupResponse:

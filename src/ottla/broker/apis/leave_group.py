@@ -3,8 +3,6 @@
 Up to version 2 one member leaves, and the answer has one error; later several may, with an error for each.
 """
 
-from typing import Final
-
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
@@ -12,16 +10,19 @@ from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-
-_SEVERAL_FROM: Final = 3
+from ottla.wire.messages.leave_group import (
+    SEVERAL_FROM,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
 
 
 @handles(LeaveGroupRequest, Cut("members", "members"))
 def leave_group(ask: LeaveGroupRequest, context: RequestContext) -> Deferred[LeaveGroupResponse]:
     """Let the group coordinator answer."""
     broker = context.broker
-    is_single = context.version < _SEVERAL_FROM
+    is_single = context.version < SEVERAL_FROM
     if is_single:
         ask = replace(ask, members=(MemberIdentity(member_id=ask.member_id),))
     answer: Deferred[LeaveGroupResponse] = Deferred()

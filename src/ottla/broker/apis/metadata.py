@@ -7,7 +7,7 @@ topic is there, and suites of theirs check that it is not.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from ottla.broker.auto_topics import create_missing_topics, why_unknown
 from ottla.broker.serving.context import RequestContext
@@ -21,14 +21,13 @@ from ottla.wire.declare import replace
 from ottla.wire.encoded_items import as_array
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.metadata import (
+    IDS_IN_REQUEST_FROM,
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
-
-_IDS_IN_REQUEST_FROM: Final = 12
 
 
 def _asked_by_id(topics: Sequence[MetadataRequestTopic]) -> tuple[MetadataRequestTopic, ...]:
@@ -50,7 +49,7 @@ def metadata(ask: MetadataRequest, context: RequestContext) -> EncodedResponse |
     known = answers.find(ask, context)
     if known is not None:
         return known
-    if context.version < _IDS_IN_REQUEST_FROM:
+    if context.version < IDS_IN_REQUEST_FROM:
         if _asks_by_id(ask):
             return _refuse(ask)
     else:
@@ -65,7 +64,7 @@ def metadata(ask: MetadataRequest, context: RequestContext) -> EncodedResponse |
 
 def _answer_portion(ask: MetadataRequest, context: RequestContext) -> MetadataResponse:
     """Answer a part of a large request. Nobody asks the same again, so the answer is not kept."""
-    if context.version < _IDS_IN_REQUEST_FROM and _asks_by_id(ask):
+    if context.version < IDS_IN_REQUEST_FROM and _asks_by_id(ask):
         return _refuse(ask)
     response = _respond(ask, context)
     # As in Kafka, no more are created at once than one request may create.

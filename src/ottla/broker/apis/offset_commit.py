@@ -15,6 +15,7 @@ from ottla.metadata.topics import Topic
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_commit import (
+    TOPIC_IDS_FROM,
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -23,7 +24,6 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-_TOPIC_IDS_FROM: Final = 10
 _new_tuple: Final = tuple.__new__
 
 
@@ -34,7 +34,7 @@ def offset_commit(
     """Sort out what does not exist, and let the group coordinator take the rest."""
     broker = context.broker
     topics = broker.image.topics
-    by_id = context.version >= _TOPIC_IDS_FROM
+    by_id = context.version >= TOPIC_IDS_FROM
     known: list[OffsetCommitRequestTopic] = []
     refused: list[OffsetCommitResponseTopic] = []
     for topic in ask.topics:

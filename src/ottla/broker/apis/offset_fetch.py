@@ -5,7 +5,6 @@ partition gets it. From version 10 on topics are named by id.
 """
 
 from functools import partial
-from typing import Final
 
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.serving.context import RequestContext
@@ -16,6 +15,9 @@ from ottla.model.uuid import ZERO_UUID
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_fetch import (
+    GROUP_ERROR_FROM,
+    SEVERAL_GROUPS_FROM,
+    TOPIC_IDS_FROM,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -27,10 +29,6 @@ from ottla.wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 
-_GROUP_ERROR_FROM: Final = 2
-_SEVERAL_GROUPS_FROM: Final = 8
-_TOPIC_IDS_FROM: Final = 10
-
 
 @handles(
     OffsetFetchRequest,
@@ -39,7 +37,7 @@ _TOPIC_IDS_FROM: Final = 10
 )
 def offset_fetch(ask: OffsetFetchRequest, context: RequestContext) -> Deferred[OffsetFetchResponse]:
     """Answer for every group on its own."""
-    if context.version < _SEVERAL_GROUPS_FROM:
+    if context.version < SEVERAL_GROUPS_FROM:
         group = _as_group(ask)
         answer = _fetch(group, ask.require_stable, context)
         return answer.then(lambda found: _as_single(found, group, context.version))
@@ -52,11 +50,11 @@ def _fetch(
 ) -> Deferred[OffsetFetchResponseGroup]:
     coordinator, topics = context.broker.groups.coordinator, context.broker.image.topics
     unknown: list[OffsetFetchResponseTopics] = []
-    if context.version >= _TOPIC_IDS_FROM and ask.topics is not None:
+    if context.version >= TOPIC_IDS_FROM and ask.topics is not None:
         ask, unknown = _with_names(ask, topics)
     answer: Deferred[OffsetFetchResponseGroup] = Deferred()
     coordinator.fetch_offsets(ask, require_stable, answer.resolve)
-    if context.version < _TOPIC_IDS_FROM:
+    if context.version < TOPIC_IDS_FROM:
         return answer
     return answer.then(partial(_with_ids, topics=topics, unknown=unknown))
 
@@ -119,7 +117,7 @@ def _as_single(
     found: OffsetFetchResponseGroup, ask: OffsetFetchRequestGroup, version: int
 ) -> OffsetFetchResponse:
     topics = found.topics
-    if found.error_code is not ErrorCode.NONE and version < _GROUP_ERROR_FROM:
+    if found.error_code is not ErrorCode.NONE and version < GROUP_ERROR_FROM:
         topics = tuple(_refused_topic(topic, found.error_code) for topic in ask.topics or ())
     return OffsetFetchResponse(
         error_code=found.error_code,

@@ -33,6 +33,9 @@ from ottla.storage.errors import AppendError, LogDirectoryOffline, MustBeOpened
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.produce import (
+    LEADER_HINTS_FROM,
+    TOPIC_IDS_FROM,
+    ZSTD_FROM,
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -49,9 +52,6 @@ ALL: Final = -1
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The one client id that may write to the coordinators' topics, where a config lets it."""
 
-_TOPIC_IDS_FROM: Final = 13
-_LEADER_HINTS_FROM: Final = 10
-_ZSTD_FROM: Final = 7
 _NOTHING: Final = memoryview(b"")
 _NOT_EVEN_OPENED: Final = (
     ErrorCode.CORRUPT_MESSAGE,
@@ -106,7 +106,7 @@ def _produce(
 ) -> ProduceResponse | Deferred[Answer] | NoReply:
     broker = context.broker
     partitions = broker.partitions
-    by_id = context.version >= _TOPIC_IDS_FROM
+    by_id = context.version >= TOPIC_IDS_FROM
     now_ms = broker.clock.now_ms()
     asked = 0
     appended: list[Partition] = []
@@ -269,7 +269,7 @@ def _find_refusal(
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if partition.is_internal and not _may_write_internal(context):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if context.version < _ZSTD_FROM and attributes & CODEC_MASK == Codec.ZSTD:
+    if context.version < ZSTD_FROM and attributes & CODEC_MASK == Codec.ZSTD:
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     if ask.acks == ALL and not partition.has_enough_replicas:
         return ErrorCode.NOT_ENOUGH_REPLICAS
@@ -320,7 +320,7 @@ def _refused(
         error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
         and partition is not None
         and context is not None
-        and context.version >= _LEADER_HINTS_FROM
+        and context.version >= LEADER_HINTS_FROM
     ):
         leader = LeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
         return replace(refused, current_leader=leader)

@@ -5,9 +5,7 @@ from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-
-_PROTOCOL_FROM = 5
+from ottla.wire.messages.sync_group import PROTOCOL_FROM, SyncGroupRequest, SyncGroupResponse
 
 
 @handles(SyncGroupRequest)
@@ -15,7 +13,7 @@ def sync_group(
     ask: SyncGroupRequest, context: RequestContext
 ) -> Deferred[SyncGroupResponse] | SyncGroupResponse:
     """Let the group coordinator answer."""
-    if context.version >= _PROTOCOL_FROM and (ask.protocol_type is None or ask.protocol_name is None):
+    if context.version >= PROTOCOL_FROM and (ask.protocol_type is None or ask.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, assignment=b"")
     broker = context.broker
     answer: Deferred[SyncGroupResponse] = Deferred()

@@ -5,7 +5,6 @@ has done that by AddOffsetsToTxn, and the coordinator only has to confirm it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
@@ -23,16 +22,15 @@ from ottla.storage.errors import AppendError
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.txn_offset_commit import (
+    ABORTABLE_FROM,
+    ADDS_PARTITIONS_FROM,
+    LOADING_FROM,
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-
-_LOADING_FROM: Final = 2
-_ABORTABLE_FROM: Final = 4
-_ADDS_PARTITIONS_FROM: Final = 5
 
 
 @handles(TxnOffsetCommitRequest, Cut("topics.partitions", "topics.partitions", at_once=250))
@@ -106,9 +104,9 @@ def _start_verification(
 
 
 def _support_of(version: int) -> WriterSupport:
-    if version >= _ADDS_PARTITIONS_FROM:
+    if version >= ADDS_PARTITIONS_FROM:
         return WriterSupport.ADDS_PARTITIONS
-    return WriterSupport.ABORTABLE_ERRORS if version >= _ABORTABLE_FROM else WriterSupport.DEFAULT_ERRORS
+    return WriterSupport.ABORTABLE_ERRORS if version >= ABORTABLE_FROM else WriterSupport.DEFAULT_ERRORS
 
 
 def _sort_out(
@@ -156,7 +154,7 @@ def _merged(
 
 
 def _understood(part: TxnOffsetCommitResponsePartition, version: int) -> TxnOffsetCommitResponsePartition:
-    if version < _LOADING_FROM and part.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+    if version < LOADING_FROM and part.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         # Older clients may crash on that one.
         return replace(part, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return part

@@ -26,7 +26,7 @@ from ottla.wire.codec import encode
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.offset_commit import OffsetCommitRequest
+from ottla.wire.messages.offset_commit import TOPIC_IDS_FROM, OffsetCommitRequest
 
 if TYPE_CHECKING:
     from ottla.broker.serving.context import RequestContext
@@ -38,7 +38,6 @@ FRAME_BYTES_MAX: Final = 16 * 1024
 """How large a commit may be that is remembered: in memory it takes ten times as much."""
 _FIRST_VERSION: Final = 5
 """Older commits may set when they expire."""
-_TOPIC_IDS_FROM: Final = 10
 _START: Final = Struct(">ii")
 _OFFSET: Final = Struct(">q")
 _MARK: Final = 0x0102030405060700
@@ -279,7 +278,7 @@ def _with_names_and_ids(
     metadata_max = context.broker.groups.coordinator.settings.offset_metadata_bytes_max // 2
     known = []
     for topic in ask.topics:
-        by_id = route.version >= _TOPIC_IDS_FROM
+        by_id = route.version >= TOPIC_IDS_FROM
         found = topics.find_by_id(topic.topic_id) if by_id else topics.find(topic.name)
         if found is None or not all(
             part.partition_index in found.partitions and len(part.committed_metadata or "") <= metadata_max

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
+from ottla.wire.messages.fetch import TOPIC_IDS_FROM, FetchPartition, FetchRequest, PartitionData
 
 EVICTION_MS: Final = 120_000
 SESSION_PARTITIONS_MAX: Final = 100_000
@@ -32,7 +32,6 @@ NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 _EPOCH_MAX: Final = 0x7FFFFFFF
-_TOPIC_IDS_FROM: Final = 13
 _FEW_PARTITIONS: Final = 100
 
 PartitionKey: TypeAlias = tuple[str | Uuid, int]
@@ -138,7 +137,7 @@ class FetchSessions:
 
         `asked` has the partitions that it lists, where they are known already.
         """
-        uses_topic_ids = version >= _TOPIC_IDS_FROM
+        uses_topic_ids = version >= TOPIC_IDS_FROM
         if ask.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(ask.session_id, None)
             if asked is None:
@@ -182,7 +181,7 @@ class FetchSessions:
         session_id = self._pick_id()
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._pick_id()
-        session = FetchSession(session_id, version >= _TOPIC_IDS_FROM, is_follower, now_ms)
+        session = FetchSession(session_id, version >= TOPIC_IDS_FROM, is_follower, now_ms)
         session.partitions = partitions
         self._sessions[session_id] = session
         return session

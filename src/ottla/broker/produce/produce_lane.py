@@ -25,6 +25,8 @@ from ottla.storage.appending.append_info import AppendInfo
 from ottla.storage.errors import AppendError, LogDirectoryOffline
 from ottla.wire.codec import encode
 from ottla.wire.messages.produce import (
+    TOPIC_IDS_FROM,
+    ZSTD_FROM,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -43,8 +45,6 @@ LANES_MAX: Final = 64
 
 _START: Final = Struct(">ii")
 _NUMBERS: Final = Struct(">qqq")
-_ZSTD_FROM: Final = 7
-_TOPIC_IDS_FROM: Final = 13
 _ALL: Final = -1
 _NO_TAGS: Final = b"\0\0\0"
 """No tagged fields, thrice: of the partition, the topic and the request."""
@@ -217,11 +217,11 @@ class ProduceLane:
 def _plain_partition(ask: ProduceRequest, route: "Route", context: "RequestContext") -> Partition | None:
     """Return the partition that a plain request writes to; None if the request is not a plain one."""
     topics = ask.topic_data
-    if len(topics) != 1 or len(topics[0].partition_data) != 1 or route.version < _ZSTD_FROM:
+    if len(topics) != 1 or len(topics[0].partition_data) != 1 or route.version < ZSTD_FROM:
         return None
     if ask.transactional_id is not None or not -1 <= ask.acks <= 1:
         return None
-    name = topics[0].topic_id if route.version >= _TOPIC_IDS_FROM else topics[0].name
+    name = topics[0].topic_id if route.version >= TOPIC_IDS_FROM else topics[0].name
     return context.broker.partitions.by_key.get((name, topics[0].partition_data[0].partition_index))
 
 

@@ -17,14 +17,11 @@ from ottla.storage.appending.verification import Verification
 from ottla.storage.errors import AppendError
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.produce import ABORTABLE_FROM, ADDS_PARTITIONS_FROM, TOPIC_IDS_FROM, ProduceRequest
 
 if TYPE_CHECKING:
     from ottla.broker.serving.context import RequestContext
 
-_ABORTABLE_FROM: Final = 11
-_ADDS_PARTITIONS_FROM: Final = 12
-_TOPIC_IDS_FROM: Final = 13
 _RETRIABLE: Final = frozenset(
     (
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -62,7 +59,7 @@ def start_confirmation(
     needed: dict[TopicPartition, tuple[Partition, Verification]] = {}
     refusals: dict[Partition, ErrorCode] = {}
     senders: set[Identity] = set()
-    by_id = context.version >= _TOPIC_IDS_FROM
+    by_id = context.version >= TOPIC_IDS_FROM
     now_ms = context.broker.clock.now_ms()
     for topic in ask.topic_data:
         name = topic.topic_id if by_id else topic.name
@@ -155,9 +152,9 @@ def _copied(ask: ProduceRequest) -> ProduceRequest:
 
 
 def _support_of(version: int) -> WriterSupport:
-    if version >= _ADDS_PARTITIONS_FROM:
+    if version >= ADDS_PARTITIONS_FROM:
         return WriterSupport.ADDS_PARTITIONS
-    return WriterSupport.ABORTABLE_ERRORS if version >= _ABORTABLE_FROM else WriterSupport.DEFAULT_ERRORS
+    return WriterSupport.ABORTABLE_ERRORS if version >= ABORTABLE_FROM else WriterSupport.DEFAULT_ERRORS
 
 
 def _for_producer(code: ErrorCode, support: WriterSupport) -> ErrorCode:

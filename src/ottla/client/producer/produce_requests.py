@@ -13,11 +13,15 @@ from ottla.model.ids import TopicPartition
 from ottla.records.attributes import Codec
 from ottla.records.builder import build_batch
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.messages.produce import (
+    TOPIC_IDS_FROM,
+    ZSTD_FROM,
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 
 _LAST_VERSION_OF_TRANSACTIONS_V1: Final = 11
-_ZSTD_FROM: Final = 7
-_TOPIC_IDS_FROM: Final = 13
 
 
 class TransactionGate(Protocol):
@@ -71,7 +75,7 @@ class ProduceRequests:
         in_transaction = self._gate.transactional_id is not None
         at_most = _LAST_VERSION_OF_TRANSACTIONS_V1 if in_transaction and not self._gate.is_v2 else None
         version = connection.version_for(ProduceRequest, at_most)
-        if self._codec is Codec.ZSTD and version < _ZSTD_FROM:
+        if self._codec is Codec.ZSTD and version < ZSTD_FROM:
             raise UnsupportedByBroker(
                 f"the broker at {connection.address} is too old for zstd: use another codec"
             )
@@ -97,7 +101,7 @@ class ProduceRequests:
             timeout_ms=self._settings.request_timeout_ms,
             topic_data=tuple(
                 TopicProduceData(topic_id=known[name].topic_id, partition_data=tuple(parts))
-                if version >= _TOPIC_IDS_FROM
+                if version >= TOPIC_IDS_FROM
                 else TopicProduceData(name=name, partition_data=tuple(parts))
                 for name, parts in topics.items()
             ),

@@ -1,7 +1,11 @@
 """AddOffsetsToTxn (API key 25): a group's committed offsets become part of a transaction."""
 
+from typing import Final
+
 from ottla.wire.declare import i16, i32, i64, message, wire
 from ottla.wire.error_code import ErrorCode
+
+FENCED_FROM: Final = 2
 
 
 @message(api_key=25, versions="0-4", flexible="3+", listeners=("broker",))

@@ -1,7 +1,13 @@
 """AddPartitionsToTxn (API key 24): partitions join a transaction, or a leader checks that they did."""
 
+from typing import Final
+
 from ottla.wire.declare import i16, i32, i64, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+ADDS_FOR_VERSION_2_FROM: Final = 5
+FENCED_FROM: Final = 2
+SEVERAL_FROM: Final = 4
 
 
 @struct

@@ -1,7 +1,11 @@
 """ApiVersions (API key 18): which APIs, versions and features a node supports."""
 
+from typing import Final
+
 from ottla.wire.declare import i16, i32, i64, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+FEATURES_WITH_LEVEL_0_FROM: Final = 4
 
 
 @message(api_key=18, versions="0-4", flexible="3+", listeners=("broker", "controller"))

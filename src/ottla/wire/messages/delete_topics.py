@@ -1,8 +1,12 @@
 """DeleteTopics (API key 20): topics are deleted."""
 
+from typing import Final
+
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.declare import i32, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+DISABLED_FROM: Final = 3
 
 
 @struct

@@ -1,8 +1,12 @@
 """DescribeQuorum (API key 55): the state of the metadata quorum."""
 
+from typing import Final
+
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.declare import i32, i64, message, struct, u16, wire
 from ottla.wire.error_code import ErrorCode
+
+DIRECTORIES_FROM: Final = 2
 
 
 @struct

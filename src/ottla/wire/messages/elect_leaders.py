@@ -1,7 +1,11 @@
 """ElectLeaders (API key 43): partitions elect a leader."""
 
+from typing import Final
+
 from ottla.wire.declare import i8, i32, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+ERROR_OF_ALL_FROM: Final = 1
 
 
 @struct

@@ -1,7 +1,12 @@
 """EndTxn (API key 26): a transaction commits or aborts."""
 
+from typing import Final
+
 from ottla.wire.declare import i16, i32, i64, message, wire
 from ottla.wire.error_code import ErrorCode
+
+FENCED_FROM: Final = 2
+RAISES_EPOCHS_FROM: Final = 5
 
 
 @message(api_key=26, versions="0-5", flexible="3+", listeners=("broker",))

@@ -1,9 +1,15 @@
 """Fetch (API key 1): consumers, followers and observers read records."""
 
+from typing import Final
+
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.declare import Records, i8, i32, i64, message, struct, wire
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.layout import empty
+
+LEADER_HINTS_FROM: Final = 16
+REPLICA_STATE_FROM: Final = 15
+TOPIC_IDS_FROM: Final = 13
 
 
 @struct

@@ -1,7 +1,11 @@
 """FindCoordinator (API key 10): which broker coordinates a group, a transaction or a share partition."""
 
+from typing import Final
+
 from ottla.wire.declare import i8, i32, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+SEVERAL_FROM: Final = 4
 
 
 @message(api_key=10, versions="0-6", flexible="3+", listeners=("broker",))

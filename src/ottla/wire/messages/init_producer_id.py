@@ -1,7 +1,11 @@
 """InitProducerId (API key 22): a producer gets its id and epoch."""
 
+from typing import Final
+
 from ottla.wire.declare import i16, i32, i64, message, wire
 from ottla.wire.error_code import ErrorCode
+
+FENCED_FROM: Final = 4
 
 
 @message(api_key=22, versions="0-6", flexible="2+", listeners=("broker",), latest_version_unstable=True)

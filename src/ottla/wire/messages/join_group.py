@@ -1,7 +1,11 @@
 """JoinGroup (API key 11): a member joins a classic group."""
 
+from typing import Final
+
 from ottla.wire.declare import i32, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+NO_PROTOCOL_FROM: Final = 7
 
 
 @struct

@@ -1,7 +1,11 @@
 """LeaveGroup (API key 13): members leave a classic group."""
 
+from typing import Final
+
 from ottla.wire.declare import i32, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+SEVERAL_FROM: Final = 3
 
 
 @struct

@@ -1,8 +1,12 @@
 """Metadata (API key 3): brokers, topics and partition leaders."""
 
+from typing import Final
+
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.declare import i32, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+IDS_IN_REQUEST_FROM: Final = 12
 
 
 @struct

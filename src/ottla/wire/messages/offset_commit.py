@@ -1,8 +1,12 @@
 """OffsetCommit (API key 8): a group stores its offsets."""
 
+from typing import Final
+
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.declare import i32, i64, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+TOPIC_IDS_FROM: Final = 10
 
 
 @struct

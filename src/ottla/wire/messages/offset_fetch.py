@@ -1,8 +1,14 @@
 """OffsetFetch (API key 9): a group's stored offsets."""
 
+from typing import Final
+
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.declare import i32, i64, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+GROUP_ERROR_FROM: Final = 2
+SEVERAL_GROUPS_FROM: Final = 8
+TOPIC_IDS_FROM: Final = 10
 
 
 @struct

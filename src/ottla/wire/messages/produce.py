@@ -1,9 +1,17 @@
 """Produce (API key 0): records are appended to partitions."""
 
+from typing import Final
+
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.declare import Records, i16, i32, i64, message, struct, wire
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.layout import empty
+
+ABORTABLE_FROM: Final = 11
+ADDS_PARTITIONS_FROM: Final = 12
+LEADER_HINTS_FROM: Final = 10
+TOPIC_IDS_FROM: Final = 13
+ZSTD_FROM: Final = 7
 
 
 @struct

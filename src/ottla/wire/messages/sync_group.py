@@ -1,7 +1,11 @@
 """SyncGroup (API key 14): the leader of a classic group hands out the assignment."""
 
+from typing import Final
+
 from ottla.wire.declare import i32, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+PROTOCOL_FROM: Final = 5
 
 
 @struct

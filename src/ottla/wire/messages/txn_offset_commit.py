@@ -1,7 +1,13 @@
 """TxnOffsetCommit (API key 28): a group's offsets are stored within a transaction."""
 
+from typing import Final
+
 from ottla.wire.declare import i16, i32, i64, message, struct, wire
 from ottla.wire.error_code import ErrorCode
+
+ABORTABLE_FROM: Final = 4
+ADDS_PARTITIONS_FROM: Final = 5
+LOADING_FROM: Final = 2
 
 
 @struct
