@@ -85,11 +85,12 @@ format: $(VENV)/.ready ## format the code and mend what the linter can
 	$(BIN)/ruff format .
 
 .PHONY: reference
-reference: $(VENV)/.ready ## write the reference pages of the docs from the source
+reference: $(VENV)/.ready ## write the reference pages and the picture of the architecture from the source
 	$(BIN)/python -m ottla.metadata.configs.reference > docs/reference/configs.md
 	$(BIN)/python -m ottla.cli.reference_commands > docs/reference/cli.md
 	$(BIN)/python -m ottla.cli.reference_metrics > docs/reference/metrics.md
 	$(BIN)/python -m ottla.cli.reference_client > docs/reference/client.md
+	$(BIN)/python -m tests.docs.architecture_picture
 
 SEEDS ?= 10000
 FIRST ?= 0
