@@ -178,7 +178,7 @@ def test_a_directory_in_use_is_left_alone(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (
         1,
-        f"Error: a server uses {node.data_directory}: stop it first\n",
+        f"Error: a server is using {node.data_directory}: stop it first\n",
     )
 
 
@@ -190,7 +190,7 @@ def test_a_sound_directory_may_graduate(stopped: Path, tmp_path: Path) -> None:
     done = succeed("graduate", str(stopped), "--output", str(output))
     assert f"bin/kafka-server-start.sh {output}" in done.out
     assert f"log.dirs={stopped}\n" in output.read_text()
-    assert "is there already" in fail("graduate", str(stopped), "--output", str(output))
+    assert "already exists" in fail("graduate", str(stopped), "--output", str(output))
     again = succeed("graduate", str(stopped), "--output", str(output), "--force", "--json").data
     assert (again["verified"], again["properties"]) == (False, str(output))
 
@@ -200,7 +200,7 @@ def test_what_is_not_ready_may_not_graduate(damaged: Path, tmp_path: Path) -> No
     (damaged / "junk").mkdir()
     assert "1 problems, the first in " in fail("graduate", str(damaged), *output)
     (damaged / ".kafka_cleanshutdown").unlink()
-    assert "was not stopped cleanly: start it with `ottla up --data" in fail(
+    assert "was not shut down cleanly: start it with `ottla up --data" in fail(
         "graduate", str(damaged), *output
     )
     assert not (tmp_path / "server.properties").exists()
@@ -324,7 +324,7 @@ def test_who_cannot_be_asked_is_told_to_say_yes(words: tuple[str, ...]) -> None:
     typed = run(*words, bootstrap="127.0.0.1:1", stdin="")
     assert typed.code == 1
     assert typed.err.endswith(
-        "Error: nothing was done, as nobody answered; add --yes to do it without a question\n"
+        "Error: nothing was done, because the question was not answered; add --yes to skip it\n"
     )
 
 
