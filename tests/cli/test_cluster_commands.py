@@ -217,7 +217,7 @@ def test_wrong_wishes_are_refused_in_one_sentence(bootstrap: str, name: str) -> 
     assert fail("produce", name, "-K:", stdin="nothing\n", bootstrap=bootstrap) == (
         "line 1 has no ':' between key and value"
     )
-    assert "line 1 is no record" in fail("produce", name, "--format=json", stdin="[]\n", bootstrap=bootstrap)
+    assert "line 1 is not a record" in fail("produce", name, "--format=json", stdin="[]\n", bootstrap=bootstrap)
 
 
 # Groups
@@ -348,7 +348,7 @@ def test_unknown_groups_are_named_with_the_next_step(bootstrap: str) -> None:
         said = fail("group", *words, bootstrap=bootstrap)
         assert "nobody" in said
         assert said.endswith("`ottla group list` lists the groups")
-    assert "say where to" in run("group", "reset", "nobody", bootstrap=bootstrap).err
+    assert "no target given" in run("group", "reset", "nobody", bootstrap=bootstrap).err
 
 
 def test_a_partition_that_is_not_there_is_named_to_who_writes(bootstrap: str, name: str) -> None:

@@ -107,7 +107,7 @@ def _dump_batches(path: Path, with_records: bool) -> Iterator[Item]:
         yield Item(f"{left} zero bytes: preallocated space", {"kind": "room", "size_bytes": left})
     elif left:
         yield Item(
-            f"{left} bytes from {end} on that are not a complete batch",
+            f"{left} bytes that are not a complete batch, at {end}",
             {"kind": "torn", "position": end, "size_bytes": left},
         )
 

@@ -115,8 +115,7 @@ def _check(directory: Path) -> "Contents":
     if not contents.was_stopped_cleanly:
         raise Failure(
             f"{directory} was not shut down cleanly: start it with `ottla up --data {directory}`, and stop "
-            "it "
-            "with Ctrl-C"
+            "it with Ctrl-C"
         )
     with progress(contents.partitions, "checking") as bar:
         problems = list(find_problems(directory, lambda: bar.update(1)))
