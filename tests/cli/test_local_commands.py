@@ -91,7 +91,7 @@ def test_a_damaged_log_is_dumped_up_to_the_damage(damaged: Path) -> None:
 def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "diary.txt").write_text("dear diary")
     assert "is not a log file" in fail("log", "dump", str(tmp_path / "diary.txt"))
-    assert "has no files of a log: name the directory of a partition" in fail("log", "dump", str(tmp_path))
+    assert "has no files of a log: name a partition directory" in fail("log", "dump", str(tmp_path))
 
 
 # ottla storage
