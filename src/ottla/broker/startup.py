@@ -294,7 +294,11 @@ class NodeStart:
 def _words(error: Exception) -> str:
     """Say what keeps a node from starting, and what to do about damaged metadata."""
     if isinstance(error, DamagedLog | MetadataError) and not isinstance(error, OtherVoters | UnknownRecord):
-        return f"{error}. Nothing was changed. Run `ottla storage repair` with the same --data or --config: it shows the damage, keeps a copy of what it changes, and repairs the metadata"
+        return (
+            f"{error}. Nothing was changed. Run `ottla storage repair` with the same --data or --config: it "
+            "shows "
+            "the damage, keeps a copy of what it changes, and repairs the metadata"
+        )
     return str(error)
 
 

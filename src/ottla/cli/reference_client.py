@@ -21,8 +21,8 @@ from ottla.client.properties import CommonSettings, property_name
 _INTRODUCTION: Final = """\
 # The Python client
 
-The client has three classes for asyncio: `Producer`, `Consumer` and `Admin`. `Admin` has an attribute for each
-kind of thing, such as topics and groups. `from ottla import Producer, Consumer, Admin` imports them;
+The client has three classes for asyncio: `Producer`, `Consumer` and `Admin`. `Admin` has an attribute for
+each kind of thing, such as topics and groups. `from ottla import Producer, Consumer, Admin` imports them;
 `from ottla import sync` imports the same classes without asyncio. Properties can be given by Kafka's names
 (`properties={"linger.ms": 5}`), as arguments (`linger_ms=5`), or in a `client.properties` file
 (`properties="client.properties"`).

@@ -13,7 +13,8 @@ _INTRODUCTION: Final = """\
 The help texts of all commands. `make reference` writes this page from the commands themselves.
 
 Exit codes: 0 for success, 1 for a failure, 2 for wrong usage, 130 for an interrupt. The output is meant for
-people; `--json` prints the same for programs. [The guide](../guide/command-line.md) shows how to use the commands.
+people; `--json` prints the same for programs. [The guide](../guide/command-line.md) shows how to
+use the commands.
 """
 
 

@@ -14,8 +14,8 @@ from ottla.runtime.poller import ServingLoop
 _INTRODUCTION: Final = """\
 # Metrics
 
-A node serves metrics for Prometheus on `http://127.0.0.1:PORT/metrics` if `ottla.metrics.port` is set. 0 means
-any free port; the log shows which one. The node also serves the usual metrics of a process, such as
+A node serves metrics for Prometheus on `http://127.0.0.1:PORT/metrics` if `ottla.metrics.port` is set. 0
+means any free port; the log shows which one. The node also serves the usual metrics of a process, such as
 `process_resident_memory_bytes`. `make reference` writes this page from the metrics of a node.
 
 | metric | type | labels | meaning |

@@ -168,8 +168,8 @@ def _with_format(name: str, form: str, style: Style) -> Printer:
             )
         return lambda record: _shown(_PARTS[name](record), form, style.null or b"")
     raise click.BadParameter(
-        f"unknown format %{{{name}:{form}}}; keys, values and headers take hex and base64; T takes iso, utc, s "
-        "and any strftime format",
+        f"unknown format %{{{name}:{form}}}; keys, values and headers take hex and base64; T takes iso, utc, "
+        "s and any strftime format",
         param_hint="-f",
     )
 

@@ -645,7 +645,10 @@ class _Loader:
     def _note_wrong_start(self, base_offset: Offset) -> None:
         """Let the log start with its first segment, since the checkpoint cannot be right."""
         partition, path = self.request.topic_partition, f"{self.volume.path}/{LOG_START_FILE}"
-        what = f"{path} has the log start {self.log_start_offset}, after the log end {self.log.log_end_offset}: using {base_offset} instead"
+        what = (
+            f"{path} has the log start {self.log_start_offset}, after the log end {self.log.log_end_offset}: "
+            f"using {base_offset} instead"
+        )
         self.log_start_offset = base_offset
         self.damages.append(Damage(partition, path, 0, 0, base_offset, base_offset, "", True, what=what))
 
