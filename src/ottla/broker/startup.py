@@ -296,8 +296,7 @@ def _words(error: Exception) -> str:
     if isinstance(error, DamagedLog | MetadataError) and not isinstance(error, OtherVoters | UnknownRecord):
         return (
             f"{error}. Nothing was changed. Run `ottla storage repair` with the same --data or --config: it "
-            "shows "
-            "the damage, keeps a copy of what it changes, and repairs the metadata"
+            "shows the damage, keeps a copy of what it changes, and repairs the metadata"
         )
     return str(error)
 

@@ -135,11 +135,11 @@ class Sender:
                 self._work.set()
 
     def _drained(self, draining: asyncio.Task[None]) -> None:
-        """Take note that nothing goes out any more. If that is a bug of ours, whoever waits hears of it."""
+        """Note that nothing is sent any more. If that is a bug of ours, every waiting call fails with it."""
         error = None if draining.cancelled() else draining.exception()
         if error is not None:
             _logger.error("the producer cannot continue", exc_info=error)
-            self.fail_all(ClientError(f"the producer cannot go on: {error!r}"))
+            self.fail_all(ClientError(f"the producer cannot continue: {error!r}"))
         self._idle.set()
 
     def _look_again_s(self, now_s: float) -> float | None:

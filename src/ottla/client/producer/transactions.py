@@ -278,7 +278,7 @@ class Transactions:
             ) from self._error
         if self.state is not state:
             raise WrongTransactionState(
-                f"this call needs the state "{state.value}", but the state is "{self.state.value}""
+                f"this call needs the state '{state.value}', but the state is '{self.state.value}'"
             ) from self._error
 
 
