@@ -100,7 +100,7 @@ def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
 def test_a_directory_is_formatted_once(tmp_path: Path) -> None:
     made = succeed("storage", "format", "--data", str(tmp_path / "new"))
     assert made.out.startswith(f"formatted {tmp_path / 'new'} for cluster ")
-    assert "is formatted already; --ignore-formatted leaves it alone" in fail(
+    assert "is already formatted; add --ignore-formatted to skip it" in fail(
         "storage", "format", "--data", str(tmp_path / "new")
     )
 
@@ -109,7 +109,7 @@ def test_a_broken_meta_properties_is_named_with_the_next_step(tmp_path: Path) ->
     (tmp_path / "meta.properties").write_text("not what it should be")
     said = fail("storage", "format", "--ignore-formatted", "--data", str(tmp_path))
     assert said.startswith(f"cannot use {tmp_path / 'meta.properties'}: corrupt meta.properties: ")
-    assert said.endswith("; mend it, or choose another directory")
+    assert said.endswith("; fix that, or choose another directory")
 
 
 def test_a_directory_is_shown(stopped: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_profile_names_the_cluster(profiles: str) -> None:
     assert "no broker answers at 127.0.0.1:2;" in fail(
         "topic", "list", "--bootstrap=127.0.0.1:2", OTTLA_CONFIG=profiles
     )
-    assert "there is no property 'x'" in fail("topic", "list", "--profile=other", OTTLA_CONFIG=profiles)
+    assert "unknown property 'x'" in fail("topic", "list", "--profile=other", OTTLA_CONFIG=profiles)
     said = fail("topic", "list", OTTLA_CONFIG=profiles, OTTLA_PROFILE="third")
     assert said.endswith("config.toml has no profile 'third'; it has: default, other")
 

@@ -87,7 +87,7 @@ def test_one_flipped_bit_in_the_metadata_stops_the_start_and_can_be_repaired(
     assert (done.returncode, log.read_bytes()) == (1, damaged), "nobody has agreed"
     done = run("storage", "repair", "--data", str(node.data_directory), "--yes")
     assert done.returncode == 0, done.stderr
-    assert "put orders back with partitions 0, 1" in done.stdout
+    assert "restored orders with partitions 0, 1" in done.stdout
     assert log.with_name(log.name + ".damaged").read_bytes() == damaged
     check_all_there(node)
     done = run("storage", "repair", "--data", str(node.data_directory))
