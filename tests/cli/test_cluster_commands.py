@@ -88,7 +88,7 @@ def test_a_topic_that_is_there_already_is_named_with_the_next_step(bootstrap: st
 def test_an_unknown_topic_is_named_with_the_next_step(bootstrap: str, words: tuple[str, ...]) -> None:
     said = fail("topic", words[0], "nowhere", *words[1:], bootstrap=bootstrap)
     assert "nowhere" in said
-    assert said.endswith("; `ottla topic list` shows which topics there are")
+    assert said.endswith("; `ottla topic list` lists the topics")
 
 
 def test_nothing_is_deleted_unless_somebody_says_yes(bootstrap: str, name: str) -> None:
@@ -211,13 +211,13 @@ def test_only_committed_records_are_read_unless_asked_for(bootstrap: str, name: 
 def test_wrong_wishes_are_refused_in_one_sentence(bootstrap: str, name: str) -> None:
     succeed("topic", "create", name, bootstrap=bootstrap)
     assert fail("consume", "nowhere", bootstrap=bootstrap).endswith(
-        "`ottla topic list` shows which topics there are"
+        "`ottla topic list` lists the topics"
     )
     assert fail("consume", name, "-p", "7", bootstrap=bootstrap) == f"{name} has no partition 7, only 0 to 0"
     assert fail("produce", name, "-K:", stdin="nothing\n", bootstrap=bootstrap) == (
         "line 1 has no ':' between key and value"
     )
-    assert "line 1 is no record" in fail("produce", name, "--format=json", stdin="[]\n", bootstrap=bootstrap)
+    assert "line 1 is not a record" in fail("produce", name, "--format=json", stdin="[]\n", bootstrap=bootstrap)
 
 
 # Groups
@@ -242,7 +242,7 @@ def test_a_group_is_listed_described_reset_and_deleted(bootstrap: str, name: str
     text = succeed("group", "describe", name, "--watch", "0.1", bootstrap=bootstrap).out
     assert "READS PER SECOND" in text
     plan = succeed("group", "reset", name, "--to-earliest", bootstrap=bootstrap)
-    assert "this is the plan; add --execute to do it" in plan.err
+    assert "this is only a plan; add --execute to apply it" in plan.err
     assert succeed("group", "describe", name, "--json", bootstrap=bootstrap).data["lag"] == 3
     moved = succeed("group", "reset", name, "--to-offset=1", "--execute", "--json", bootstrap=bootstrap).data
     assert moved == [{"topic": name, "partition": 0, "offset": 2, "new_offset": 1}]
@@ -299,9 +299,9 @@ def test_a_reset_says_what_it_did(bootstrap: str, name: str) -> None:
     assert [line.split()[1:] for line in first[1:3]] == [["0", "1", "2"], ["1", "-", "0"]]
     assert first[3] == f"moved group {name} in 2 partitions"
     again = succeed(*words, bootstrap=bootstrap).out.splitlines()
-    assert again[3] == f"group {name} was there already: nothing changed"
+    assert again[3] == f"group {name} already has these offsets: nothing changed"
     back = succeed("group", "reset", name, "--to-earliest", "--execute", bootstrap=bootstrap).out
-    assert back.splitlines()[3] == f"moved group {name} in 1 partition; 1 had that offset already"
+    assert back.splitlines()[3] == f"moved group {name} in 1 partition; 1 already had that offset"
 
 
 def test_the_members_of_a_group_are_shown_with_their_lag(bootstrap: str, name: str) -> None:
@@ -347,8 +347,8 @@ def test_unknown_groups_are_named_with_the_next_step(bootstrap: str) -> None:
     for words in (("describe", "nobody"), ("delete", "nobody", "--yes")):
         said = fail("group", *words, bootstrap=bootstrap)
         assert "nobody" in said
-        assert said.endswith("`ottla group list` shows which groups there are")
-    assert "say where to" in run("group", "reset", "nobody", bootstrap=bootstrap).err
+        assert said.endswith("`ottla group list` lists the groups")
+    assert "no target given" in run("group", "reset", "nobody", bootstrap=bootstrap).err
 
 
 def test_a_partition_that_is_not_there_is_named_to_who_writes(bootstrap: str, name: str) -> None:
@@ -381,7 +381,7 @@ def test_a_transaction_is_listed_described_and_aborted(bootstrap: str, name: str
         f"no transaction hangs in {name}\n"
     )
     done = succeed("txn", "abort", name, "--yes", bootstrap=bootstrap)
-    assert done.out == f"aborted {name}, which was Ongoing; its producer cannot go on\n"
+    assert done.out == f"aborted {name}, which was Ongoing; its producer is fenced\n"
     write(bootstrap, name, "after")
     assert succeed("consume", name, bootstrap=bootstrap).out == "after\n"
     producer.purge()
@@ -410,7 +410,7 @@ def test_an_unknown_transactional_id_is_named(bootstrap: str) -> None:
     for words in (("describe", "nobody"), ("abort", "nobody", "--yes")):
         said = fail("txn", *words, bootstrap=bootstrap)
         assert said == (
-            "cannot describe 'nobody': TRANSACTIONAL_ID_NOT_FOUND; `ottla txn list` shows which there are"
+            "cannot describe 'nobody': TRANSACTIONAL_ID_NOT_FOUND; `ottla txn list` lists the transactional ids"
         )
     assert "either a TRANSACTIONAL_ID or a --topic" in run("txn", "abort", bootstrap=bootstrap).err
 
@@ -458,7 +458,7 @@ def test_waiting_for_lines_ends_with_ctrl_c(bootstrap: str, name: str) -> None:
 def test_a_broker_that_is_not_there_is_named_at_once() -> None:
     said = fail("topic", "list", bootstrap="127.0.0.1:1")
     assert said.startswith("no broker answers at 127.0.0.1:1")
-    assert said.endswith("Start a node with `ottla up`, or name another broker by --bootstrap")
+    assert said.endswith("Start a node with `ottla up`, or name another broker with --bootstrap")
 
 
 REFUSALS = {
@@ -485,7 +485,7 @@ def test_who_has_no_permission_is_told_whom_to_ask(kafka: ThreadNode, api: str) 
         kafka.faults.refuse(api, error)
     said = fail(*words, bootstrap=kafka.bootstrap)
     assert said_first in said
-    assert said.endswith("; ask whoever runs the cluster for permission, or use another --profile")
+    assert said.endswith("; ask the administrator of the cluster for permission, or use another --profile")
 
 
 def _succeed_then_refuse(kafka: ThreadNode, error: str) -> None:

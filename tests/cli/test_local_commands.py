@@ -85,13 +85,13 @@ def test_a_damaged_log_is_dumped_up_to_the_damage(damaged: Path) -> None:
     log.write_bytes(content + b"\x01torn")
     out = succeed("log", "dump", "--records", str(log)).out
     assert "its checksum does not match" in out
-    assert "5 bytes that are no whole batch" in out
+    assert "5 bytes that are not a complete batch" in out
 
 
 def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "diary.txt").write_text("dear diary")
-    assert "is no file of a log" in fail("log", "dump", str(tmp_path / "diary.txt"))
-    assert "has no files of a log: name the directory of a partition" in fail("log", "dump", str(tmp_path))
+    assert "is not a log file" in fail("log", "dump", str(tmp_path / "diary.txt"))
+    assert "has no files of a log: name a partition directory" in fail("log", "dump", str(tmp_path))
 
 
 # ottla storage
@@ -100,7 +100,7 @@ def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
 def test_a_directory_is_formatted_once(tmp_path: Path) -> None:
     made = succeed("storage", "format", "--data", str(tmp_path / "new"))
     assert made.out.startswith(f"formatted {tmp_path / 'new'} for cluster ")
-    assert "is formatted already; --ignore-formatted leaves it alone" in fail(
+    assert "is already formatted; add --ignore-formatted to skip it" in fail(
         "storage", "format", "--data", str(tmp_path / "new")
     )
 
@@ -109,7 +109,7 @@ def test_a_broken_meta_properties_is_named_with_the_next_step(tmp_path: Path) ->
     (tmp_path / "meta.properties").write_text("not what it should be")
     said = fail("storage", "format", "--ignore-formatted", "--data", str(tmp_path))
     assert said.startswith(f"cannot use {tmp_path / 'meta.properties'}: corrupt meta.properties: ")
-    assert said.endswith("; mend it, or choose another directory")
+    assert said.endswith("; fix that, or choose another directory")
 
 
 def test_a_directory_is_shown(stopped: Path) -> None:
@@ -117,12 +117,12 @@ def test_a_directory_is_shown(stopped: Path) -> None:
     assert (shown["node_id"], shown["stopped_cleanly"], shown["in_use"]) == (0, True, False)
     assert shown["topics"] == 2
     assert "stopped cleanly: yes" in succeed("storage", "info", str(stopped)).out
-    assert "`ottla storage format` makes one" in fail("storage", "info", str(stopped.parent))
+    assert "use `ottla storage format` to create one" in fail("storage", "info", str(stopped.parent))
 
 
 def test_a_sound_directory_is_called_sound(stopped: Path) -> None:
     typed = succeed("storage", "verify", str(stopped))
-    assert "is sound: 4 partitions" in typed.err
+    assert "is not damaged: 4 partitions" in typed.err
     assert succeed("storage", "verify", str(stopped), "--json").data == []
 
 
@@ -137,18 +137,18 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda data: _flip(data / "orders-0/00000000000000000000.log"),
         "checksum of the batch at 0",
     ),
-    "junk": (lambda data: (data / "junk").mkdir(), "only directories of partitions may be here"),
+    "junk": (lambda data: (data / "junk").mkdir(), "only partition directories may be here"),
     "missing": (lambda data: shutil.rmtree(data / "orders-1"), "its directory is missing"),
     "no id": (lambda data: (data / "orders-1/partition.metadata").unlink(), "it has no partition.metadata"),
     "stray": (
         lambda data: shutil.copytree(data / "orders-1", data / "orders-7"),
-        "the metadata does not know this partition",
+        "the metadata does not have this partition",
     ),
     "index": (
         lambda data: (data / "orders-0/00000000000000000000.index").write_bytes(
             bytes((0, 0, 0, 1, 0, 0, 0, 9))
         ),
-        "no batch begins at 9",
+        "it points to 9, where no batch begins",
     ),
     "snapshot": (lambda data: _flip(next((data / "orders-0").glob("*.snapshot"))), "it cannot be read"),
     "checkpoint": (
@@ -178,7 +178,7 @@ def test_a_directory_in_use_is_left_alone(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (
         1,
-        f"Error: a server uses {node.data_directory}: stop it first\n",
+        f"Error: a server is using {node.data_directory}: stop it first\n",
     )
 
 
@@ -190,7 +190,7 @@ def test_a_sound_directory_may_graduate(stopped: Path, tmp_path: Path) -> None:
     done = succeed("graduate", str(stopped), "--output", str(output))
     assert f"bin/kafka-server-start.sh {output}" in done.out
     assert f"log.dirs={stopped}\n" in output.read_text()
-    assert "is there already" in fail("graduate", str(stopped), "--output", str(output))
+    assert "already exists" in fail("graduate", str(stopped), "--output", str(output))
     again = succeed("graduate", str(stopped), "--output", str(output), "--force", "--json").data
     assert (again["verified"], again["properties"]) == (False, str(output))
 
@@ -200,7 +200,7 @@ def test_what_is_not_ready_may_not_graduate(damaged: Path, tmp_path: Path) -> No
     (damaged / "junk").mkdir()
     assert "1 problems, the first in " in fail("graduate", str(damaged), *output)
     (damaged / ".kafka_cleanshutdown").unlink()
-    assert "was not stopped cleanly: start it with `ottla up --data" in fail(
+    assert "was not shut down cleanly: start it with `ottla up --data" in fail(
         "graduate", str(damaged), *output
     )
     assert not (tmp_path / "server.properties").exists()
@@ -212,7 +212,7 @@ def test_apache_kafka_sees_the_same(stopped: Path, tmp_path: Path) -> None:
     (home / "libs").symlink_to(java_classpath().removesuffix("/*"))
     output = ("--output", str(tmp_path / "server.properties"))
     done = succeed("graduate", str(stopped), *output, "--verify", "--kafka-home", str(home))
-    assert "Apache Kafka sees the same on a copy" in done.out
+    assert "Apache Kafka reads the same data from a copy" in done.out
 
 
 def test_verifying_says_what_it_needs(stopped: Path, tmp_path: Path) -> None:
@@ -236,10 +236,9 @@ def test_a_profile_names_the_cluster(profiles: str) -> None:
     assert "no broker answers at 127.0.0.1:2;" in fail(
         "topic", "list", "--bootstrap=127.0.0.1:2", OTTLA_CONFIG=profiles
     )
-    assert "there is no property 'x'" in fail("topic", "list", "--profile=other", OTTLA_CONFIG=profiles)
+    assert "unknown property 'x'" in fail("topic", "list", "--profile=other", OTTLA_CONFIG=profiles)
     said = fail("topic", "list", OTTLA_CONFIG=profiles, OTTLA_PROFILE="third")
-    assert said.startswith("there is no profile 'third' in ")
-    assert said.endswith("it has: default, other")
+    assert said.endswith("config.toml has no profile 'third'; it has: default, other")
 
 
 def test_the_environment_gives_properties(profiles: str) -> None:
@@ -251,7 +250,7 @@ def test_a_config_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("profiles = [")
     assert "cannot read" in fail("topic", "list", OTTLA_CONFIG=str(tmp_path / "config.toml"))
     (tmp_path / "config.toml").write_text("profiles = 1")
-    assert "has no tables like [profiles.production]" in fail(
+    assert "must have tables such as [profiles.production]" in fail(
         "topic", "list", OTTLA_CONFIG=str(tmp_path / "config.toml")
     )
 
@@ -259,15 +258,15 @@ def test_a_config_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_wrong_usage_exits_with_2() -> None:
     for words in (("topic", "list", "--property=x"), ("consume", "t", "-o", "nowhere"), ("nonsense",)):
         assert run(*words).code == 2
-    assert "there is no %x" in run("consume", "t", "-f", "%x").err
-    assert "'nonsense' is no time" in run("group", "reset", "g", "--to-time", "nonsense").err
+    assert "unknown part %x" in run("consume", "t", "-f", "%x").err
+    assert "'nonsense' is not a time" in run("group", "reset", "g", "--to-time", "nonsense").err
 
 
 # The rest
 
 
 def test_several_brokers_are_refused_clearly() -> None:
-    assert fail("up", "--brokers", "3").startswith("a cluster of 3 brokers is not there yet")
+    assert fail("up", "--brokers", "3").startswith("a cluster of 3 brokers is not supported yet")
 
 
 def test_the_version_is_told() -> None:
@@ -324,7 +323,7 @@ def test_who_cannot_be_asked_is_told_to_say_yes(words: tuple[str, ...]) -> None:
     typed = run(*words, bootstrap="127.0.0.1:1", stdin="")
     assert typed.code == 1
     assert typed.err.endswith(
-        "Error: nothing was done, as nobody answered; add --yes to do it without a question\n"
+        "Error: nothing was done, because the question was not answered; add --yes to skip it\n"
     )
 
 

@@ -94,7 +94,7 @@ def test_what_an_old_broker_cannot_do_is_told(node: ThreadNode) -> None:
 
     async def scenario(admin: Admin) -> None:
         await admin.topics.create("t", partitions=1, replication_factor=1)
-        with pytest.raises(UnsupportedByBroker, match="say how many partitions and replicas"):
+        with pytest.raises(UnsupportedByBroker, match="give the numbers of partitions and replicas"):
             await admin.topics.create("u")
         with pytest.raises(UnsupportedByBroker, match="INCREMENTAL_ALTER_CONFIGS"):
             await admin.configs.alter(ResourceType.TOPIC, "t", {"retention.ms": "1"})
@@ -224,7 +224,7 @@ def test_a_change_whose_answer_was_lost_is_not_repeated(node: ThreadNode) -> Non
     async def scenario(admin: Admin) -> None:
         node.faults.lose_answer("create_topics", times=1)
         with pytest.raises(
-            OutcomeUnknown, match="whether CreateTopics took effect is not known, look before"
+            OutcomeUnknown, match="it is unknown whether CreateTopics took effect, so check before"
         ):
             await admin.topics.create("t", partitions=1)
         # It did: the connection was closed while the node was still at it.

@@ -87,11 +87,11 @@ def test_one_flipped_bit_in_the_metadata_stops_the_start_and_can_be_repaired(
     assert (done.returncode, log.read_bytes()) == (1, damaged), "nobody has agreed"
     done = run("storage", "repair", "--data", str(node.data_directory), "--yes")
     assert done.returncode == 0, done.stderr
-    assert "put orders back with partitions 0, 1" in done.stdout
+    assert "restored orders with partitions 0, 1" in done.stdout
     assert log.with_name(log.name + ".damaged").read_bytes() == damaged
     check_all_there(node)
     done = run("storage", "repair", "--data", str(node.data_directory))
-    assert (done.returncode, done.stdout) == (0, "the metadata is sound: there is nothing to repair\n")
+    assert (done.returncode, done.stdout) == (0, "the metadata is not damaged: nothing to repair\n")
 
 
 def test_metadata_that_is_gone_stops_the_start_and_topics_are_put_back(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path, ends_cle
         answer = produce(client, "kept", batch_of(b"one more"))
         assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 10)
     log = node.read_log()
-    assert ("after a clean stop" in log) == ends_cleanly
+    assert ("after a clean shutdown" in log) == ends_cleanly
 
 
 def test_the_leader_epoch_grows_with_every_start(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_batch_that_runs_again_in_other_pieces_is_refused(
     copy(stream(spark, node, "ds-pieces"), node, "ds-pieces-out", tmp_path)
     forget_last_batch(tmp_path)
 
-    with pytest.raises(Exception, match="was begun with 2 tasks and runs again with 5"):
+    with pytest.raises(Exception, match="started with 2 tasks and now runs with 5"):
         copy(stream(spark, node, "ds-pieces", minPartitions="5"), node, "ds-pieces-out", tmp_path)
 
     assert len(committed_values(node.bootstrap, "ds-pieces-out")) == 100

@@ -28,7 +28,9 @@ def group_metrics(coordinator: GroupCoordinator, partitions: Partitions) -> Iter
     states: Counter[tuple[str, str]] = Counter()
     for shard in coordinator.shards:
         states.update((group.kind.value, group.state_name) for group in list(shard.state.groups.values()))
-    groups = GaugeMetricFamily("ottla_groups", "Groups by type and state.", labels=("type", "state"))
+    groups = GaugeMetricFamily(
+        "ottla_groups", "Number of groups by type and state.", labels=("type", "state")
+    )
     for (kind, state), count in sorted(states.items()):
         groups.add_metric((kind, state), count)
     yield groups
@@ -44,7 +46,7 @@ def _lags(coordinator: GroupCoordinator, partitions: Partitions) -> Iterator[Met
     )
     committed = GaugeMetricFamily(
         "ottla_group_committed_offset",
-        "Sum of a group's committed offsets in a topic: its rate is how fast the group reads.",
+        "Sum of a group's committed offsets in a topic. Its rate is the speed at which the group reads.",
         labels=("group", "topic"),
     )
     for labels in nlargest(SERIES_MAX, found, key=lambda labels: found[labels][0]):
@@ -55,7 +57,7 @@ def _lags(coordinator: GroupCoordinator, partitions: Partitions) -> Iterator[Met
     yield committed
     yield GaugeMetricFamily(
         "ottla_group_lags_left_out",
-        "Pairs of a group and a topic whose lag is not given because others are larger.",
+        "Pairs of a group and a topic whose lag is left out because others are larger.",
         max(len(found) - SERIES_MAX, 0),
     )
 
@@ -89,7 +91,9 @@ def transaction_metrics(coordinator: TransactionCoordinator) -> Iterator[Metric]
         transactions = list(shard.state.transactions.values())
         states.update(transaction.status.title for transaction in transactions)
     family = GaugeMetricFamily(
-        "ottla_transactions", "Transactional ids by the state of their last transaction.", labels=("state",)
+        "ottla_transactions",
+        "Number of transactional ids by the state of their last transaction.",
+        labels=("state",),
     )
     for state, count in sorted(states.items()):
         family.add_metric((state,), count)

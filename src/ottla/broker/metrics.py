@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ottla.broker.serving.dispatch import Route
 
 HOST: Final = "127.0.0.1"
-"""Metrics name topics, and nobody has to log in to see them: so they stay on this machine."""
+"""Metrics contain the names of topics and need no login, so they are served on this machine only."""
 
 PARTITION_SERIES_MAX: Final = 2000
-"""Up to how many partitions each has series of its own. With 10,000 a scrape would have megabytes."""
+"""Up to this many partitions, each has its own series. With 10,000 a scrape would have megabytes."""
 
-_ONLY_OF_FEW: Final = f"Not given on a node of more than {PARTITION_SERIES_MAX} partitions."
+_ONLY_OF_FEW: Final = f"Not served by a node with more than {PARTITION_SERIES_MAX} partitions."
 
 
 class BrokerMetrics:
@@ -53,8 +53,8 @@ class BrokerMetrics:
         routes = list(self._broker.routes)
         labels = ("api", "version")
         requests = CounterMetricFamily("ottla_requests", "Requests received.", labels=labels)
-        received = CounterMetricFamily("ottla_request_bytes", "Bytes of requests.", labels=labels)
-        sent = CounterMetricFamily("ottla_response_bytes", "Bytes of answers.", labels=labels)
+        received = CounterMetricFamily("ottla_request_bytes", "Bytes received in requests.", labels=labels)
+        sent = CounterMetricFamily("ottla_response_bytes", "Bytes sent in responses.", labels=labels)
         for route in routes:
             values = (route.api.key.name.lower(), str(route.version))
             requests.add_metric(values, route.requests)
@@ -68,7 +68,7 @@ class BrokerMetrics:
 
     def _connections(self) -> Iterator[Metric]:
         listeners = self._broker.listeners
-        yield GaugeMetricFamily("ottla_connections", "Connections now.", len(listeners.connections))
+        yield GaugeMetricFamily("ottla_connections", "Open connections.", len(listeners.connections))
         yield CounterMetricFamily("ottla_connections_accepted", "Connections accepted.", listeners.accepted)
         yield CounterMetricFamily(
             "ottla_connections_refused", "Connections refused because of a limit.", listeners.refused
@@ -89,15 +89,17 @@ class BrokerMetrics:
         log_bytes = GaugeMetricFamily("ottla_log_bytes", "Bytes in the logs of a topic.", labels=labels)
         records_in = CounterMetricFamily(
             "ottla_topic_records_in",
-            "Records written to a topic since it was created, with markers of transactions.",
+            "Records written to a topic since it was created, including transaction markers.",
             labels=labels,
         )
         bytes_in = CounterMetricFamily(
-            "ottla_topic_bytes_in", "Bytes of batches written to a topic since the start.", labels=labels
+            "ottla_topic_bytes_in",
+            "Bytes of batches written to a topic since the node started.",
+            labels=labels,
         )
         bytes_out = CounterMetricFamily(
             "ottla_topic_bytes_out",
-            "Bytes of batches that were read by fetches since the start.",
+            "Bytes of batches read from a topic since the node started.",
             labels=labels,
         )
         for topic, its_partitions in topics.items():
@@ -128,18 +130,20 @@ class BrokerMetrics:
 
     def _syncs(self) -> Iterator[Metric]:
         times = self._broker.flusher.sync_times
-        syncs = HistogramMetricFamily("ottla_sync_seconds", "Time that syncs of logs to the disk took.")
+        syncs = HistogramMetricFamily("ottla_sync_seconds", "Duration of log syncs to disk.")
         syncs.add_metric((), _cumulated(times.buckets), times.total_ns / 1e9)
         yield syncs
 
     def _damages(self) -> Iterator[Metric]:
         ranges = CounterMetricFamily(
             "ottla_log_damaged_ranges",
-            "Damaged ranges that the start found in the logs of a directory.",
+            "Damaged ranges found in the logs of a directory when the node started.",
             labels=("directory",),
         )
         kept = CounterMetricFamily(
-            "ottla_log_damaged_bytes", "Bytes of these ranges, which are kept aside.", labels=("directory",)
+            "ottla_log_damaged_bytes",
+            "Bytes in these ranges. They are kept in `.damaged` files.",
+            labels=("directory",),
         )
         for directory in self._broker.directories.directories:
             ranges.add_metric((directory.path,), directory.volume.damaged_ranges)
@@ -149,18 +153,20 @@ class BrokerMetrics:
 
     def _waiting(self) -> Iterator[Metric]:
         broker = self._broker
-        yield GaugeMetricFamily("ottla_fetches_parked", "Fetches that wait.", len(broker.parked_fetches))
-        yield GaugeMetricFamily("ottla_fetch_sessions", "Fetch sessions.", len(broker.fetch_sessions))
+        yield GaugeMetricFamily(
+            "ottla_fetches_parked", "Fetch requests that are waiting for data.", len(broker.parked_fetches)
+        )
+        yield GaugeMetricFamily("ottla_fetch_sessions", "Open fetch sessions.", len(broker.fetch_sessions))
         yield CounterMetricFamily(
             "ottla_fetch_session_evictions",
-            "Fetch sessions that made room for others.",
+            "Fetch sessions evicted to make room for others.",
             broker.fetch_sessions.evictions,
         )
 
 
 def _latencies(routes: "list[Route]") -> Metric:
     latencies = HistogramMetricFamily(
-        "ottla_request_seconds", "Time from a request's arrival to its answer.", labels=("api",)
+        "ottla_request_seconds", "Time from the arrival of a request to its response.", labels=("api",)
     )
     by_api: dict[str, tuple[list[int], int]] = {}
     for route in routes:
@@ -179,7 +185,9 @@ def _errors(routes: "list[Route]") -> Metric:
         for error, count in list(route.errors.items()):
             by_api[route.api.key.name.lower(), error.name] += count
     errors = CounterMetricFamily(
-        "ottla_request_errors", "Errors in answers, each part of an answer counted.", labels=("api", "error")
+        "ottla_request_errors",
+        "Errors in responses. Each part of a response counts.",
+        labels=("api", "error"),
     )
     for labels, count in by_api.items():
         errors.add_metric(labels, count)

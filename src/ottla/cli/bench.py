@@ -32,12 +32,12 @@ _LATENCIES: Final = 200
     type=click.Choice(("all", "1")),
     default="all",
     show_default=True,
-    help="Who must have a record.",
+    help="Which replicas must have a record before it is acknowledged.",
 )
 def bench(
     properties: dict[str, str], as_json: bool, records: int, size_bytes: int, partitions: int, acks: str
 ) -> None:
-    """Measure a cluster: records written and read a second, and how long one record takes."""
+    """Measure a cluster: records written and read per second, and the latency of one record."""
     topic = f"ottla-bench-{time.time_ns()}"
     with_admin(properties, lambda admin: _create(admin, topic, partitions))
     try:

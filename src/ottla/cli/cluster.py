@@ -17,24 +17,22 @@ INTERRUPTED: Final = 130
 """The exit code of a command that was ended by Ctrl-C, as shells have it."""
 
 PATIENCE: Final = {"default.api.timeout.ms": "15000", "request.timeout.ms": "10000"}
-"""Who types a command does not want to wait for a minute."""
+"""Somebody who types a command does not want to wait a minute."""
 
 _NEXT_STEPS: Final = {
-    "UNKNOWN_TOPIC_OR_PARTITION": "`ottla topic list` shows which topics there are",
-    "UNKNOWN_TOPIC_ID": "`ottla topic list` shows which topics there are",
+    "UNKNOWN_TOPIC_OR_PARTITION": "`ottla topic list` lists the topics",
+    "UNKNOWN_TOPIC_ID": "`ottla topic list` lists the topics",
     "TOPIC_ALREADY_EXISTS": "choose another name, or add --if-not-exists",
-    "GROUP_ID_NOT_FOUND": "`ottla group list` shows which groups there are",
-    "NON_EMPTY_GROUP": "stop its members first; `ottla group describe` shows them",
-    "UNKNOWN_MEMBER_ID": "stop the group's members first; `ottla group describe` shows them",
-    "TRANSACTIONAL_ID_NOT_FOUND": "`ottla txn list` shows which there are",
+    "GROUP_ID_NOT_FOUND": "`ottla group list` lists the groups",
+    "NON_EMPTY_GROUP": "stop its members first; `ottla group describe` lists them",
+    "UNKNOWN_MEMBER_ID": "stop the group's members first; `ottla group describe` lists them",
+    "TRANSACTIONAL_ID_NOT_FOUND": "`ottla txn list` lists the transactional ids",
     "INVALID_TOPIC_EXCEPTION": "choose a name of letters, digits, '.', '_' and '-'",
-    "INVALID_REPLICATION_FACTOR": "the cluster has too few brokers for it: ask for fewer copies",
-    "INVALID_CONFIG": "`ottla config get` shows which configs there are, with their values",
+    "INVALID_REPLICATION_FACTOR": "the cluster has too few brokers for that: ask for fewer replicas",
+    "INVALID_CONFIG": "`ottla config get` lists the configs with their values",
 }
-_WRONG_USER: Final = (
-    "check sasl.mechanism, sasl.username and sasl.password, given by --property or in the profile"
-)
-_NO_PERMISSION: Final = "ask whoever runs the cluster for permission, or use another --profile"
+_WRONG_USER: Final = "check sasl.mechanism, sasl.username and sasl.password in --property or in the profile"
+_NO_PERMISSION: Final = "ask the administrator of the cluster for permission, or use another --profile"
 
 
 def with_admin(properties: Mapping[str, str], work: "Callable[[Admin], Awaitable[T]]") -> T:
@@ -79,7 +77,7 @@ def explain(error: "ClientError") -> str:
     if isinstance(error, AuthenticationFailed):
         return f"{text}; {_WRONG_USER}"
     if isinstance(error, NoBrokerReached):
-        return f"{text}. Start a node with `ottla up`, or name another broker by --bootstrap"
+        return f"{text}. Start a node with `ottla up`, or name another broker with --bootstrap"
     if isinstance(error, BrokerError):
         name = error.error_code.name
         step = _NO_PERMISSION if name.endswith("AUTHORIZATION_FAILED") else _NEXT_STEPS.get(name)

@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 @click.command()
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 def completion(shell: str) -> None:
-    """Print what SHELL needs to complete commands and options.
+    """Print the completion script for SHELL.
 
     \b
     bash:  ottla completion bash >> ~/.bashrc

@@ -17,7 +17,7 @@ EVERY_BROKER: Final = "all"
 
 @click.group()
 def config() -> None:
-    """Configs of a cluster: of a topic, a broker (its id, or `all` for the default of all), a group."""
+    """Show and change configs of a topic, a group or a broker (its id, or `all` for the default of all)."""
 
 
 @config.command()
@@ -26,11 +26,11 @@ def config() -> None:
 @click.argument("keys", nargs=-1)
 @cluster_options
 @json_option
-@click.option("--set-only", is_flag=True, help="Leave out what has its default.")
+@click.option("--set-only", is_flag=True, help="Show only configs that differ from their default.")
 def get(
     properties: dict[str, str], as_json: bool, kind: str, name: str, keys: tuple[str, ...], set_only: bool
 ) -> None:
-    """Show the configs of NAME, a topic, broker or so: all, or those in KEYS."""
+    """Show the configs of NAME: all of them, or only KEYS."""
 
     async def work(admin: "Admin") -> Any:
         return await admin.configs.describe(_kind(kind), _name(kind, name), keys=keys or None)
@@ -55,10 +55,12 @@ def get(
 @click.argument("assignments", metavar="[KEY=VALUE]...", nargs=-1)
 @cluster_options
 @json_option
-@click.option("--unset", metavar="KEY", multiple=True, help="Take a value back.")
+@click.option(
+    "--unset", metavar="KEY", multiple=True, help="Remove the value, so that the default applies again."
+)
 @click.option("--append", metavar="KEY=VALUE", multiple=True, help="Add an entry to a list.")
-@click.option("--subtract", metavar="KEY=VALUE", multiple=True, help="Take an entry out of a list.")
-@click.option("--dry-run", is_flag=True, help="Only check whether it could be done.")
+@click.option("--subtract", metavar="KEY=VALUE", multiple=True, help="Remove an entry from a list.")
+@click.option("--dry-run", is_flag=True, help="Only check whether the change is valid.")
 def set_configs(
     properties: dict[str, str],
     as_json: bool,
@@ -70,11 +72,11 @@ def set_configs(
     subtract: tuple[str, ...],
     dry_run: bool,
 ) -> None:
-    """Change configs of NAME, and leave the others as they are."""
+    """Change some configs of NAME. The others stay as they are."""
     values: dict[str, str | None] = {**parse_assignments(assignments, "KEY=VALUE"), **dict.fromkeys(unset)}
     added, removed = parse_assignments(append, "--append"), parse_assignments(subtract, "--subtract")
     if not values and not added and not removed:
-        raise click.UsageError("say what to change: KEY=VALUE, --unset, --append or --subtract")
+        raise click.UsageError("nothing to change: give KEY=VALUE, --unset, --append or --subtract")
 
     async def work(admin: "Admin") -> None:
         await admin.configs.alter(

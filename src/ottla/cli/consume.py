@@ -30,50 +30,58 @@ POLL_MS: Final = 500
 @click.argument("topics", metavar="TOPICS...", nargs=-1)
 @cluster_options
 @click.option("-J", "--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-@click.option("-t", "--topic", "more_topics", multiple=True, help="A topic, as in TOPICS.")
+@click.option("-t", "--topic", "more_topics", multiple=True, help="A topic to read. Same as in TOPICS.")
 @click.option("-p", "--partition", "partitions", type=PARTITION, multiple=True, help="Default: all.")
 @click.option(
     "-o",
     "--offset",
     "places",
     multiple=True,
-    help="Where to begin: beginning (default), end, an offset, -N for the last N of each partition, @TIME or "
-    "s@TIME, as in @2h; e@TIME is where to end.",
+    help="Where to begin: beginning (default), end, an offset, -N for the last N records of each partition, "
+    "or @TIME or s@TIME, for example @2h. Where to end: e@TIME.",
 )
-@click.option("--until", metavar="TIME", help="Leave out records from this time on, as e@TIME does.")
-@click.option("--until-offset", type=OFFSET, help="Leave out records from this offset on.")
-@click.option("-c", "--count", "count_max", type=COUNT, help="Stop after so many records.")
-@click.option("-F", "--follow", is_flag=True, help="Wait for more records, until Ctrl-C.")
-@click.option("-e", "--exit", "exits", is_flag=True, help="Exit at the end. It does so without --follow.")
-@click.option("-f", "--template", help="As in '%t %p %o %k %s\\n'; see `ottla consume --help-template`.")
+@click.option("--until", metavar="TIME", help="Stop before this time. Same as e@TIME.")
+@click.option("--until-offset", type=OFFSET, help="Stop before this offset.")
+@click.option("-c", "--count", "count_max", type=COUNT, help="Stop after this many records.")
+@click.option("-F", "--follow", is_flag=True, help="Wait for more records until Ctrl-C.")
+@click.option(
+    "-e", "--exit", "exits", is_flag=True, help="Exit at the end. This is the default without --follow."
+)
+@click.option(
+    "-f", "--template", help="For example '%t %p %o %k %s\\n'. See `ottla consume --help-template`."
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(("text", "value", "json")),
     default="text",
     show_default=True,
-    help="text: key, tab, value. value: the value alone. json: an object a line.",
+    help="text: key, tab, value. value: only the value. json: one object per line.",
 )
 @click.option(
-    "--key-format", type=click.Choice(ENCODINGS), default=PLAIN, show_default=True, help="How keys look."
+    "--key-format", type=click.Choice(ENCODINGS), default=PLAIN, show_default=True, help="How to print keys."
 )
 @click.option(
-    "--value-format", type=click.Choice(ENCODINGS), default=PLAIN, show_default=True, help="How values look."
+    "--value-format",
+    type=click.Choice(ENCODINGS),
+    default=PLAIN,
+    show_default=True,
+    help="How to print values.",
 )
-@click.option("-K", "--key-delimiter", help="Print every key with this behind it. Default: a tab, if any.")
-@click.option("-D", "--delimiter", default="\\n", show_default=True, help="What is printed after a record.")
 @click.option(
-    "-Z", "--null", "shows_null", is_flag=True, help="Print NULL for keys and values that are none."
+    "-K", "--key-delimiter", help="Print this after each key. Default: a tab after keys that are not null."
 )
-@click.option("-u", "--unbuffered", is_flag=True, help="Write out each record at once.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but what went wrong.")
-@click.option("--skip-damaged", is_flag=True, help="Leave out damaged batches, and say so. Not with --group.")
-@click.option("--read-uncommitted", is_flag=True, help="Show records of open and aborted transactions, too.")
+@click.option("-D", "--delimiter", default="\\n", show_default=True, help="Print this after each record.")
+@click.option("-Z", "--null", "shows_null", is_flag=True, help="Print NULL for null keys and values.")
+@click.option("-u", "--unbuffered", is_flag=True, help="Flush the output after each record.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr.")
+@click.option("--skip-damaged", is_flag=True, help="Skip damaged batches with a warning. Not with --group.")
+@click.option("--read-uncommitted", is_flag=True, help="Also show records of open and aborted transactions.")
 @click.option(
     "--group",
     "-G",
-    help="Read as a member of this group, from where it was, and commit. With --partition, read those "
-    "without joining. --offset is for partitions where the group never was.",
+    help="Read as a member of this group, from its committed offsets, and commit. With --partition, read "
+    "these partitions without joining. --offset applies to partitions without a committed offset.",
 )
 @click.option(
     "--help-template",
@@ -81,7 +89,7 @@ POLL_MS: Final = 500
     is_eager=True,
     expose_value=False,
     callback=lambda *given: _explain(*given),
-    help="Explain templates.",
+    help="Show the syntax of templates and exit.",
 )
 def consume(
     properties: dict[str, str],
@@ -108,19 +116,19 @@ def consume(
     read_uncommitted: bool,
     group: str | None,
 ) -> None:
-    """Print the records of TOPICS that are there now, or with --follow also those to come.
+    """Print the records of TOPICS that exist now. With --follow, also print new ones.
 
-    A topic that begins with ^ is a regular expression: '^orders\\.' reads all topics that begin so.
+    A topic that begins with ^ is a regular expression: '^orders\\.' reads all topics that start with it.
     """
     topics += more_topics
     if not topics:
-        raise click.UsageError("name a topic to read")
+        raise click.UsageError("no topic given: name at least one topic to read")
     check_patterns(topics)
     start, until_ms = parse_range(places)
     if until is not None:
         until_ms = parse_time_ms(until, "--until")
     if follow and exits:
-        raise click.UsageError("--follow waits for ever and --exit ends: choose one")
+        raise click.UsageError("--follow waits for more records and --exit stops at the end: choose one")
     style = Style(
         None if key_delimiter is None else unescape(key_delimiter),
         unescape(delimiter),
@@ -193,15 +201,18 @@ def _check_group_wish(wish: "Wish", group: str) -> None:
     """Refuse what a group could not do without committing records that nobody saw."""
     if wish.start.kind not in (Kind.BEGINNING, Kind.END):
         raise click.UsageError(
-            "a group goes on where it was: with --group, --offset is beginning or end, for partitions where "
-            f"it never was; `ottla group reset {group}` moves it"
+            "with --group, --offset must be beginning or end, and applies to partitions without a committed "
+            f"offset; use `ottla group reset {group}` to move the group"
         )
     if wish.until_ms is not None or wish.until_offset is not None:
-        raise click.UsageError("a group would commit the records that are left out: end it with --count")
+        raise click.UsageError(
+            "--until and --until-offset do not work with --group, which would commit the records that were "
+            "left out: use --count"
+        )
     if wish.skips_damaged:
-        raise click.UsageError("--skip-damaged works without --group only")
+        raise click.UsageError("--skip-damaged does not work with --group")
     if wish.partitions and has_patterns(wish.topics):
-        raise click.UsageError("--partition of a --group needs names of topics, not patterns")
+        raise click.UsageError("--partition with --group needs topic names, not patterns")
 
 
 async def _read_as_member(
@@ -252,7 +263,7 @@ async def _choose(consumer: Any, wish: "Wish") -> None:
     for topic in wish.topics:
         there = {where.partition for where in await consumer.partitions_for(topic)}
         if not there:
-            raise Failure(f"there is no topic {topic!r}; `ottla topic list` shows which topics there are")
+            raise Failure(f"topic {topic!r} does not exist; `ottla topic list` lists the topics")
         if missing := set(wish.partitions) - there:
             raise Failure(f"{topic} has no partition {min(missing)}, only 0 to {max(there)}")
     if wish.partitions:
@@ -274,16 +285,16 @@ async def _commit(consumer: Any, say: Callable[[str], None]) -> None:
     except CommitFailed as error:
         if not consumer.subscription():
             raise
-        say(f"{error}; records that were printed may come again")
+        say(f"{error}; records that were already printed may be read again")
 
 
 def _nothing_there(wish: "Wish", group: str | None) -> str:
     names = ", ".join(wish.topics)
     if group is not None:
-        return f"{group} has read all of {names}"
+        return f"group {group} has already read all of {names}"
     if wish.start.kind is Kind.BEGINNING and wish.until_ms is None and wish.until_offset is None:
         return f"{names} is empty"
-    return f"{names} has none there"
+    return f"{names} has no records in that range"
 
 
 def _say(sentence: str) -> None:

@@ -84,8 +84,8 @@ def read_contents(directory: Path) -> Contents:
         meta = decode_meta_properties((directory / META_PROPERTIES_FILE).read_bytes())
     except FileNotFoundError:
         raise UnusableData(
-            f"{directory} is no data directory: it has no {META_PROPERTIES_FILE}; "
-            "`ottla storage format` makes one"
+            f"{directory} is not a data directory, because it has no {META_PROPERTIES_FILE}; use `ottla "
+            "storage format` to create one"
         ) from None
     except _UNREADABLE as error:
         raise UnusableData(f"{directory / META_PROPERTIES_FILE} cannot be read: {error}") from error
@@ -124,7 +124,7 @@ def find_problems(directory: Path, checked: Callable[[], None]) -> Iterator[Prob
     for where in sorted(metadata.partitions()):
         path = directory / f"{where.topic}-{where.partition}"
         if not path.is_dir():
-            yield Problem(str(path), "the metadata knows this partition, but its directory is missing")
+            yield Problem(str(path), "the metadata has this partition, but its directory is missing")
 
 
 class _Metadata:
@@ -177,7 +177,7 @@ def _check_partition(directory: Path, metadata: _Metadata) -> Iterator[Problem]:
     try:
         name = parse_directory_name(directory.name)
     except CorruptFile:
-        yield Problem(str(directory), "only directories of partitions may be here: move it elsewhere")
+        yield Problem(str(directory), "only partition directories may be here: move it elsewhere")
         return
     if name.state is DirectoryState.DELETE:
         return
@@ -191,7 +191,7 @@ def _check_partition(directory: Path, metadata: _Metadata) -> Iterator[Problem]:
         if found is None:
             continue
         if found.offset < previous_end:
-            yield Problem(str(path), f"it begins at {found.offset}, before the end of the one before it")
+            yield Problem(str(path), f"it begins at {found.offset}, before the end of the previous segment")
         positions: set[int] = set()
         previous_end, problems = _check_segment(path, found.offset, positions)
         yield from problems
@@ -206,13 +206,13 @@ def _check_topic_id(directory: Path, where: TopicPartition, metadata: _Metadata)
     try:
         topic_id = decode_partition_metadata(path.read_bytes())
     except FileNotFoundError:
-        yield Problem(str(directory), f"it has no {PARTITION_METADATA_FILE}, which names its topic's id")
+        yield Problem(str(directory), f"it has no {PARTITION_METADATA_FILE}, which holds the topic id")
         return
     except _UNREADABLE as error:
         yield Problem(str(path), f"it cannot be read: {error}")
         return
     if metadata.topics.get(topic_id) != where.topic or where not in metadata.partitions():
-        yield Problem(str(directory), "the metadata does not know this partition: it would be set aside")
+        yield Problem(str(directory), "the metadata does not have this partition: a start would set it aside")
 
 
 def _check_segment(path: Path, base_offset: Offset, positions: set[int]) -> tuple[int, list[Problem]]:
@@ -232,7 +232,9 @@ def _check_segment(path: Path, base_offset: Offset, positions: set[int]) -> tupl
         problems.append(Problem(str(path), f"no batch is at {position}: {error}"))
     else:
         if any(view[position:]):
-            problems.append(Problem(str(path), f"the {len(view) - position} bytes at its end are no batch"))
+            problems.append(
+                Problem(str(path), f"the {len(view) - position} bytes at the end are not a batch")
+            )
     return next_offset, problems
 
 
@@ -240,14 +242,14 @@ def check_index(path: Path, base_offset: Offset, positions: set[int]) -> Iterato
     """Check an index of a segment whose batches begin at `positions`."""
     if not path.exists():
         if path.suffix != FileKind.TRANSACTION_INDEX.value:
-            yield Problem(str(path), "it is missing; the next start makes it again")
+            yield Problem(str(path), "it is missing; the next start will rebuild it")
         return
     content = path.read_bytes()
     try:
         if path.suffix == FileKind.OFFSET_INDEX.value:
             for entry in OffsetIndex(base_offset, used_entries(content, 8)):
                 if entry.position not in positions:
-                    yield Problem(str(path), f"no batch begins at {entry.position}, where it points to")
+                    yield Problem(str(path), f"it points to {entry.position}, where no batch begins")
                     return
         elif path.suffix == FileKind.TIME_INDEX.value:
             times = [item.timestamp_ms for item in TimeIndex(base_offset, used_entries(content, 12))]

@@ -108,10 +108,10 @@ def _dump_batches(path: Path, with_records: bool) -> Iterator[Item]:
             yield from _record_items(batch, topic)
     left = len(view) - end
     if left and not any(view[end:]):
-        yield Item(f"{left} bytes of zeros: room that was not used", {"kind": "room", "size_bytes": left})
+        yield Item(f"{left} zero bytes: preallocated space", {"kind": "room", "size_bytes": left})
     elif left:
         yield Item(
-            f"{left} bytes that are no whole batch, from {end} on",
+            f"{left} bytes that are not a complete batch, at {end}",
             {"kind": "torn", "position": end, "size_bytes": left},
         )
 
@@ -290,7 +290,7 @@ def _dump_small(path: Path) -> Iterator[Item]:
         for where, offset in decode_offset_checkpoint(content).items():
             yield Item(f"{where}: {offset}", {"kind": "checkpoint", "where": str(where), "offset": offset})
     else:
-        raise ValueError(f"{path.name} is no file of a log directory")
+        raise ValueError(f"{path.name} is not a file of a log directory")
 
 
 def _topic_of(path: Path) -> str:

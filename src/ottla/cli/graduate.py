@@ -31,35 +31,37 @@ CONTROLLER_PORT = 9093
     type=click.Path(dir_okay=False, path_type=Path),
     default="server.properties",
     show_default=True,
-    help="Where Apache Kafka's configuration is written.",
+    help="Where to write Apache Kafka's configuration.",
 )
-@click.option("--force", is_flag=True, help="Overwrite that file.")
-@click.option("--verify", is_flag=True, help="Start Apache Kafka on a copy, and compare everything.")
+@click.option("--force", is_flag=True, help="Overwrite the output file if it exists.")
+@click.option(
+    "--verify", is_flag=True, help="Start Apache Kafka on a copy of the directory and compare everything."
+)
 @click.option(
     "--kafka-home",
     envvar="KAFKA_HOME",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="For --verify: where Apache Kafka 4.3 is unpacked; its jars are in libs.",
+    help="For --verify: the directory where Apache Kafka 4.3 is unpacked (its jars are in libs).",
 )
 def graduate(
     directory: Path, as_json: bool, output: Path, force: bool, verify: bool, kafka_home: Path | None
 ) -> None:
-    """Check that the stopped data directory DIRECTORY is ready for Apache Kafka, and say how it goes on."""
+    """Check that the stopped data directory DIRECTORY is ready for Apache Kafka, and show the next steps."""
     contents = _check(directory)
     if output.exists() and not force:
-        raise Failure(f"{output} is there already: name another file by --output, or add --force")
+        raise Failure(f"{output} already exists: name another file with --output, or add --force")
     differences: list[str] | None = None
     if verify:
         differences = _compare(directory, contents, kafka_home)
         if differences:
-            raise Failure(f"Apache Kafka does not see the same: {'; '.join(differences[:10])}")
+            raise Failure(f"Apache Kafka reads different data from the copy: {'; '.join(differences[:10])}")
     output.write_text(server_properties(directory, contents, KAFKA_PORT, CONTROLLER_PORT))
     command = f"bin/kafka-server-start.sh {shlex.quote(str(output.absolute()))}"
     way_back = f"ottla up --data {shlex.quote(str(directory.absolute()))}"
-    compared = "; Apache Kafka sees the same on a copy" if verify else ""
+    compared = "; Apache Kafka reads the same data from a copy" if verify else ""
     show_done(
-        f"{directory} is ready for Apache Kafka{compared}.\nIn Apache Kafka's directory, type:\n  {command}\n"
-        f"The way back: stop it, then type:\n  {way_back}",
+        f"{directory} is ready for Apache Kafka{compared}.\nIn Apache Kafka's directory, run:\n  {command}\n"
+        f"To come back, stop it, then run:\n  {way_back}",
         as_json,
         directory=str(directory),
         properties=str(output.absolute()),
@@ -90,7 +92,7 @@ def server_properties(directory: Path, contents: "Contents", port: int, controll
             "inter.broker.listener.name=PLAINTEXT",
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             quorum,
-            "# One broker cannot hold three replicas of what Kafka keeps for itself.",
+            "# One broker cannot hold three replicas of Kafka's internal topics.",
             "offsets.topic.replication.factor=1",
             "transaction.state.log.replication.factor=1",
             "transaction.state.log.min.isr=1",
@@ -109,11 +111,11 @@ def _check(directory: Path) -> "Contents":
     except UnusableData as error:
         raise Failure(str(error)) from error
     if contents.is_in_use:
-        raise Failure(f"a server uses {directory}: stop it first")
+        raise Failure(f"a server is using {directory}: stop it first")
     if not contents.was_stopped_cleanly:
         raise Failure(
-            f"{directory} was not stopped cleanly: start it with `ottla up --data {directory}`, and stop it "
-            "with Ctrl-C"
+            f"{directory} was not shut down cleanly: start it with `ottla up --data {directory}`, and stop "
+            "it with Ctrl-C"
         )
     with progress(contents.partitions, "checking") as bar:
         problems = list(find_problems(directory, lambda: bar.update(1)))
@@ -121,7 +123,7 @@ def _check(directory: Path) -> "Contents":
         first = problems[0]
         raise Failure(
             f"{len(problems)} problems, the first in {first.path}: {first.what}; "
-            "`ottla storage verify` lists all"
+            "`ottla storage verify` lists all of them"
         )
     return contents
 
@@ -132,7 +134,7 @@ def _compare(directory: Path, contents: "Contents", kafka_home: Path | None) -> 
         raise Failure("--verify needs Java 17 or newer: install it, or leave --verify out")
     libs = None if kafka_home is None else kafka_home / "libs"
     if libs is None or not list(libs.glob("kafka-clients-*.jar")):
-        raise Failure("--verify needs Apache Kafka's jars: name its directory by --kafka-home or KAFKA_HOME")
+        raise Failure("--verify needs Apache Kafka's jars: give its directory in --kafka-home or KAFKA_HOME")
     from ottla.cli.hand_over import compare_with_kafka
 
     return compare_with_kafka(directory, contents, java, os.fspath(libs / "*"))

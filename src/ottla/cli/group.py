@@ -22,15 +22,17 @@ _LEDGER: Final = "ledger"
 
 @click.group()
 def group() -> None:
-    """Consumer groups of a cluster."""
+    """List and change the consumer groups of a cluster."""
 
 
 @group.command("list")
 @cluster_options
 @json_option
-@click.option("--state", "states", multiple=True, help="Only groups in this state, as in Stable or Empty.")
-@click.option("--type", "types", multiple=True, help="Only groups of this type: classic, consumer.")
-@click.option("--lag", "with_lag", is_flag=True, help="Look up the lag of each.")
+@click.option(
+    "--state", "states", multiple=True, help="Only groups in this state, for example Stable or Empty."
+)
+@click.option("--type", "types", multiple=True, help="Only groups of this type: classic or consumer.")
+@click.option("--lag", "with_lag", is_flag=True, help="Also show the lag of each group.")
 def list_groups(
     properties: dict[str, str],
     as_json: bool,
@@ -68,7 +70,7 @@ def list_groups(
     "watch_s",
     type=PAUSE_S,
     metavar="SECONDS",
-    help="Look twice, so many seconds apart, and show how fast the group reads and its topics grow.",
+    help="Measure twice, this many seconds apart, and show how fast the group reads and its topics grow.",
 )
 def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: float | None) -> None:
     """Describe the group NAME: its members, and its lag in records and in time for each partition."""
@@ -89,7 +91,7 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
 
     description, lags, speeds, unread = with_admin(properties, work)
     if not lags and description.state.lower() == "dead":
-        raise Failure(f"there is no group {name!r}; `ottla group list` shows which there are")
+        raise Failure(f"group {name!r} does not exist; `ottla group list` lists the groups")
     rows = _partition_rows(lags, speeds, unread, has_speeds=watch_s is not None)
     lag = total([item.lag for item in lags])
     facts = {
@@ -109,7 +111,7 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
     click.echo()
     if facts["looks"] == _LEDGER:
         click.echo("the ledger of a pipeline: its offsets count the batches that were delivered\n")
-    show_rows(rows, as_json, "it has read nothing, and reads nothing")
+    show_rows(rows, as_json, "it has no members and no committed offsets")
     if members:
         click.echo()
         show_rows(members, as_json, "")
@@ -128,16 +130,18 @@ def _looks(group_id: str, lag: int | None) -> str | None:
 @cluster_options
 @json_option
 @click.option(
-    "--topic", "topics", multiple=True, help="Only this topic. Default: all that the group has read."
+    "--topic", "topics", multiple=True, help="Only this topic. Default: all topics with committed offsets."
 )
-@click.option("--to-earliest", is_flag=True, help="To the first record there is.")
+@click.option("--to-earliest", is_flag=True, help="To the first record.")
 @click.option("--to-latest", is_flag=True, help="To the end.")
 @click.option("--to-offset", type=OFFSET, help="To this offset.")
 @click.option(
-    "--to-time", metavar="TIME", help="To the first record at or after a time: 2026-01-31T12:00, or 2h."
+    "--to-time",
+    metavar="TIME",
+    help="To the first record at or after this time: 2026-01-31T12:00, or 2h for two hours ago.",
 )
-@click.option("--shift-by", type=SHIFT, help="By so many records, backwards if negative.")
-@click.option("--execute", is_flag=True, help="Do it. Without this only the plan is shown.")
+@click.option("--shift-by", type=SHIFT, help="By this many records, backwards if negative.")
+@click.option("--execute", is_flag=True, help="Apply the plan. Without this, it is only shown.")
 def reset(
     properties: dict[str, str],
     as_json: bool,
@@ -150,11 +154,11 @@ def reset(
     shift_by: int | None,
     execute: bool,
 ) -> None:
-    """Say where the group NAME goes on. It must have no members. Shows a plan; --execute does it."""
+    """Reset the offsets of the group NAME, which must have no members. Shows a plan; --execute applies it."""
     chosen = sum((to_earliest, to_latest, to_offset is not None, to_time is not None, shift_by is not None))
     if chosen != 1:
         raise click.UsageError(
-            "say where to: one of --to-earliest, --to-latest, --to-offset, --to-time, --shift-by"
+            "no target given: use one of --to-earliest, --to-latest, --to-offset, --to-time and --shift-by"
         )
     to_timestamp_ms = None if to_time is None else parse_time_ms(to_time, "--to-time")
 
@@ -186,10 +190,10 @@ def reset(
         for where, offset in sorted(plan.items())
     ]
     if not rows:
-        raise Failure(f"group {name} has committed nothing: name a --topic to reset it there")
+        raise Failure(f"group {name} has no committed offsets: name a --topic")
     show_rows(rows, as_json, "")
     if not execute:
-        click.echo("this is the plan; add --execute to do it", err=True)
+        click.echo("this is only a plan; add --execute to apply it", err=True)
     elif not as_json:
         click.echo(_say_moved(name, rows))
 
@@ -199,9 +203,9 @@ def _say_moved(name: str, rows: list[dict[str, Any]]) -> str:
     stayed = len(rows) - moved
     partitions = "partition" if moved == 1 else "partitions"
     if not moved:
-        return f"group {name} was there already: nothing changed"
+        return f"group {name} already has these offsets: nothing changed"
     return f"moved group {name} in {moved} {partitions}" + (
-        f"; {stayed} had that offset already" * bool(stayed)
+        f"; {stayed} already had that offset" * bool(stayed)
     )
 
 
@@ -209,10 +213,10 @@ def _say_moved(name: str, rows: list[dict[str, Any]]) -> str:
 @click.argument("names", nargs=-1, required=True)
 @cluster_options
 @json_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], yes: bool) -> None:
-    """Delete the groups NAMES with their offsets. They must have no members."""
-    confirm(f"delete {', '.join(names)} with all offsets?", yes)
+    """Delete the groups NAMES and their offsets. They must have no members."""
+    confirm(f"delete {', '.join(names)} and all their offsets?", yes)
     results = with_admin(properties, lambda admin: admin.groups.delete_many(names))
     if results.failed:
         raise failed_items(results.failed)

@@ -102,7 +102,7 @@ class _Kafka:
                     return f"127.0.0.1:{port}"
             time.sleep(0.1)
         last_words = (self._root / "kafka.log").read_text(errors="replace").strip()[-500:]
-        raise Failure(f"Apache Kafka did not start on the copy: {last_words or 'it said nothing'}")
+        raise Failure(f"Apache Kafka did not start on the copy: {last_words or 'it printed nothing'}")
 
     def stop(self) -> None:
         """Stop it."""

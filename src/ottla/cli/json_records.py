@@ -28,7 +28,7 @@ def decode_bytes(text: str | bytes, encoding: str) -> bytes:
             return base64.b64decode(text, validate=True)
         except binascii.Error as error:
             raise ValueError(f"{text!r} is not base64: {error}") from error
-    raise ValueError(f"there is no encoding {encoding!r}: there are {', '.join(ENCODINGS)}")
+    raise ValueError(f"unknown encoding {encoding!r}: use one of {', '.join(ENCODINGS)}")
 
 
 def tell(content: bytes | None, encoding: str = PLAIN) -> tuple[str | None, str | None]:
@@ -51,7 +51,7 @@ def told(value: Any, encoding: Any) -> bytes | None:
         return None
     if encoding not in (None, PLAIN):
         if not isinstance(value, str):
-            raise ValueError(f"what is encoded as {encoding} has to be text")
+            raise ValueError(f"a value encoded as {encoding} must be a string")
         return decode_bytes(value, encoding)
     return value.encode() if isinstance(value, str) else json.dumps(value).encode()
 
@@ -65,5 +65,5 @@ def tell_header(name: str, value: bytes | None) -> list[str | None]:
 def told_header(item: Any) -> tuple[str, bytes | None]:
     """Return the header that `tell_header` wrote."""
     if not isinstance(item, list) or not 2 <= len(item) <= 3 or not isinstance(item[0], str):
-        raise ValueError('a header is written as ["name", "value"]')
+        raise ValueError('a header must be ["name", "value"]')
     return item[0], told(item[1], item[2] if len(item) == 3 else None)

@@ -11,15 +11,15 @@ from ottla.cli.output import json_option, show_rows
 
 @click.group()
 def log() -> None:
-    """The files of a log directory."""
+    """Inspect the files of a log directory."""
 
 
 @log.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @json_option
-@click.option("--records", "with_records", is_flag=True, help="Show records, too, not only their batches.")
+@click.option("--records", "with_records", is_flag=True, help="Show records, not only their batches.")
 def dump(paths: tuple[Path, ...], as_json: bool, with_records: bool) -> None:
-    """Say in words what is in PATHS: files of a log, or directories of a partition.
+    """Print the contents of PATHS as text: files of a log, or partition directories.
 
     Segments, indexes, snapshots, checkpoints, the metadata log and its snapshots, what coordinators wrote.
     """
@@ -29,11 +29,11 @@ def dump(paths: tuple[Path, ...], as_json: bool, with_records: bool) -> None:
         files = sorted(file for file in path.iterdir() if is_known(file)) if path.is_dir() else [path]
         if not files:
             raise Failure(
-                f"{path} has no files of a log: name the directory of a partition, as in DATA/orders-0"
+                f"{path} has no files of a log: name a partition directory, for example DATA/orders-0"
             )
         for file in files:
             if not is_known(file):
-                raise Failure(f"{file} is no file of a log that Ottla or Apache Kafka writes")
+                raise Failure(f"{file} is not a log file of Ottla or Apache Kafka")
             if not as_json:
                 click.echo(f"{file}:")
             for item in dump_file(file, with_records=with_records):
@@ -47,10 +47,10 @@ def dump(paths: tuple[Path, ...], as_json: bool, with_records: bool) -> None:
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @json_option
 def verify(paths: tuple[Path, ...], as_json: bool) -> None:
-    """Look for damage in PATHS: data directories, directories of partitions, or segments. Changes nothing.
+    """Look for damage in PATHS: data directories, partition directories, or segments. Changes nothing.
 
-    Every batch, index and snapshot is checked. What a start has kept aside is listed, too, but is no damage.
-    Exits with 1 if something is damaged.
+    Checks every batch, index and snapshot. Data that an earlier start set aside is listed, but does not count
+    as damage. Exits with 1 if something is damaged.
     """
     from ottla.cli.segment_files import Finding, partition_directories, verify_file, verify_partition
 
@@ -63,7 +63,7 @@ def verify(paths: tuple[Path, ...], as_json: bool) -> None:
         else:
             findings += verify_file(path)
     rows = [{"path": found.path, "damaged": found.is_damage, "what": found.what} for found in findings]
-    show_rows(rows, as_json, "everything is sound")
+    show_rows(rows, as_json, "no damage found")
     if any(found.is_damage for found in findings):
         raise click.exceptions.Exit(Failure.exit_code)
 
@@ -74,12 +74,12 @@ def verify(paths: tuple[Path, ...], as_json: bool) -> None:
     "--damaged",
     "with_damaged",
     is_flag=True,
-    help="Print what can be read of batches with wrong checksums, too. Look at it before you use it.",
+    help="Also print what can be read of batches with wrong checksums. Check it before you use it.",
 )
 def salvage(paths: tuple[Path, ...], with_damaged: bool) -> None:
-    """Print the records of damaged files as JSON, a record a line.
+    """Print the records of damaged files as JSON, one record per line.
 
-    PATHS are segments, files that a start has kept aside (`.damaged`), or directories with such files.
+    PATHS are segments, files that a start has set aside (`.damaged`), or directories with such files.
     `ottla produce --format json` writes the records to a topic again.
     """
     from ottla.cli.segment_files import Salvage, is_kept, partition_directories
@@ -94,7 +94,7 @@ def salvage(paths: tuple[Path, ...], with_damaged: bool) -> None:
         else:
             files.append(path)
     if not files:
-        raise Failure("nothing was kept aside there; name a segment to see the records in it")
+        raise Failure("no damaged data was kept there; name a segment to print its records")
     salvaged = Salvage()
     write: Printer = printer_for("json", None)
     for file in files:
@@ -118,4 +118,4 @@ def _check_unused(path: Path) -> None:
 
     for directory in (path, *path.absolute().parents[:2]):
         if (directory / LOCK_FILE).exists() and is_locked(directory / LOCK_FILE):
-            raise Failure(f"a server uses {directory}: stop it first")
+            raise Failure(f"a server is using {directory}: stop it first")

@@ -8,22 +8,22 @@ import click
 from ottla import __version__
 
 COMMANDS: Final = {
-    # The name, the module and object that it is, and what the list of commands says of it. It is told here so
+    # The name, the module and object that it is, and what the list of commands says of it. It is here so
     # that the list can be shown without importing all of them.
-    "up": ("ottla.cli.up", "up", "Run a node, until it is told to stop."),
+    "up": ("ottla.cli.up", "up", "Run a node until it is stopped."),
     "topic": ("ottla.cli.topic", "topic", "Topics: list, create, describe, alter, delete, truncate."),
-    "produce": ("ottla.cli.produce", "produce", "Write records that are read from stdin."),
-    "consume": ("ottla.cli.consume", "consume", "Read records and print them."),
+    "produce": ("ottla.cli.produce", "produce", "Write records from stdin to a topic."),
+    "consume": ("ottla.cli.consume", "consume", "Read records from topics and print them."),
     "group": ("ottla.cli.group", "group", "Consumer groups: list, describe with lag, reset, delete."),
     "config": ("ottla.cli.config", "config", "Configs of topics, brokers and groups: get and set."),
     "txn": ("ottla.cli.txn", "txn", "Transactions: list, describe, abort."),
-    "pipeline": ("ottla.cli.pipeline", "pipeline", "Run data pipelines, and see how they do."),
+    "pipeline": ("ottla.cli.pipeline", "pipeline", "Data pipelines: run, list, status, stop."),
     "storage": ("ottla.cli.storage", "storage", "Data directories: format, info, verify, repair."),
-    "log": ("ottla.cli.log", "log", "Files of logs: dump, verify, salvage."),
+    "log": ("ottla.cli.log", "log", "Log files: dump, verify, salvage."),
     "graduate": ("ottla.cli.graduate", "graduate", "Hand a data directory over to Apache Kafka."),
     "bench": ("ottla.cli.bench", "bench", "Measure a cluster: writing, reading, latency."),
-    "completion": ("ottla.cli.completion", "completion", "Print what a shell needs to complete commands."),
-    "version": ("ottla.cli.version", "version", "Show which Ottla and which Python this is."),
+    "completion": ("ottla.cli.completion", "completion", "Print a shell completion script."),
+    "version": ("ottla.cli.version", "version", "Show the versions of Ottla and Python."),
 }
 
 
@@ -60,7 +60,7 @@ class _Root(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # Whoever read our output has seen enough. Python would complain when it flushes at the end.
+            # The reader of our output has closed it. Python would complain when it flushes at the end.
             import os
             import sys
 
@@ -73,6 +73,6 @@ class _Root(click.Group):
 def main() -> None:
     """Ottla: Kafka's sister in Python.
 
-    Every command but `up`, `storage`, `log` and `graduate` works with any Kafka: name one of its brokers by
-    --bootstrap, by the environment variable OTTLA_BOOTSTRAP, or in a profile.
+    All commands except `up`, `storage`, `log` and `graduate` work with any Kafka cluster. Name one of its
+    brokers with --bootstrap, in the environment variable OTTLA_BOOTSTRAP, or in a profile.
     """

@@ -100,7 +100,9 @@ def confirm(question: str, yes: bool) -> None:
         if sys.stdin.isatty():
             raise
         click.echo(err=True)
-        raise Failure("nothing was done, as nobody answered; add --yes to do it without a question") from None
+        raise Failure(
+            "nothing was done, because the question was not answered; add --yes to skip it"
+        ) from None
     if not agreed:
         raise Failure("nothing was done")
 

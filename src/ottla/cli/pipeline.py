@@ -1,4 +1,4 @@
-"""`ottla pipeline`: run data pipelines, see how they do, stop them."""
+"""`ottla pipeline`: run, watch and stop data pipelines."""
 
 import signal
 import time
@@ -25,20 +25,20 @@ directory_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("ottla-pipelines"),
     show_default=True,
-    help="Where checkpoints and status files are.",
+    help="The directory for checkpoints and status files.",
 )
 
 
 @click.group()
 def pipeline() -> None:
-    """Data pipelines on Spark."""
+    """Run and watch data pipelines on Spark."""
 
 
 @pipeline.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @cluster_options
 @directory_option
-@click.option("--only", "names", metavar="NAME", multiple=True, help="Run only this pipeline of the file.")
+@click.option("--only", "names", metavar="NAME", multiple=True, help="Run only this pipeline.")
 @click.option(
     "--spark",
     "master",
@@ -46,13 +46,13 @@ def pipeline() -> None:
     show_default=True,
     help="Where Spark runs: local[*], spark://, sc://.",
 )
-@click.option("--available-now", is_flag=True, help="Stop when all that is there now is processed.")
+@click.option("--available-now", is_flag=True, help="Process all data that exists now, then stop.")
 @click.option(
     "--conf",
     "settings",
     metavar="KEY=VALUE",
     multiple=True,
-    help="A setting of Spark. May be given several times.",
+    help="A Spark setting. Can be repeated.",
 )
 def run(
     file: Path,
@@ -63,10 +63,11 @@ def run(
     available_now: bool,
     settings: tuple[str, ...],
 ) -> None:
-    """Run the pipelines that FILE declares, until they are stopped.
+    """Run the pipelines declared in FILE until they are stopped.
 
-    A pipeline that fails is started again, later each time, and says why. Lines on stderr tell how all do.
-    With --available-now one that fails five times in a row is given up, and the exit code is 1.
+    If a pipeline fails, the reason is printed, and it is restarted after a pause that grows each time. Status
+    lines go to stderr. With --available-now, a pipeline that fails five times in a row is given up, and the
+    exit code is 1.
     """
     from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline
     from ottla.pipelines.loading import load_pipelines
@@ -117,7 +118,7 @@ def run(
 @directory_option
 @json_option
 def list_pipelines(directory: Path, as_json: bool) -> None:
-    """List the pipelines that run, or have run, with their state."""
+    """List the pipelines that are running or have run, with their state."""
     rows = [{"name": item.name, "state": item.state, "pid": item.pid} for item in _statuses(directory)]
     show_rows(rows, as_json, f"no pipeline has run in {directory}")
 
@@ -128,9 +129,9 @@ def list_pipelines(directory: Path, as_json: bool) -> None:
 @directory_option
 @json_option
 def status(name: str | None, properties: dict[str, str], directory: Path, as_json: bool) -> None:
-    """Say how pipelines do: rate, lag, batch, state, and the last error. With NAME, one of them.
+    """Show the state, rate, lag, last batch and last error of all pipelines, or of NAME.
 
-    Lag is asked from the cluster that each of them reads from, so it is right for one that has stopped too.
+    The lag comes from the cluster that the pipeline reads from, so it is also correct for a stopped pipeline.
     """
     found = _statuses(directory)
     if name is not None:
@@ -150,9 +151,9 @@ def status(name: str | None, properties: dict[str, str], directory: Path, as_jso
     "--timeout", "timeout_s", type=click.IntRange(1), default=60, show_default=True, help="Seconds to wait."
 )
 def stop(names: tuple[str, ...], directory: Path, as_json: bool, timeout_s: int) -> None:
-    """Stop the pipelines NAMES with all their queries, and wait until they have.
+    """Stop the pipelines NAMES with all their queries, and wait until they have stopped.
 
-    The process that runs them ends with the last of its pipelines, and Java with it.
+    The process that runs them, and its Java process, exit with the last pipeline.
     """
     from ottla.pipelines.status import ask_to_stop
 
@@ -166,7 +167,7 @@ def stop(names: tuple[str, ...], directory: Path, as_json: bool, timeout_s: int)
     while _still_run(queries, directory):
         if time.monotonic() > give_up_at_s:
             left = ", ".join(_still_run(queries, directory))
-            raise Failure(f"{left} did not stop within {timeout_s} s: its last batch still runs")
+            raise Failure(f"{left} did not stop within {timeout_s} s: its last batch is still running")
         time.sleep(0.1)
     show_done(f"stopped {', '.join(names)}", as_json, stopped=list(names), queries=sorted(queries))
 
@@ -215,7 +216,7 @@ def _with_lags(found: "list[QueryStatus]", properties: dict[str, str]) -> "list[
         for link in links.values():
             link.close()
     for reason in silent.values():
-        click.echo(f"lag is not known: {reason}", err=True)
+        click.echo(f"the lag is unknown: {reason}", err=True)
     return [replace(item, lag=lags.get(item.name)) for item in found]
 
 
@@ -236,8 +237,8 @@ def _named(found: "list[QueryStatus]", name: str, directory: Path) -> "QueryStat
         if item.name == name:
             return item
     raise Failure(
-        f"no pipeline {name!r} has run in {directory}; `ottla pipeline list` shows which have, there or in "
-        "another --directory"
+        f"no pipeline {name!r} has run in {directory}; `ottla pipeline list` lists those that have; "
+        "--directory chooses another directory"
     )
 
 

@@ -48,11 +48,11 @@ def parse_range(words: tuple[str, ...]) -> Range:
     for word in words:
         if word.startswith("e@"):
             if until_ms is not None:
-                raise click.BadParameter("there can be one end only", param_hint=_OPTION)
+                raise click.BadParameter("only one end can be given", param_hint=_OPTION)
             until_ms = parse_time_ms(word[2:], _OPTION)
         else:
             if start is not None:
-                raise click.BadParameter("there can be one beginning only", param_hint=_OPTION)
+                raise click.BadParameter("only one beginning can be given", param_hint=_OPTION)
             start = _place(word)
     return Range(start, until_ms)
 
@@ -64,8 +64,10 @@ def _place(word: str) -> Place:
         return Place(Kind.TIME, parse_time_ms(word.removeprefix("s")[1:], _OPTION))
     if not _NUMBER.fullmatch(word):
         raise click.BadParameter(
-            f"{word!r} is no place to begin: beginning, end, an offset, -N or @TIME", param_hint=_OPTION
+            f"{word!r} is not a valid offset: use beginning, end, an offset, -N or @TIME", param_hint=_OPTION
         )
     if abs(int(word)) > OFFSET_MAX:
-        raise click.BadParameter(f"{word} is no offset: the largest is {OFFSET_MAX}", param_hint=_OPTION)
+        raise click.BadParameter(
+            f"{word} is too large for an offset: the largest is {OFFSET_MAX}", param_hint=_OPTION
+        )
     return Place(Kind.LAST, -int(word)) if word.startswith("-") else Place(Kind.OFFSET, int(word))

@@ -50,45 +50,56 @@ class Given(NamedTuple):
 @click.argument("topic")
 @cluster_options
 @json_option
-@click.option("-v", "--value", "values", multiple=True, help="A record's value, instead of stdin.")
+@click.option("-v", "--value", "values", multiple=True, help="The value of a record, instead of stdin.")
 @click.option("-k", "--key", help="The key of every record.")
-@click.option("-K", "--key-delimiter", help="What parts key and value in each line.")
+@click.option("-K", "--key-delimiter", help="The separator between key and value in each line.")
 @click.option(
     "-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header of every record."
 )
-@click.option("-p", "--partition", type=PARTITION, help="The partition. Default: chosen by key.")
-@click.option("-D", "--delimiter", default="\\n", show_default=True, help="What parts records on stdin.")
+@click.option("-p", "--partition", type=PARTITION, help="The partition to write to. Default: chosen by key.")
+@click.option(
+    "-D", "--delimiter", default="\\n", show_default=True, help="The separator between records on stdin."
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(("text", "json", "bytes")),
     default="text",
     show_default=True,
-    help="text: a record a line. json: an object a line, as `consume --json` prints. bytes: one record.",
+    help="text: one record per line. json: one object per line, as `consume --json` prints them. bytes: the "
+    "whole input is one record.",
 )
 @click.option(
     "--key-format",
     type=click.Choice(ENCODINGS),
     default=PLAIN,
     show_default=True,
-    help="How keys are written.",
+    help="The encoding of keys in the input.",
 )
 @click.option(
     "--value-format",
     type=click.Choice(ENCODINGS),
     default=PLAIN,
     show_default=True,
-    help="How values are written.",
+    help="The encoding of values in the input.",
 )
 @click.option(
-    "--repartition", is_flag=True, help="With json: choose partitions by key, not those that it names."
-)
-@click.option("-Z", "--null", "null_values", is_flag=True, help="An empty value is none at all: a tombstone.")
-@click.option(
-    "-z", "--compression", type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")), help="Of batches."
+    "--repartition", is_flag=True, help="With json: choose partitions by key, and ignore those in the input."
 )
 @click.option(
-    "--file", "source", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Not stdin."
+    "-Z", "--null", "null_values", is_flag=True, help="Write a null (tombstone) for an empty value."
+)
+@click.option(
+    "-z",
+    "--compression",
+    type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")),
+    help="The compression of batches.",
+)
+@click.option(
+    "--file",
+    "source",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read from this file instead of stdin.",
 )
 def produce(
     properties: dict[str, str],
@@ -108,7 +119,7 @@ def produce(
     compression: str | None,
     source: Path | None,
 ) -> None:
-    """Write records into TOPIC: lines of stdin, or each --value. All are acknowledged when this returns."""
+    """Write records to TOPIC: the lines of stdin, or each --value. Returns when all are acknowledged."""
     how = Form(_mark(key_delimiter, "-K"), null_values, key_format, value_format, not repartition)
     mark = _mark(delimiter, "-D")
     assert mark is not None, "it has a default"
@@ -162,7 +173,7 @@ async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]
                         timestamp_ms=record.timestamp_ms,
                     )
                 except ValueError as error:
-                    hint = "; --repartition chooses by key" if record.is_copied else ""
+                    hint = "; use --repartition to choose partitions by key" if record.is_copied else ""
                     raise Failure(f"{error}{hint}") from error
                 sent.append(on_its_way)
                 count += 1
@@ -177,7 +188,7 @@ async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]
 
 
 async def _read_aside(records: Iterator[Given]) -> AsyncIterator[Given]:
-    """Read in a thread: reading waits for whoever types, and the producer must go on sending meanwhile.
+    """Read in a thread: reading waits for input, and the producer must go on sending meanwhile.
 
     The thread is a daemon. One that waits for a line would otherwise keep the process from ending at Ctrl-C.
     """
@@ -212,7 +223,7 @@ async def _read_aside(records: Iterator[Given]) -> AsyncIterator[Given]:
 
 def _stdin() -> IO[bytes]:
     if sys.stdin.isatty():
-        click.echo("type records, a line each; Ctrl-D ends", err=True)
+        click.echo("type one record per line; Ctrl-D ends the input", err=True)
     if sys.stdin is not sys.__stdin__:
         return sys.stdin.buffer
     # Python closes its own stdin when it ends, and crashes if the thread that reads still waits in it.
@@ -258,7 +269,9 @@ def _from_json(line: bytes, number: int, common: Given, how: Form) -> Given:
             is_copied=common.partition is None and copied is not None,
         )
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise Failure(f'line {number} is no record, as in {{"key": "k", "value": "v"}}: {error}') from error
+        raise Failure(
+            f'line {number} is not a record such as {{"key": "k", "value": "v"}}: {error}'
+        ) from error
 
 
 def _whole(given: dict[str, Any], name: str, high: int) -> int | None:
@@ -267,7 +280,7 @@ def _whole(given: dict[str, Any], name: str, high: int) -> int | None:
     if number is None or number == -1:
         return None
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= high:
-        raise ValueError(f"{name} has to be a number from 0 to {high}")
+        raise ValueError(f"{name} must be a number from 0 to {high}")
     return number
 
 
@@ -289,11 +302,13 @@ def _header(text: str) -> tuple[str, bytes | None]:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise click.BadParameter(f"{name!r} is no text, as names of headers are", param_hint="-H") from None
+        raise click.BadParameter(
+            f"{name!r} is not valid text, which a header name must be", param_hint="-H"
+        ) from None
     return name, os.fsencode(value) if equals else None
 
 
 def _mark(text: str | None, option: str) -> bytes | None:
     if text == "":
-        raise click.BadParameter("it has to have at least one character", param_hint=option)
+        raise click.BadParameter("it must have at least one character", param_hint=option)
     return None if text is None else unescape(text)

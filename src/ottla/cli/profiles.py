@@ -47,14 +47,14 @@ def cluster_options(command: F) -> F:
             metavar="HOST:PORT",
             envvar="OTTLA_BOOTSTRAP",
             is_eager=True,
-            help=f"A broker of the cluster; several by comma. Default: {DEFAULT_BOOTSTRAP}.",
+            help=f"Brokers of the cluster, separated by commas. Default: {DEFAULT_BOOTSTRAP}.",
         ),
         click.option(
             "--profile",
             metavar="NAME",
             envvar="OTTLA_PROFILE",
             is_eager=True,
-            help=f"A profile of the config file. Default: {DEFAULT_PROFILE}, if there is one.",
+            help=f"A profile from the config file. Default: {DEFAULT_PROFILE}, if it exists.",
         ),
         click.option(
             "-X",
@@ -63,7 +63,7 @@ def cluster_options(command: F) -> F:
             metavar="KEY=VALUE",
             multiple=True,
             callback=collect,
-            help="A property of the client, by Kafka's name. May be given several times.",
+            help="A client property by Kafka's name. Can be repeated.",
         ),
     )
     for option in reversed(options):
@@ -102,10 +102,12 @@ def _profile(name: str | None) -> dict[str, str]:
     path = Path(os.environ.get("OTTLA_CONFIG") or Path(click.get_app_dir("ottla"), "config.toml"))
     profiles = _read_profiles(path)
     if not isinstance(profiles, dict) or not all(isinstance(found, dict) for found in profiles.values()):
-        raise Failure(f"{path} has no tables like [profiles.production]: see the guide to the command line")
+        raise Failure(
+            f"{path} must have tables such as [profiles.production]: see the guide to the command line"
+        )
     if name is not None and name not in profiles:
         known = ", ".join(profiles) or "none"
-        raise Failure(f"there is no profile {name!r} in {path}; it has: {known}")
+        raise Failure(f"{path} has no profile {name!r}; it has: {known}")
     return {key: str(value) for key, value in profiles.get(name or DEFAULT_PROFILE, {}).items()}
 
 

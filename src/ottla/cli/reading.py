@@ -105,7 +105,7 @@ class Reading:
         topics = matching(self._wish.topics, {name for name, view in views.items() if not view.is_internal})
         if not topics:
             raise Failure(
-                f"no topic matches {', '.join(self._wish.topics)}; `ottla topic list` shows which there are"
+                f"no topic matches {', '.join(self._wish.topics)}; `ottla topic list` lists the topics"
             )
         return topics
 
@@ -166,11 +166,11 @@ class Reading:
         end = ends[longest]
         if number > end and not self._wish.follows:
             raise Failure(
-                f"there is no offset {number} yet: {longest} ends at {end}; add --follow to wait for it"
+                f"offset {number} does not exist yet: {longest} ends at {end}; add --follow to wait for it"
             )
         for where, start in sorted(starts.items()):
             if number < start:
-                self._say(f"older records are gone: {where} begins at {start}")
+                self._say(f"older records were deleted: {where} begins at {start}")
 
     async def _first_of_last(self, where: TopicPartition, start: int, end: int) -> int:
         """Find the offset from which on so many records follow.
@@ -216,7 +216,7 @@ class Reading:
             else:
                 if self._is_away:
                     self._is_away = False
-                    self._say("it is back")
+                    self._say("the connection is back")
                 return answers
 
     async def _fetch_once(
@@ -246,7 +246,7 @@ class Reading:
     def _tell_away(self, error: ClientError) -> None:
         if self._wish.follows and not self._is_away:
             self._is_away = True
-            self._say(f"{error}; waiting for it")
+            self._say(f"{error}; waiting")
 
     async def _go_back_into_range(self, where: TopicPartition, position: int) -> None:
         start = (await self._look_up({where: EARLIEST})).get(where, 0)
@@ -254,7 +254,8 @@ class Reading:
             end = (await self._look_up({where: LATEST})).get(where, 0)
             raise Failure(
                 f"{where} ends at {end} now, before offset {position} that was read last: the topic was "
-                "deleted and made again, or its broker lost records; start again to read what is there"
+                "deleted and created again, or its broker lost records; restart the command to read what is "
+                "there"
             )
         self._say(f"records {position} to {start - 1} of {where} were deleted before they could be read")
         self._positions[where] = start
@@ -271,7 +272,7 @@ class Reading:
             else:
                 yield from records
         if after <= before and len(answer.records):
-            raise Failure(_damage(where, f"at offset {before}", "no batch of it is whole"))
+            raise Failure(_damage(where, f"at offset {before}", "it has no complete batch"))
         self._positions[where] = max(before, after)
 
     def _sound_batches(self, answer: FetchedPartition, quietly: bool) -> tuple[list[BatchView], int]:
@@ -296,13 +297,13 @@ class Reading:
     def _met_damage(self, where: TopicPartition, batch: BatchView, reason: str, quietly: bool) -> None:
         offsets = f"at offsets {batch.base_offset} to {batch.last_offset}"
         if not self._wish.skips_damaged:
-            raise Failure(f"{_damage(where, offsets, reason)}, or add --skip-damaged to leave it out")
+            raise Failure(f"{_damage(where, offsets, reason)}, or add --skip-damaged to skip it")
         if not quietly:
-            self._say(f"left out a damaged batch of {where} {offsets}: {reason}")
+            self._say(f"skipped a damaged batch of {where} {offsets}: {reason}")
 
 
 def _damage(where: TopicPartition, offsets: str, reason: str) -> str:
     return (
-        f"a batch of {where} {offsets} is damaged: {reason}; look at the broker's files with "
-        "`ottla storage verify`, begin behind it with --offset"
+        f"a batch of {where} {offsets} is damaged: {reason}; check the broker's files with `ottla storage "
+        "verify`, start after it with --offset"
     )

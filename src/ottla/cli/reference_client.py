@@ -21,10 +21,11 @@ from ottla.client.properties import CommonSettings, property_name
 _INTRODUCTION: Final = """\
 # The Python client
 
-Three classes, all for asyncio: `Producer`, `Consumer` and `Admin`, which has an attribute for each noun.
-`from ottla import Producer, Consumer, Admin` imports them, `from ottla import sync` their twins without
-asyncio. Properties may be given by Kafka's names (`properties={"linger.ms": 5}`), as arguments
-(`linger_ms=5`), or by the path of a `client.properties` file (`properties="client.properties"`).
+The client has three classes for asyncio: `Producer`, `Consumer` and `Admin`. `Admin` has an attribute for
+each kind of thing, such as topics and groups. `from ottla import Producer, Consumer, Admin` imports them;
+`from ottla import sync` imports the same classes without asyncio. Properties can be given by Kafka's names
+(`properties={"linger.ms": 5}`), as arguments (`linger_ms=5`), or in a `client.properties` file
+(`properties="client.properties"`).
 `make reference` writes this page from the code.
 """
 

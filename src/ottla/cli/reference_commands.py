@@ -10,10 +10,11 @@ from ottla.cli.main import main
 _INTRODUCTION: Final = """\
 # Commands
 
-What `ottla --help` shows, all at once. `make reference` writes this page from the commands themselves.
+The help texts of all commands. `make reference` writes this page from the commands themselves.
 
-Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted. People get tables and sentences; `--json` gives
-programs the same. [The guide](../guide/command-line.md) shows how the commands are used.
+Exit codes: 0 for success, 1 for a failure, 2 for wrong usage, 130 for an interrupt. The output is meant for
+people; `--json` prints the same for programs. [The guide](../guide/command-line.md) shows how to
+use the commands.
 """
 
 

@@ -14,9 +14,9 @@ from ottla.runtime.poller import ServingLoop
 _INTRODUCTION: Final = """\
 # Metrics
 
-A node serves metrics to Prometheus on `http://127.0.0.1:PORT/metrics` when `ottla.metrics.port` is set; 0 is
-any free port, and the node's log says which. Beside these there are the usual ones of the process, as in
-`process_resident_memory_bytes`. `make reference` writes this page from what a node gives.
+A node serves metrics for Prometheus on `http://127.0.0.1:PORT/metrics` if `ottla.metrics.port` is set. 0
+means any free port; the log shows which one. The node also serves the usual metrics of a process, such as
+`process_resident_memory_bytes`. `make reference` writes this page from the metrics of a node.
 
 | metric | type | labels | meaning |
 |---|---|---|---|

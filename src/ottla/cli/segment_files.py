@@ -118,7 +118,7 @@ def _verify_segment(
         if isinstance(part, SoundBatch):
             positions.add(part.position)
         elif part.end == file.size() and not any(file.read(part.position, part.size_bytes)):
-            yield Finding(str(path), f"{part.size_bytes} bytes of zeros at its end: room not used", False)
+            yield Finding(str(path), f"{part.size_bytes} zero bytes at the end: preallocated space", False)
         else:
             yield Finding(str(path), _words(part), is_damage=True)
 
@@ -129,14 +129,14 @@ def _words(part: DamagedRange) -> str:
         offsets = f"offsets {part.first_offset} to {part.next_offset - 1}"
     if part.next_offset == part.first_offset:
         offsets = "no offset"
-    return f"{part.size_bytes} bytes at position {part.position} are no sound batch: {offsets}"
+    return f"{part.size_bytes} bytes at position {part.position} are not a valid batch: {offsets}"
 
 
 def _describe_kept(path: Path) -> Finding:
     file = MappedFile(path)
     sound = [part for part in examine(file, file.size(), 0) if isinstance(part, SoundBatch)]
     offsets = f", offsets {sound[0].base_offset} to {sound[-1].last_offset}" if sound else ""
-    what = f"{file.size()} bytes kept aside, {len(sound)} sound batches among them{offsets}"
+    what = f"{file.size()} bytes of damaged data, with {len(sound)} valid batches{offsets}"
     return Finding(str(path), what, is_damage=False)
 
 

@@ -27,19 +27,19 @@ def settings_options(command: F) -> F:
             "assignments",
             metavar="KEY=VALUE",
             multiple=True,
-            help="Set a config. May be given several times; wins over the file.",
+            help="Set a config. Can be repeated. Overrides the file.",
         ),
         click.option(
             "--config",
             "config_file",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="A server.properties, as Apache Kafka takes it.",
+            help="A server.properties file, as for Apache Kafka.",
         ),
         click.option(
             "--data",
             "data_directory",
             type=click.Path(file_okay=False, path_type=Path),
-            help="Where the node keeps its data. Default: log.dirs of the file, else ./ottla-data.",
+            help="The data directory of the node. Default: log.dirs in the file, otherwise ./ottla-data.",
         ),
     ):
         command = option(command)

@@ -16,8 +16,8 @@ def storage() -> None:
 
 @storage.command("format")
 @settings_options
-@click.option("--cluster-id", help="22 characters of base64url. Default: a random one.")
-@click.option("--ignore-formatted", is_flag=True, help="Leave directories alone that are formatted already.")
+@click.option("--cluster-id", help="The cluster id: 22 characters of base64url. Default: a random one.")
+@click.option("--ignore-formatted", is_flag=True, help="Skip directories that are already formatted.")
 def format_storage(
     data_directory: Path | None,
     config_file: Path | None,
@@ -25,7 +25,7 @@ def format_storage(
     cluster_id: str | None,
     ignore_formatted: bool,
 ) -> None:
-    """Make empty directories those of a new cluster, as `kafka-storage format --standalone` does."""
+    """Format empty directories for a new cluster, as `kafka-storage format --standalone` does."""
     from ottla.broker.lifecycle.formatting import FormatFailure, format_node
 
     loaded = load_settings(config_file, assignments, data_directory)
@@ -41,7 +41,7 @@ def format_storage(
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @json_option
 def info(directory: Path, as_json: bool) -> None:
-    """Show what is in the data directory DIRECTORY, of Ottla or Apache Kafka."""
+    """Show the contents of DIRECTORY, a data directory of Ottla or Apache Kafka."""
     from ottla.cli.directory_checks import UnusableData, read_contents
 
     try:
@@ -74,11 +74,13 @@ def verify(directory: Path, as_json: bool) -> None:
     except UnusableData as error:
         raise Failure(str(error)) from error
     if contents.is_in_use:
-        raise Failure(f"a server uses {directory}: stop it first")
+        raise Failure(f"a server is using {directory}: stop it first")
     with progress(contents.partitions, "checking") as bar:
         rows = [problem._asdict() for problem in find_problems(directory, lambda: bar.update(1))]
     show_rows(
-        rows, as_json, f"{directory} is sound: {contents.partitions} partitions, {contents.segments} segments"
+        rows,
+        as_json,
+        f"{directory} is not damaged: {contents.partitions} partitions, {contents.segments} segments",
     )
     if rows:
         raise click.exceptions.Exit(Failure.exit_code)
@@ -86,15 +88,15 @@ def verify(directory: Path, as_json: bool) -> None:
 
 @storage.command()
 @settings_options
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def repair(
     data_directory: Path | None, config_file: Path | None, assignments: tuple[str, ...], yes: bool
 ) -> None:
     """Repair the metadata of a node that refuses to start.
 
-    Says first what is damaged, and asks. A copy of each file that is changed is kept beside it, with a name
-    that ends in `.damaged`. Topics that the metadata has lost are put back from the directories of their
-    partitions.
+    Shows what is damaged and asks for confirmation first. Keeps a copy of each changed file next to it, with
+    `.damaged` at the end of its name. Restores topics that the metadata has lost from their partition
+    directories.
     """
     from ottla.broker.lifecycle.repairing import RepairFailure, find_damage, repair_metadata
 
@@ -102,11 +104,11 @@ def repair(
     try:
         found = find_damage(loaded.configs)
         if not found:
-            click.echo("the metadata is sound: there is nothing to repair")
+            click.echo("the metadata is not damaged: nothing to repair")
             return
         for what in found:
             click.echo(what, err=True)
-        confirm("Repair it, and keep a copy of what is changed?", yes)
+        confirm("Repair it and keep a copy of each changed file?", yes)
         for what in repair_metadata(loaded.configs):
             click.echo(what)
     except RepairFailure as error:

@@ -153,7 +153,7 @@ def _part(name: str, style: Style) -> Printer:
     part = _PARTS.get(name)
     if part is None:
         known = " ".join(f"%{known}" for known in _PARTS)
-        raise click.BadParameter(f"there is no %{name}; there are: {known}", param_hint="-f")
+        raise click.BadParameter(f"unknown part %{name}; use one of: {known}", param_hint="-f")
     form = {"k": style.key_format, "s": style.value_format}.get(name, PLAIN)
     return lambda record: _shown(part(record), form, style.null or b"")
 
@@ -168,8 +168,8 @@ def _with_format(name: str, form: str, style: Style) -> Printer:
             )
         return lambda record: _shown(_PARTS[name](record), form, style.null or b"")
     raise click.BadParameter(
-        f"there is no %{{{name}:{form}}}; keys, values and headers have hex and base64, T has iso, utc, s, "
-        "and what strftime takes",
+        f"unknown format %{{{name}:{form}}}; keys, values and headers take hex and base64; T takes iso, utc, "
+        "s and any strftime format",
         param_hint="-f",
     )
 

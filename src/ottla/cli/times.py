@@ -19,11 +19,13 @@ def parse_time_ms(text: str, option: str) -> int:
     time_ms = _time_ms(text)
     if time_ms is None:
         raise click.BadParameter(
-            f"{text!r} is no time: write 2026-01-31T12:00, or 2h for two hours ago", param_hint=option
+            f"{text!r} is not a time: write 2026-01-31T12:00, or 2h for two hours ago", param_hint=option
         )
     if not 0 <= time_ms <= TIME_MS_MAX:
         bound = "begin in 1970" if time_ms < 0 else "have 64 bits of milliseconds"
-        raise click.BadParameter(f"{text!r} is no time of a record: those {bound}", param_hint=option)
+        raise click.BadParameter(
+            f"{text!r} is out of range: timestamps of records {bound}", param_hint=option
+        )
     return time_ms
 
 

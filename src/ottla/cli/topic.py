@@ -15,30 +15,42 @@ if TYPE_CHECKING:
 
 @click.group()
 def topic() -> None:
-    """Topics of a cluster."""
+    """List and change the topics of a cluster."""
 
 
 @topic.command("list")
 @cluster_options
 @json_option
-@click.option("--internal", is_flag=True, help="Show those that Kafka keeps for itself, too.")
+@click.option("--internal", is_flag=True, help="Also show internal topics.")
 def list_topics(properties: dict[str, str], as_json: bool, internal: bool) -> None:
     """List topics."""
     found = with_admin(properties, lambda admin: admin.topics.list(internal=internal))
     rows = [
         {"topic": item.name, "partitions": item.partitions, "topic_id": str(item.topic_id)} for item in found
     ]
-    show_rows(rows, as_json, "there are no topics; `ottla topic create NAME` makes one")
+    show_rows(rows, as_json, "there are no topics; use `ottla topic create NAME` to create one")
 
 
 @topic.command()
 @click.argument("name")
 @cluster_options
 @json_option
-@click.option("--partitions", type=PARTITIONS, help="How many. Default: the broker's num.partitions.")
-@click.option("--replication-factor", type=REPLICAS, help="On how many brokers. Default: theirs.")
-@click.option("--config", "assignments", metavar="KEY=VALUE", multiple=True, help="A config of the topic.")
-@click.option("--if-not-exists", is_flag=True, help="Succeed when the topic is there already.")
+@click.option(
+    "--partitions", type=PARTITIONS, help="The number of partitions. Default: the broker's num.partitions."
+)
+@click.option(
+    "--replication-factor",
+    type=REPLICAS,
+    help="The number of replicas. Default: the broker's default.replication.factor.",
+)
+@click.option(
+    "--config",
+    "assignments",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A config of the topic. Can be repeated.",
+)
+@click.option("--if-not-exists", is_flag=True, help="Succeed if the topic already exists.")
 def create(
     properties: dict[str, str],
     as_json: bool,
@@ -69,7 +81,7 @@ def create(
 
     created = with_admin(properties, work)
     if created is None:
-        show_done(f"topic {name} is there already", as_json, topic=name, created=False)
+        show_done(f"topic {name} already exists", as_json, topic=name, created=False)
         return
     count = f" with {created.partitions} partitions" if created.partitions > 0 else ""
     show_done(
@@ -87,7 +99,7 @@ def create(
 @cluster_options
 @json_option
 def describe(properties: dict[str, str], as_json: bool, name: str) -> None:
-    """Describe the topic NAME: partitions, offsets, and the configs that were set."""
+    """Describe the topic NAME: its partitions, offsets, and the configs set on it."""
 
     async def work(admin: "Admin") -> tuple[Any, ...]:
         from ottla.wire.config_kinds import ConfigSource, ResourceType
@@ -131,9 +143,15 @@ def describe(properties: dict[str, str], as_json: bool, name: str) -> None:
 @click.argument("name")
 @cluster_options
 @json_option
-@click.option("--partitions", type=PARTITIONS, help="Let the topic have so many: more than it has now.")
-@click.option("--config", "assignments", metavar="KEY=VALUE", multiple=True, help="Set a config.")
-@click.option("--unset", metavar="KEY", multiple=True, help="Let a config be the broker's default again.")
+@click.option(
+    "--partitions",
+    type=PARTITIONS,
+    help="The new number of partitions, which must be larger than the current one.",
+)
+@click.option(
+    "--config", "assignments", metavar="KEY=VALUE", multiple=True, help="Set a config. Can be repeated."
+)
+@click.option("--unset", metavar="KEY", multiple=True, help="Reset a config to the broker's default.")
 def alter(
     properties: dict[str, str],
     as_json: bool,
@@ -142,10 +160,10 @@ def alter(
     assignments: tuple[str, ...],
     unset: tuple[str, ...],
 ) -> None:
-    """Give the topic NAME more partitions, or other configs. With more, keys may move to other partitions."""
+    """Add partitions to the topic NAME, or change its configs. New partitions change where keys go."""
     changes: dict[str, str | None] = {**parse_assignments(assignments, "--config"), **dict.fromkeys(unset)}
     if partitions is None and not changes:
-        raise click.UsageError("say what to change: --partitions, --config or --unset")
+        raise click.UsageError("nothing to change: give --partitions, --config or --unset")
 
     async def work(admin: "Admin") -> None:
         from ottla.cli.settling import until_served
@@ -166,10 +184,10 @@ def alter(
 @click.argument("names", nargs=-1, required=True)
 @cluster_options
 @json_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], yes: bool) -> None:
-    """Delete the topics NAMES with all their records."""
-    confirm(f"delete {', '.join(names)} with all records?", yes)
+    """Delete the topics NAMES and all their records."""
+    confirm(f"delete {', '.join(names)} and all their records?", yes)
 
     async def work(admin: "Admin") -> Any:
         from ottla.cli.settling import until_gone
@@ -188,9 +206,9 @@ def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], ye
 @click.argument("name")
 @cluster_options
 @json_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def truncate(properties: dict[str, str], as_json: bool, name: str, yes: bool) -> None:
-    """Delete all records of the topic NAME. The topic stays, and offsets go on from where they were."""
+    """Delete all records of the topic NAME. The topic stays, and its offsets continue."""
     confirm(f"delete all records of {name}?", yes)
     results = with_admin(properties, lambda admin: admin.records.truncate(name))
     if results.failed:

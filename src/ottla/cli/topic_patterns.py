@@ -18,7 +18,7 @@ def check_patterns(topics: Sequence[str]) -> None:
                 re.compile(_of_whole_name(topic))
             except re.error as error:
                 raise click.BadParameter(
-                    f"{topic!r} is no regular expression: {error}", param_hint="TOPICS"
+                    f"{topic!r} is not a valid regular expression: {error}", param_hint="TOPICS"
                 ) from None
 
 

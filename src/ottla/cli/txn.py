@@ -16,18 +16,25 @@ if TYPE_CHECKING:
 
 @click.group()
 def txn() -> None:
-    """Transactions of a cluster."""
+    """List, describe and abort transactions of a cluster."""
 
 
 @txn.command("list")
 @cluster_options
 @json_option
-@click.option("--state", "states", multiple=True, help="Only those in this state, as in Ongoing.")
-@click.option("--longer-than", "longer_than_s", type=SECONDS, help="Only those open for so many seconds.")
+@click.option(
+    "--state", "states", multiple=True, help="Only transactions in this state, for example Ongoing."
+)
+@click.option(
+    "--longer-than",
+    "longer_than_s",
+    type=SECONDS,
+    help="Only transactions that have been open for this many seconds.",
+)
 def list_transactions(
     properties: dict[str, str], as_json: bool, states: tuple[str, ...], longer_than_s: int | None
 ) -> None:
-    """List transactional ids with the state of their transactions."""
+    """List the transactional ids and the states of their transactions."""
     longer_than_ms = None if longer_than_s is None else longer_than_s * 1000
     found = with_admin(
         properties, lambda admin: admin.transactions.list(states=states, longer_than_ms=longer_than_ms)
@@ -71,18 +78,16 @@ def describe(properties: dict[str, str], as_json: bool, transactional_id: str) -
 @click.argument("transactional_id", required=False)
 @cluster_options
 @json_option
-@click.option(
-    "--topic", help="End the hanging transactions in this topic, which no coordinator knows any more."
-)
+@click.option("--topic", help="Abort the hanging transactions in this topic, which no coordinator knows.")
 @click.option(
     "--open-for",
     "open_for_s",
     type=SECONDS,
     default=900,
     show_default=True,
-    help="With --topic: how many seconds a transaction must be open to count as hanging.",
+    help="With --topic: a transaction hangs if it has been open for this many seconds.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def abort(
     properties: dict[str, str],
     as_json: bool,
@@ -91,9 +96,12 @@ def abort(
     open_for_s: int,
     yes: bool,
 ) -> None:
-    """Abort the transaction of TRANSACTIONAL_ID, and fence its producer; or what hangs in a --topic."""
+    """Abort the transaction of TRANSACTIONAL_ID and fence its producer.
+
+    With --topic, abort the hanging transactions in that topic instead.
+    """
     if (transactional_id is None) == (topic is None):
-        raise click.UsageError("name either a TRANSACTIONAL_ID or a --topic")
+        raise click.UsageError("give either a TRANSACTIONAL_ID or a --topic")
     what = transactional_id or f"hanging transactions in {topic}"
     confirm(f"abort {what}?", yes)
     if transactional_id is not None:
@@ -112,7 +120,7 @@ def _abort_known(properties: dict[str, str], transactional_id: str, as_json: boo
 
     state = with_admin(properties, work)
     show_done(
-        f"aborted {transactional_id}, which was {state}; its producer cannot go on",
+        f"aborted {transactional_id}, which was {state}; its producer is fenced",
         as_json,
         transactional_id=transactional_id,
         was=state,

@@ -1,4 +1,4 @@
-"""`ottla up`: run a node until it is told to stop."""
+"""`ottla up`: run a node until it is stopped."""
 
 import errno
 import sys
@@ -12,14 +12,14 @@ from ottla.cli.profiles import DEFAULT_BOOTSTRAP
 from ottla.cli.settings import load_settings, settings_options
 
 _HINTS: Final = """
-Ottla serves on {address}. Ctrl-C stops it. In another terminal, type:
+Ottla is running on {address}. Press Ctrl-C to stop it. In another terminal, try:
 
   echo hello | {command} produce greetings{where}     write a record
   {command} consume greetings{where}                  read it
-  {command} topic list{where}                         see what there is
-  {command} --help                             see what else can be done
+  {command} topic list{where}                         list the topics
+  {command} --help                             list all commands
 
-Any Kafka client works, too: its bootstrap.servers is {address}."""
+Any Kafka client works as well, with {address} as its bootstrap.servers."""
 
 
 @click.command()
@@ -33,32 +33,33 @@ Any Kafka client works, too: its bootstrap.servers is {address}."""
     type=click.Choice(("text", "json")),
     default="text",
     show_default=True,
-    help="How log lines on stderr look.",
+    help="The format of log lines on stderr.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(("debug", "info", "warning", "error")),
     default="info",
     show_default=True,
-    help="Which log lines are written.",
+    help="The lowest level of log lines to write.",
 )
 @click.option(
     "--brokers",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="How many brokers. There is no cluster of several yet.",
+    help="The number of brokers. Only 1 is supported yet.",
 )
-@click.option("--hints", is_flag=True, help="Say on stderr what to type next, once the node serves.")
+@click.option("--hints", is_flag=True, help="Print example commands on stderr when the node is ready.")
 @click.option(
     "--insecure",
     is_flag=True,
-    help="Listen beyond this machine without authentication: whoever reaches the port may do everything.",
+    help="Listen on other addresses than loopback without authentication: any client that reaches the port "
+    "can do everything.",
 )
 @click.option(
     "--format-empty",
     is_flag=True,
-    help="Use a log directory that is empty, though this node has had one that is missing now.",
+    help="Format an empty log directory even if a log directory of this node is missing.",
 )
 def up(
     data_directory: Path | None,
@@ -73,13 +74,13 @@ def up(
     insecure: bool,
     format_empty: bool,
 ) -> None:
-    """Run a node: a broker and its controller, until SIGTERM or SIGINT.
+    """Run a node (a broker and its controller) until SIGTERM or SIGINT.
 
-    Prints one line, `ready HOST:PORT`, when clients are served. An empty data directory is formatted first.
+    Prints one line, `ready HOST:PORT`, when it accepts clients. An empty data directory is formatted first.
     """
     if brokers > 1:
         raise Failure(
-            f"a cluster of {brokers} brokers is not there yet: Ottla runs one node; leave --brokers out"
+            f"a cluster of {brokers} brokers is not supported yet: Ottla runs one node; leave --brokers out"
         )
     from ottla.broker.lifecycle.process import NodeFailure, NodeOptions, run_node
     from ottla.runtime.log_lines import set_up_logging
@@ -103,9 +104,9 @@ def next_step(error: BaseException) -> str:
         causes.append(cause)
     for cause in causes:
         if isinstance(cause, PermissionError):
-            return "; get the right to do that, or choose another place by --data or --port"
+            return "; get the permission, or choose another directory with --data or another port with --port"
         if isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE:
-            return "; stop the process that has the port, or choose another by --port"
+            return "; stop the process that uses the port, or choose another with --port"
     return ""
 
 

@@ -9,7 +9,7 @@ from ottla.cli.output import json_option, show_one
 @click.command()
 @json_option
 def version(as_json: bool) -> None:
-    """Show which Ottla and which Python this is."""
+    """Show the versions of Ottla and Python."""
     import platform
 
     facts = {

@@ -79,7 +79,7 @@ class Cluster:
                 return connection
             address = self.topology.brokers.get(node_id)
             if address is None:
-                raise ConnectionLost(f"broker {node_id} is not part of the cluster any more")
+                raise ConnectionLost(f"broker {node_id} is no longer part of the cluster")
             self._connections[key] = connection = await self._open(address)
             return connection
 
@@ -133,7 +133,7 @@ class Cluster:
                 code = ErrorCode.LEADER_NOT_AVAILABLE
                 if topic is None or where.partition not in topic.partitions:
                     code = (topic.error_code if topic else None) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                raise BrokerError(code, f"nobody leads {where}")
+                raise BrokerError(code, f"{where} has no leader")
             return view
 
         return await self.retry(once)
@@ -195,10 +195,11 @@ class Cluster:
                 await connection.close()
             if self.topology.brokers:
                 return
-            reasons.append(f"{address} knows of no broker yet: it may have just started")
+            reasons.append(f"{address} does not know any broker yet: it may have just started")
         addresses = ", ".join(map(str, self._bootstrap))
         raise NoBrokerReached(
-            f"no broker answers at {addresses}; is it running, is the address right? ({'; '.join(reasons)})"
+            f"no broker answers at {addresses}; check that it is running and that the address is correct "
+            f"({'; '.join(reasons)})"
         )
 
     async def _refresh_over(self, connection: BrokerConnection, topics: Collection[str] | None) -> Topology:

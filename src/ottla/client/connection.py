@@ -91,8 +91,8 @@ class BrokerConnection:
             if version >= max(spec.versions.first, theirs.first):
                 return version
         raise UnsupportedByBroker(
-            f"the broker at {self.address} does not serve {ApiKey(spec.api_key).name} "
-            f"in a version this client knows ({spec.versions}): upgrade the older of the two"
+            f"the broker at {self.address} does not support any version of {ApiKey(spec.api_key).name} that "
+            f"this client knows ({spec.versions}): upgrade the older of the two"
         )
 
     async def ask(self, request: Any, version: int | None = None, timeout_s: float | None = None) -> Any:
@@ -140,13 +140,14 @@ class BrokerConnection:
             await self.close()
             spoken = ("" if authenticate is None else "SASL_") + ("PLAINTEXT" if tls is None else "SSL")
             raise ConnectionLost(
-                f"{self.address} broke off before it answered; we spoke {spoken}, does it, too? ({error})"
+                f"{self.address} closed the connection before it answered; check that its listener uses "
+                f"{spoken} ({error})"
             ) from error
         except RequestTimedOut as error:
             await self.close()
             raise ConnectionLost(
-                f"{self.address} takes connections, but does not answer as a Kafka broker would; "
-                f"is it one, and not overloaded? ({error})"
+                f"{self.address} accepts connections, but does not answer like a Kafka broker; check the "
+                f"address, and whether the broker is overloaded ({error})"
             ) from error
         except BaseException:
             await self.close()
@@ -161,12 +162,12 @@ class BrokerConnection:
                 )
         except ssl.SSLCertVerificationError as error:
             raise UntrustedBroker(
-                f"the certificate of {self.address} is not to be trusted: {error.verify_message}; "
-                "is ssl.ca.location right, and the address the one that the certificate names?"
+                f"the certificate of {self.address} is not trusted: {error.verify_message}; check "
+                "ssl.ca.location, and that the certificate is for this address"
             ) from error
         except ssl.SSLError as error:
             raise ConnectionLost(
-                f"cannot speak TLS with {self.address}, is it a TLS listener? ({error.reason})"
+                f"cannot use TLS with {self.address}; check that it is a TLS listener ({error.reason})"
             ) from error
         except TimeoutError as error:
             raise ConnectionLost(
@@ -175,7 +176,7 @@ class BrokerConnection:
         except OSError as error:
             # Of a refused connection the event loop tells no more than the address.
             said = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-            reason = said or str(error) or "it broke off; is it a TLS listener?"
+            reason = said or str(error) or "it closed the connection; check that it is a TLS listener"
             raise ConnectionLost(f"cannot connect to {self.address}: {reason}") from error
 
     async def _learn_versions(self) -> None:
@@ -203,8 +204,8 @@ class BrokerConnection:
             frame = encode_request(request, api, version, self._correlation_id, self._client_id)
         except NotInVersion as error:
             raise UnsupportedByBroker(
-                f"the broker at {self.address} is too old for {error.field} in {api.key.name}, "
-                f"of which it knows version {version}: upgrade it, or do without"
+                f"the broker at {self.address} supports {api.key.name} up to version {version}, which has no "
+                f"{error.field}: upgrade the broker, or leave that out"
             ) from error
         self._transport.write(frame)
         return api, version, self._correlation_id
@@ -218,11 +219,11 @@ class BrokerConnection:
 
     def _answer(self, frame: Frame) -> None:
         if not self._waiting:
-            raise MalformedBytes("an answer came that nobody asked for")
+            raise MalformedBytes("an unexpected response arrived")
         waiting = self._waiting[0]
         correlation_id, response = self._decode(waiting, frame)
         if correlation_id != waiting.correlation_id:
-            raise MalformedBytes(f"answer {correlation_id} came where {waiting.correlation_id} was due")
+            raise MalformedBytes(f"response {correlation_id} arrived instead of {waiting.correlation_id}")
         # Only now: whoever waits for an answer that makes no sense is told with all others.
         self._waiting.popleft()
         if not waiting.answer.done():

@@ -57,8 +57,8 @@ class OffsetOutOfRange(ClientError):
     def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
         positions = ", ".join(f"{where} at {offset}" for where, offset in offsets.items())
         super().__init__(
-            f"no such offset: {positions}. Retention may have removed it: "
-            "seek elsewhere, or set auto.offset.reset"
+            f"offset out of range: {positions}. Retention may have removed it: seek to another offset, or "
+            "set auto.offset.reset"
         )
         self.offsets = dict(offsets)
 

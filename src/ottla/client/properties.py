@@ -55,37 +55,39 @@ class CommonSettings:
     """What producer, consumer and admin share."""
 
     bootstrap_servers: tuple[Address, ...] = prop(
-        "Brokers to find the cluster by: `host:port`, several by comma."
+        "Addresses of brokers to find the cluster, as `host:port`, separated by commas."
     )
-    client_id: str = prop("The name this client gives itself in logs and quotas of the broker.", "ottla")
-    request_timeout_ms: int = prop("How long a broker may take for an answer.", 30_000, low=1)
+    client_id: str = prop("The name of this client in the logs and quotas of the broker.", "ottla")
+    request_timeout_ms: int = prop("How long to wait for the response to a request.", 30_000, low=1)
     socket_connection_setup_timeout_ms: int = prop(
-        "How long connecting may take.", 10_000, low=1, high=LONG_MAX
+        "How long to wait for a connection.", 10_000, low=1, high=LONG_MAX
     )
-    retry_backoff_ms: int = prop("The first wait before something is tried again.", 100, low=0, high=LONG_MAX)
-    retry_backoff_max_ms: int = prop(
-        "The longest wait before something is tried again.", 1_000, low=0, high=LONG_MAX
-    )
+    retry_backoff_ms: int = prop("The pause before the first retry.", 100, low=0, high=LONG_MAX)
+    retry_backoff_max_ms: int = prop("The longest pause between retries.", 1_000, low=0, high=LONG_MAX)
     metadata_max_age_ms: int = prop(
-        "After this time metadata is learned anew without need.", 300_000, low=0, high=LONG_MAX
+        "Metadata is refreshed after this time even if nothing has changed.", 300_000, low=0, high=LONG_MAX
     )
     security_protocol: str = prop(
-        "How to speak to brokers.", "PLAINTEXT", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+        "The protocol for connections to brokers.",
+        "PLAINTEXT",
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
     sasl_mechanism: str = prop(
-        "How to prove who we are.", "PLAIN", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+        "The SASL mechanism.", "PLAIN", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
     )
-    sasl_username: str = prop("The user for SASL.", "")
+    sasl_username: str = prop("The user name for SASL.", "")
     sasl_password: str = field(
         default="",
         repr=False,
         metadata={"doc": "The password for SASL.", "low": None, "high": None, "choices": (), "name": ""},
     )
-    ssl_ca_location: str = prop("A file of certificates to trust, in PEM.", "")
-    ssl_certificate_location: str = prop("Our own certificate, in PEM.", "")
-    ssl_key_location: str = prop("The key of our certificate, in PEM.", "")
+    ssl_ca_location: str = prop("A PEM file with the certificates to trust.", "")
+    ssl_certificate_location: str = prop("A PEM file with the client's certificate.", "")
+    ssl_key_location: str = prop("A PEM file with the private key of the client's certificate.", "")
     ssl_endpoint_identification_algorithm: str = prop(
-        "Whether the broker's name must match its certificate; empty for no.", "https", choices=("https", "")
+        "Whether the broker's host name must match its certificate; empty means no.",
+        "https",
+        choices=("https", ""),
     )
 
     def __post_init__(self) -> None:
@@ -108,11 +110,11 @@ class CommonSettings:
 
                 near = difflib.get_close_matches(name, fields, 1)
                 raise InvalidProperty(
-                    f"there is no property {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
+                    f"unknown property {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
                 )
             values[item.name] = _read(name, hints[item.name], value)
         if "bootstrap_servers" not in values:
-            raise InvalidProperty("bootstrap.servers is missing: say where a broker listens, as `host:port`")
+            raise InvalidProperty("bootstrap.servers is missing: give the address of a broker as `host:port`")
         return cls(**values)
 
 

@@ -36,7 +36,7 @@ def read_properties_file(path: str | os.PathLike[str], known: Collection[str]) -
     for store, name in _STORES.items():
         _translate_store(given, store, name)
     if unused := sorted(given.keys() - known):
-        _logger.warning("%s: this client does not use %s", os.fspath(path), ", ".join(unused))
+        _logger.warning("%s: this client ignores %s", os.fspath(path), ", ".join(unused))
     return {name: value for name, value in given.items() if name in known}
 
 
@@ -47,7 +47,7 @@ def _translate_login(given: dict[str, str]) -> None:
     module, _, options = login.partition(" ")
     if not module.endswith(_LOGIN_MODULES):
         raise UnusableProperties(
-            f"sasl.jaas.config has {module}, which this client cannot use: it knows PLAIN and SCRAM"
+            f"sasl.jaas.config has {module}, which this client does not support: use PLAIN or SCRAM"
         )
     for option in ("username", "password"):
         if (found := re.search(rf'\b{option}\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))', options)) is not None:
@@ -64,6 +64,6 @@ def _translate_store(given: dict[str, str], store: str, name: str) -> None:
     if kind != "PEM":
         raise UnusableProperties(
             f"ssl.{store}.location is {location}, in the format {kind}, which this client cannot read: "
-            f"export it as PEM, and name that file by {name}"
+            f"export it as PEM, and set {name} to that file"
         )
     given[name] = location

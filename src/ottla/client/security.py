@@ -19,7 +19,7 @@ _ITERATIONS_MIN = 4096
 # The server chooses the iterations. A hostile one could keep us busy for hours.
 _ITERATIONS_MAX = 1_000_000
 
-_UNREADABLE = "the broker answered SCRAM with something that cannot be read: do not trust it"
+_UNREADABLE = "the broker sent an invalid SCRAM message: do not trust it"
 
 Exchange = Callable[[bytes], Awaitable[bytes]]
 
@@ -62,7 +62,7 @@ def tls_context(settings: CommonSettings) -> ssl.SSLContext:
 
 def _unreadable(name: str, path: str, error: OSError) -> str:
     # What is wrong with the content is an SSLError, which is an OSError as well.
-    reason = "it has no PEM that fits" if isinstance(error, ssl.SSLError) else error.strerror
+    reason = "it does not contain matching PEM data" if isinstance(error, ssl.SSLError) else error.strerror
     return f"{name}: {path} cannot be used, {reason}"
 
 
@@ -72,7 +72,8 @@ async def authenticate(connection: BrokerConnection, settings: CommonSettings) -
     handshake = await connection.ask(SaslHandshakeRequest(mechanism=mechanism), 1)
     if handshake.error_code is not ErrorCode.NONE:
         raise AuthenticationFailed(
-            f"the broker at {connection.address} has no {mechanism}, but {', '.join(handshake.mechanisms)}"
+            f"the broker at {connection.address} does not support {mechanism}: use one of "
+            f"{', '.join(handshake.mechanisms)}"
         )
 
     async def exchange(token: bytes) -> bytes:
@@ -101,10 +102,10 @@ async def scram(
     server_first = _text(await exchange(f"n,,{client_first}".encode()))
     server_nonce, salt, iterations = _challenge(server_first)
     if not server_nonce.startswith(nonce) or server_nonce == nonce:
-        raise AuthenticationFailed("the broker answered SCRAM with a nonce that is not ours: do not trust it")
+        raise AuthenticationFailed("the broker sent a wrong SCRAM nonce: do not trust it")
     if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
         raise AuthenticationFailed(
-            f"the broker asks for {iterations} SCRAM iterations, which is not sensible"
+            f"the broker asks for {iterations} SCRAM iterations, which is out of range: do not trust it"
         )
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
     client_final = f"c=biws,r={server_nonce}"

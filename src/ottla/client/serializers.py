@@ -17,7 +17,9 @@ def raw_bytes(_topic: str, value: Any) -> bytes | None:
         return value.encode()
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
-    raise TypeError(f"bytes or str can be sent as they are, {type(value).__name__} needs a serializer")
+    raise TypeError(
+        f"only bytes and str can be sent without a serializer, not {type(value).__name__}: set a serializer"
+    )
 
 
 def to_json(_topic: str, value: Any) -> bytes | None:

@@ -51,7 +51,7 @@ class TopicInput:
         if self.format == "json" and self.schema is None:
             raise InvalidPipeline(
                 f"topic {self.topic!r} is JSON without a schema: "
-                f'say topic("{self.topic}", schema="a int, ...")'
+                f'write topic("{self.topic}", schema="a int, ...")'
             )
 
 
@@ -226,9 +226,9 @@ def _dead_letters(name: str, given: str | bool) -> str | None:
 
 def _check(name: str, outputs: tuple[Output, ...], mode: str) -> None:
     if mode not in MODES:
-        raise InvalidPipeline(f"mode {mode!r} of pipeline {name!r}: there are {', '.join(MODES)}")
+        raise InvalidPipeline(f"unknown mode {mode!r} of pipeline {name!r}: use one of {', '.join(MODES)}")
     if not outputs:
-        raise InvalidPipeline(f"pipeline {name!r} writes nowhere: name a topic with to=")
+        raise InvalidPipeline(f"pipeline {name!r} has no output: name a topic with to=")
     for output in outputs:
         if not isinstance(output, Output):
             raise InvalidPipeline(
@@ -243,7 +243,9 @@ def _check(name: str, outputs: tuple[Output, ...], mode: str) -> None:
             raise InvalidPipeline(f"pipeline {name!r}: {fault}")
     for part in names:
         if names.count(part) > 1:
-            raise InvalidPipeline(f"pipeline {name!r} has two outputs of the name {part!r}: give one a name=")
+            raise InvalidPipeline(
+                f"pipeline {name!r} has two outputs named {part!r}: give one of them another name="
+            )
 
 
 def _inputs(function: Callable[..., Any]) -> Mapping[str, TopicInput]:
@@ -253,7 +255,7 @@ def _inputs(function: Callable[..., Any]) -> Mapping[str, TopicInput]:
             inputs[parameter.name] = parameter.default
         elif parameter.default is inspect.Parameter.empty:
             raise InvalidPipeline(
-                f"parameter {parameter.name!r} of {function.__name__} is no input: "
+                f"parameter {parameter.name!r} of {function.__name__} is not an input: "
                 f'write {parameter.name}=topic("...")'
             )
     return MappingProxyType(inputs)

@@ -12,7 +12,7 @@ def load_pipelines(path: Path) -> tuple[PipelineDefinition, ...]:
     """Run a file, and return the pipelines among its names, in their order."""
     spec = importlib.util.spec_from_file_location(f"ottla_pipelines_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise InvalidPipeline(f"{path} is no Python file")
+        raise InvalidPipeline(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     # What lies beside the file can be imported, as for a script.
     directory = str(path.resolve().parent)

@@ -41,10 +41,10 @@ def client_properties(options: Mapping[str, str], own: frozenset[str] = frozense
         elif name in known:
             properties[name] = value
         else:
-            _logger.warning("option %r means nothing to this client and is left out", option)
+            _logger.warning("this client ignores the option %r", option)
     if not properties.get("bootstrap.servers"):
         raise InvalidOption(
-            'option "kafka.bootstrap.servers" is missing: say where a broker listens, as `host:port`'
+            'option "kafka.bootstrap.servers" is missing: give the address of a broker as `host:port`'
         )
     return properties
 

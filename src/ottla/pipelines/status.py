@@ -79,7 +79,7 @@ def prepare_directory(directory: Path) -> Path:
     for place in (directory, *directory.parents):
         if (place / _MARK_OF_A_NODE).exists():
             raise InvalidDirectory(
-                f"{directory} is inside {place}, where a node keeps its log: choose another by --directory"
+                f"{directory} is inside {place}, the log directory of a node: choose another with --directory"
             )
     (directory / _STATUS).mkdir(parents=True, exist_ok=True)
     return directory

@@ -60,7 +60,8 @@ def load_metadata(log: Log, snapshots: Snapshots) -> LoadedLog:
             loader.feed(snapshot.records, last)
     if not log.log_start_offset <= snapshot_id.end_offset <= log.log_end_offset:
         raise MetadataError(
-            f"the newest snapshot of {log.path} ends at {snapshot_id.end_offset}, but the log goes from "
+            f"the newest snapshot of {log.path} ends at {snapshot_id.end_offset}, but the log has offsets "
+            "from "
             f"{log.log_start_offset} to {log.log_end_offset}"
         )
     logged, tail_bytes = _feed(log, snapshot_id.end_offset, loader)

@@ -211,14 +211,14 @@ class Voter:
             ids = [one.voter_id for one in self.voter_history.voters or ()]
         if ids != [self.me.node_id]:
             raise OtherVoters(
-                f"the metadata of {self.log.path} is voted on by nodes {ids}: node {self.me.node_id} alone "
-                "must not decide for them"
+                f"the metadata of {self.log.path} has the voters {ids}: node {self.me.node_id} must not "
+                "decide alone"
             )
         for one in self.voter_history.voters or ():
             if one.voter_directory_id != self.me.directory_id:
                 raise OtherVoters(
-                    f"the voter of {self.log.path} has directory {one.voter_directory_id}, "
-                    f"this is {self.me.directory_id}"
+                    f"the voter of {self.log.path} has directory id {one.voter_directory_id}, but this "
+                    f"directory has {self.me.directory_id}"
                 )
 
     def _voters_to_record(self, loaded: LoadedLog) -> VoterHistory:

@@ -57,7 +57,7 @@ class RepeatedLines:
         self._write(kind, message, logging.WARNING, None)
 
     def fail(self, kind: str, message: str, error: BaseException) -> None:
-        """Write a bug of ours with its traceback, or count it: whoever found it can send it again."""
+        """Write a bug of ours with its traceback, or count it: the client that found it can send it again."""
         self._write(kind, message, logging.ERROR, error)
 
     def _write(self, kind: str, message: str, level: int, error: BaseException | None) -> None:
@@ -65,7 +65,7 @@ class RepeatedLines:
         seen = self._kinds.setdefault(kind, _Kind(now_ms))
         if now_ms - seen.since_ms >= INTERVAL_MS:
             if seen.suppressed:
-                self._logger.log(level, "%s: %d more like this were not written", kind, seen.suppressed)
+                self._logger.log(level, "%s: %d more such lines were suppressed", kind, seen.suppressed)
             seen.since_ms, seen.written, seen.suppressed = now_ms, 0, 0
         if seen.written < LINES_MAX:
             seen.written += 1

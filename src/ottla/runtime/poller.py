@@ -103,7 +103,7 @@ class Poller(selectors.BaseSelector):
             try:
                 then()
             except Exception as error:
-                _lines.fail("what was gathered could not be done", repr(error), error)
+                _lines.fail("gathered work failed", repr(error), error)
         # Without a wait, since asyncio chose the timeout before any of them may have scheduled something.
         return events
 

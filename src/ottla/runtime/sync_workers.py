@@ -44,7 +44,7 @@ class SyncWorkers:
         try:
             self._kernel = KernelSyncs(loop, self._take_kernel_results)
         except OSError as error:
-            _logger.info("files are synced by threads: %s", error)
+            _logger.info("using threads to sync files: %s", error)
 
     def begin(self, job: SyncJob) -> None:
         """Begin a sync."""
@@ -97,7 +97,7 @@ class SyncWorkers:
         try:
             thread.start()
         except RuntimeError as error:
-            _logger.warning("no thread to sync in: %s; there are %d", error, len(self._threads))
+            _logger.warning("cannot start another sync thread: %s; %d are running", error, len(self._threads))
         else:
             self._threads.append(thread)
 

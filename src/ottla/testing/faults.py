@@ -269,7 +269,7 @@ def _api(api: str | ApiKey) -> ApiKey:
     except KeyError:
         hint = _similar(api, [key.name for key in ApiKey])
         raise ValueError(
-            f"{api!r} is no API: use Kafka's name in snake case, as in 'find_coordinator'{hint}"
+            f"{api!r} is not an API: use Kafka's name in snake case, for example 'find_coordinator'{hint}"
         ) from None
 
 
@@ -281,7 +281,7 @@ def _error(error: str | ErrorCode) -> ErrorCode:
     except KeyError:
         hint = _similar(error, [code.name for code in ErrorCode])
         raise ValueError(
-            f"{error!r} is no error of Kafka's protocol: use its name, as in 'not_enough_replicas'{hint}"
+            f"{error!r} is not an error of Kafka's protocol: use a name such as 'not_enough_replicas'{hint}"
         ) from None
 
 

@@ -220,7 +220,7 @@ class ThreadNode(LocalNode):
 
     def start(self) -> None:
         """Start the node, and return when it serves."""
-        assert self._thread is None, "a node that runs cannot be started"
+        assert self._thread is None, "the node is already running"
         for attempt in range(_ATTEMPTS):
             started: Future[None] = Future()
             thread = threading.Thread(target=self._run, args=(started,), name="ottla-node", daemon=True)
@@ -251,7 +251,7 @@ class ThreadNode(LocalNode):
             self._loop.call_soon_threadsafe(self._begin_stop)
         thread.join(_STOP_TIMEOUT_S)
         if thread.is_alive():
-            raise NodeFailed("the node does not stop")
+            raise NodeFailed("the node did not stop in time")
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise NodeFailed(f"the node failed: {failure}") from failure
@@ -335,7 +335,7 @@ class ProcessNode(LocalNode):
 
     def start(self) -> None:
         """Start the node, and return when it serves."""
-        assert self._process is None, "a node that runs cannot be started"
+        assert self._process is None, "the node is already running"
         settings = [f"--set={name}={value}" for name, value in self.settings.items()]
         command = [sys.executable, "-m", "ottla", "up", "--port", str(self.port), *settings]
         self.root.mkdir(parents=True, exist_ok=True)
@@ -373,7 +373,7 @@ class ProcessNode(LocalNode):
 
     def _running(self) -> "subprocess.Popen[str]":
         if self._process is None:
-            raise NodeFailed("the node does not run")
+            raise NodeFailed("the node is not running")
         return self._process
 
     def _end(self, number: signal.Signals) -> int:
@@ -388,7 +388,7 @@ class ProcessNode(LocalNode):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise NodeFailed("the node does not stop") from None
+            raise NodeFailed("the node did not stop in time") from None
         assert process.stdout is not None
         process.stdout.close()
         return code
@@ -408,6 +408,6 @@ def _partition_of(key: bytes, partitions: int) -> int:
 
 def _too_few(topic: str, count: int, timeout_s: float, found: Sequence[StoredRecord] | None) -> str:
     if found is None:
-        return f"topic {topic!r} does not exist after {timeout_s:g} s, and should have {count} records"
+        return f"topic {topic!r} does not exist after {timeout_s:g} s, but should have {count} records"
     last = f"; the last is {found[-1]}" if found else ""
     return f"topic {topic!r} has {len(found)} records after {timeout_s:g} s, not {count}{last}"

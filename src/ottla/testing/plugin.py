@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
-    config.addinivalue_line("markers", "kafka(settings): configs of the node that this test gets")
+    config.addinivalue_line("markers", "kafka(settings): configs of the node for this test")
 
 
 @pytest.fixture

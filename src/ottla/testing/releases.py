@@ -40,5 +40,5 @@ RELEASES: Final = tuple(_NEWEST)
 def newest_versions(release: str) -> dict[ApiKey, int]:
     """Return the newest version of each API in a release."""
     if release not in _NEWEST:
-        raise ValueError(f"{release!r} is not among the releases known here: {', '.join(RELEASES)}")
+        raise ValueError(f"unknown release {release!r}: use one of {', '.join(RELEASES)}")
     return {ApiKey(key): version for key, version in enumerate(_NEWEST[release]) if version >= 0}

@@ -35,7 +35,7 @@ class UnsupportedRequest(MalformedBytes):
     """No such API or version exists. Only ApiVersions is answered then, all else is closed."""
 
     def __init__(self, api_key: int, version: int, correlation_id: int) -> None:
-        super().__init__(f"no API {api_key} in version {version} exists")
+        super().__init__(f"API {api_key} in version {version} does not exist")
         self.api_key = api_key
         self.version = version
         self.correlation_id = correlation_id
@@ -77,7 +77,7 @@ def frame_end(buffer: Readable, start: int, frame_bytes_max: int = FRAME_BYTES_M
         return None
     (size,) = _SIZE.unpack_from(buffer, start)
     if not 0 <= size <= frame_bytes_max:
-        raise MalformedBytes(f"a frame announces {size} bytes, 0 to {frame_bytes_max} are allowed")
+        raise MalformedBytes(f"a frame announces {size} bytes, but 0 to {frame_bytes_max} are allowed")
     return start + 4 + int(size)
 
 

@@ -24,9 +24,9 @@ def failure(cause: OSError) -> NodeFailure:
 @pytest.mark.parametrize(
     ("number", "step"),
     [
-        (errno.EACCES, "; get the right to do that, or choose another place by --data or --port"),
-        (errno.EPERM, "; get the right to do that, or choose another place by --data or --port"),
-        (errno.EADDRINUSE, "; stop the process that has the port, or choose another by --port"),
+        (errno.EACCES, "; get the permission, or choose another directory with --data or another port with --port"),
+        (errno.EPERM, "; get the permission, or choose another directory with --data or another port with --port"),
+        (errno.EADDRINUSE, "; stop the process that uses the port, or choose another with --port"),
         (errno.ENOSPC, ""),
     ],
 )
@@ -36,14 +36,14 @@ def test_a_node_that_cannot_start_says_what_to_do(number: int, step: str) -> Non
 
 def test_each_refusal_of_a_cluster_says_what_to_do() -> None:
     assert explain(NoBrokerReached("no broker answers")) == (
-        "no broker answers. Start a node with `ottla up`, or name another broker by --bootstrap"
+        "no broker answers. Start a node with `ottla up`, or name another broker with --bootstrap"
     )
     assert explain(AuthenticationFailed("b:1 refused user 'ann'")).startswith(
         "b:1 refused user 'ann'; check sasl.mechanism, sasl.username and sasl.password"
     )
     refused = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "cannot read")
     assert explain(refused).endswith(
-        "; ask whoever runs the cluster for permission, or use another --profile"
+        "; ask the administrator of the cluster for permission, or use another --profile"
     )
 
 
@@ -53,9 +53,9 @@ def test_each_refusal_of_a_cluster_says_what_to_do() -> None:
         (ErrorCode.INVALID_TOPIC_EXCEPTION, "choose a name of letters, digits, '.', '_' and '-'"),
         (
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            "the cluster has too few brokers for it: ask for fewer copies",
+            "the cluster has too few brokers for that: ask for fewer replicas",
         ),
-        (ErrorCode.INVALID_CONFIG, "`ottla config get` shows which configs there are, with their values"),
+        (ErrorCode.INVALID_CONFIG, "`ottla config get` lists the configs with their values"),
     ],
 )
 def test_a_refused_topic_says_what_to_do(error_code: ErrorCode, step: str) -> None:

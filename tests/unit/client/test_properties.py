@@ -38,7 +38,7 @@ def test_a_wrong_setting_says_what_is_allowed(settings: dict[str, object], messa
 
 
 def test_a_missing_address_says_what_to_write() -> None:
-    with pytest.raises(InvalidProperty, match="say where a broker listens"):
+    with pytest.raises(InvalidProperty, match="give the address of a broker"):
         ProducerSettings.of({})
 
 
@@ -102,8 +102,8 @@ def test_a_file_is_read_as_kafkas_clients_read_it(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("ssl.truststore.location=/etc/trust.jks", "in the format JKS.*name that file by ssl.ca.location"),
-        ("sasl.jaas.config=com.sun.Krb5LoginModule required;", "it knows PLAIN and SCRAM"),
+        ("ssl.truststore.location=/etc/trust.jks", "in the format JKS.*set ssl.ca.location to that file"),
+        ("sasl.jaas.config=com.sun.Krb5LoginModule required;", "use PLAIN or SCRAM"),
         ("linger.ms=soon", "linger.ms is 'soon'"),
         ("client.id=\\u12", "cannot read .*client.properties: line 2: malformed"),
     ],

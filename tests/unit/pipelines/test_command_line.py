@@ -97,7 +97,7 @@ def test_lag_is_asked_from_the_cluster_that_the_pipeline_reads_from(
 def test_lag_that_nobody_knows_is_not_zero(directory: Path) -> None:
     done = invoke(directory, "status", "fraud", "--json")
     assert json.loads(done.stdout)["lag"] is None
-    assert "lag is not known: no broker answers at 127.0.0.1:9" in done.stderr
+    assert "the lag is unknown: no broker answers at 127.0.0.1:9" in done.stderr
 
 
 def test_stop_stops_all_queries_of_a_pipeline(directory: Path) -> None:

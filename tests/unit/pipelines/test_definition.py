@@ -115,10 +115,10 @@ def test_topic_inside_the_function_is_read_at_once() -> None:
     ("more", "message"),
     [
         ({"mode": "upsert"}, "there are append, update, complete"),
-        ({"to": ()}, "writes nowhere"),
+        ({"to": ()}, "has no output"),
         ({"to": "no spaces"}, "no spaces"),
         ({"to": print}, "cannot write to"),
-        ({"to": ("x", spark_sink("console", name="x"))}, "two outputs of the name 'x'"),
+        ({"to": ("x", spark_sink("console", name="x"))}, "two outputs named 'x'"),
     ],
 )
 def test_pipeline_that_cannot_be_is_refused(more: dict[str, Any], message: str) -> None:
@@ -132,7 +132,7 @@ def test_json_without_schema_is_refused() -> None:
 
 
 def test_parameter_that_is_no_input_is_refused() -> None:
-    with pytest.raises(InvalidPipeline, match="parameter 'orders' of spend is no input"):
+    with pytest.raises(InvalidPipeline, match="parameter 'orders' of spend is not an input"):
 
         @pipeline("spend", to="totals")
         def spend(orders: Any) -> Any:

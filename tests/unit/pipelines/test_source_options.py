@@ -64,7 +64,7 @@ def test_times_win_over_offsets() -> None:
     [
         (True, {"subscribe": ""}, "exactly one of"),
         (True, {"assign": '{"a":[0]}'}, "exactly one of"),
-        (True, {"startingOffsets": "soon"}, "neither a known word nor JSON"),
+        (True, {"startingOffsets": "soon"}, "neither a known keyword nor JSON"),
         (True, {"startingOffsets": '{"a": 3}'}, "must look like"),
         (True, {"startingOffsets": '{"a": {"0": -3}}'}, "-3 for a-0"),
         (False, {"startingOffsets": "latest"}, "nothing would be read"),

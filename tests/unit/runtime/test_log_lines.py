@@ -24,7 +24,7 @@ def test_repeated_lines_are_counted_instead_of_written(caplog: pytest.LogCapture
     lines.warn("garbage", "peer 100")
 
     assert caplog.messages[-2:] == [
-        f"garbage: {100 - LINES_MAX} more like this were not written",
+        f"garbage: {100 - LINES_MAX} more such lines were suppressed",
         "garbage: peer 100",
     ]
 

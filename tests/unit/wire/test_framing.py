@@ -150,7 +150,7 @@ class TestFrameBuffer:
 
     @pytest.mark.parametrize("size", [-1, -(1 << 31), 101, (1 << 31) - 1])
     def test_a_size_that_is_not_allowed_is_refused(self, size: int) -> None:
-        with pytest.raises(MalformedBytes, match=f"a frame announces {size} bytes, 0 to 100 are allowed"):
+        with pytest.raises(MalformedBytes, match=f"a frame announces {size} bytes, but 0 to 100 are allowed"):
             FrameBuffer(frame_bytes_max=100).feed(size.to_bytes(4, signed=True))
 
     def test_frame_end_waits_for_the_whole_size(self) -> None:

@@ -21,7 +21,7 @@ def describe_cluster(ask: DescribeClusterRequest, context: RequestContext) -> De
     """Answer for the listener that is asked on. Of the controllers, only their own listeners tell."""
     if ask.endpoint_type == _CONTROLLERS:
         return _refused(
-            ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This listener is one of a broker, not of a controller."
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This listener belongs to a broker, not to a controller."
         )
     if ask.endpoint_type != _BROKERS:
         return _refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {ask.endpoint_type}")

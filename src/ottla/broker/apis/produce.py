@@ -362,7 +362,9 @@ def _unanswered(response: ProduceResponse) -> CloseConnection:
         if answer.error_code is not ErrorCode.NONE
     ]
     more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
-    return CloseConnection(f"a producer with acks=0 gets no answer that could tell it of {errors[0]}{more}")
+    return CloseConnection(
+        f"a producer with acks=0 gets no answer, so its connection is closed to report {errors[0]}{more}"
+    )
 
 
 def _with_endpoints(response: ProduceResponse, context: RequestContext) -> ProduceResponse:

@@ -11,6 +11,6 @@ def sasl_authenticate(_ask: SaslAuthenticateRequest, _context: RequestContext) -
     """Refuse, as Kafka does where no handshake came before."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
-        error_message="This listener asks for no login, so none is under way.",
+        error_message="This listener does not require a login.",
         auth_bytes=b"",
     )

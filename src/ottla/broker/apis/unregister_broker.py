@@ -19,9 +19,9 @@ def unregister_broker(
     """Answer when the broker is forgotten."""
 
     def log(answer: UnregisterBrokerResponse) -> UnregisterBrokerResponse:
-        detail = f"{ask.broker_id}, as the client {context.client_id!r} at {context.peer_host} asked"
+        detail = f"{ask.broker_id}, requested by client {context.client_id!r} at {context.peer_host}"
         if answer.error_code is ErrorCode.POLICY_VIOLATION:
-            _lines.warn("did not unregister a broker that is alive", detail)
+            _lines.warn("refused to unregister a broker that is alive", detail)
         elif answer.error_code is ErrorCode.NONE:
             _lines.warn("unregistered a broker", detail)
         return answer

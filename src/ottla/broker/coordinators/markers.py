@@ -29,7 +29,7 @@ RETRY_MS: Final = 100
 
 _lines: Final = repeated_lines("ottla.transactions")
 _FOR_GOOD: Final = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
-"""Refusals that say: the producer or the coordinator is not the one any more that this marker is of."""
+"""Refusals because the producer or the coordinator of this marker has been replaced."""
 
 
 class Marker(NamedTuple):
@@ -83,7 +83,7 @@ def append_marker(broker: "Broker", where: TopicPartition, marker: Marker) -> Wr
             transaction_version=marker.transaction_version,
         )
     except AppendError as error:
-        _lines.warn("a partition refuses a marker", f"{partition}: {error}")
+        _lines.warn("a partition refused a transaction marker", f"{partition}: {error}")
         return error.error_code
     except LogDirectoryOffline:
         return ErrorCode.KAFKA_STORAGE_ERROR
@@ -158,8 +158,8 @@ class MarkerWriter:
                 written.append(result)
             elif result in _FOR_GOOD:
                 _lines.warn(
-                    "a partition refuses the marker of a transaction for good",
-                    f"{where} that of transactional id {markers.transactional_id!r}: {result.name}",
+                    "a partition refused a transaction marker permanently",
+                    f"{where}, transactional id {markers.transactional_id!r}: {result.name}",
                 )
                 is_refused = True
                 break

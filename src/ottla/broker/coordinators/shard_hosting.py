@@ -128,7 +128,7 @@ class ShardHosting(Generic[S]):
                         self._scheduler.call_soon(go_on)
                         return
             except (RecordsError, StorageError) as error:
-                _logger.critical("%s-%d cannot be loaded: %s", self.topic, shard.partition, error)
+                _logger.critical("cannot load %s-%d: %s", self.topic, shard.partition, error)
                 shard.fail()
                 return
             except BaseException:
@@ -137,7 +137,7 @@ class ShardHosting(Generic[S]):
                 raise
             if log.left_out:
                 _logger.critical(
-                    "%s-%d: %d records or batches cannot be loaded and were left out",
+                    "%s-%d: skipped %d records or batches that cannot be loaded",
                     self.topic,
                     shard.partition,
                     log.left_out,

@@ -126,7 +126,7 @@ class PartitionShardLog:
         try:
             self._append_batch(held, self._held_since_ms, None)
         except CannotAppend as error:
-            _logger.critical("%s cannot be written, its coordinator stops: %s", self.partition, error)
+            _logger.critical("cannot write to %s, its coordinator stops: %s", self.partition, error)
             self.shard.fail()
             self.when_refused()
         else:
@@ -173,7 +173,7 @@ class PartitionShardLog:
                 verification=None if producer is None else producer.proof,
             )
         except AppendError as error:
-            self._lines.warn("a partition refuses what its coordinator writes", f"{self.partition}: {error}")
+            self._lines.warn("a partition refused a write of its coordinator", f"{self.partition}: {error}")
             raise CannotAppend(error.error_code) from error
         except LogDirectoryOffline as error:
             raise CannotAppend(ErrorCode.KAFKA_STORAGE_ERROR) from error
@@ -208,7 +208,7 @@ class PartitionShardLog:
             # The metadata that says so has the shard resign as well.
             return
         if error is not None:
-            _logger.critical("%s cannot be synced, its coordinator stops: %s", self.partition, error)
+            _logger.critical("cannot sync %s, its coordinator stops: %s", self.partition, error)
             self.shard.fail()
             return
         self.shard.commit_up_to(committed_offset(log) - 1)
@@ -284,7 +284,7 @@ class PartitionShardLog:
         """Tell of the record that was read last: it cannot be replayed."""
         self.left_out += 1
         self._lines.warn(
-            "left out a record that cannot be loaded",
+            "skipped a record that cannot be loaded",
             f"offset {self._read_offset} of {self.partition}: {type(error).__name__}: {error}",
         )
 

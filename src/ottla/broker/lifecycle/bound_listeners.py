@@ -58,14 +58,14 @@ def check_endpoints(endpoints: Sequence[Endpoint], is_insecure: bool) -> None:
     for endpoint in endpoints:
         if endpoint.security_protocol != "PLAINTEXT":
             raise ListenerRefused(
-                f"listener {endpoint.listener} is to speak {endpoint.security_protocol}, "
-                "but only PLAINTEXT is served so far"
+                f"listener {endpoint.listener} uses {endpoint.security_protocol}, but only PLAINTEXT is "
+                "supported so far: change listener.security.protocol.map"
             )
         if not is_insecure and not is_loopback(endpoint.host):
             raise ListenerRefused(
                 f"listener {endpoint.listener} would listen on {endpoint.host or 'all addresses'} without "
-                "authentication: whoever reaches the port could read and delete everything. "
-                "Listen on 127.0.0.1, or say --insecure if that is what you want"
+                "authentication: any client that reaches the port could read and delete everything. "
+                "Listen on 127.0.0.1, or add --insecure if that is what you want"
             )
 
 

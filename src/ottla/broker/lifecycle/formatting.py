@@ -44,7 +44,7 @@ def format_node(config: NodeConfig, cluster_id: str | None, ignores_formatted: b
     try:
         formatted = [path for path in paths if is_formatted(disk, path)]
         if formatted and not ignores_formatted:
-            raise FormatFailure(f"{formatted[0]} is formatted already; --ignore-formatted leaves it alone")
+            raise FormatFailure(f"{formatted[0]} is already formatted; add --ignore-formatted to skip it")
         return format_missing(disk, config, paths, random.SystemRandom(), SystemClock().now_ms(), cluster_id)
     except (DiskError, CorruptFile) as error:
         raise FormatFailure(str(error)) from error
@@ -64,8 +64,8 @@ def check_empty_directories(disk: Disk, config: NodeConfig, paths: Sequence[str]
     if lost:
         raise FormatFailure(
             f"{missing[0]} is empty, but node {config.node_id} had a log directory with the id "
-            f"{min(str(one) for one in lost)} that is not there now: mount its disk, or start once with "
-            "--format-empty to go on without what was in it"
+            f"{min(str(one) for one in lost)} that is missing now: mount its disk, or start once with "
+            "--format-empty to continue without its data"
         )
 
 
@@ -85,8 +85,8 @@ def format_missing(
         return _format_new_cluster(disk, config, missing, chance, now_ms, cluster_id)
     if paths[0] in missing:
         raise FormatFailure(
-            f"{paths[0]}, where the metadata should be, is empty, but the other directories are in use: "
-            "formatting it would make their data unknown"
+            f"{paths[0]}, which holds the metadata, is empty, but the other directories are in use: restore "
+            "it, because the node cannot use their data without it"
         )
     meta = _read_meta(disk, paths[0])
     if cluster_id is not None and meta.cluster_id != cluster_id:
@@ -101,7 +101,7 @@ def _read_meta(disk: Disk, directory: str) -> MetaProperties:
     try:
         return decode_meta_properties(disk.read_file(path))
     except CorruptFile as error:
-        raise FormatFailure(f"cannot use {path}: {error}; mend it, or choose another directory") from error
+        raise FormatFailure(f"cannot use {path}: {error}; fix that, or choose another directory") from error
 
 
 def _format_new_cluster(
@@ -148,7 +148,7 @@ def _check_cluster_id(cluster_id: str) -> None:
     try:
         Uuid.from_text(cluster_id)
     except ValueError as error:
-        raise FormatFailure(f"{cluster_id!r} is no cluster id: {error}") from error
+        raise FormatFailure(f"{cluster_id!r} is not a valid cluster id: {error}") from error
 
 
 def _check_empty(disk: Disk, path: str) -> None:
@@ -156,6 +156,6 @@ def _check_empty(disk: Disk, path: str) -> None:
     foreign = find_foreign(disk, path)
     if foreign is not None:
         raise FormatFailure(
-            f"{path} is not formatted, but not empty either: it has {foreign}. Give an empty directory, or "
-            f"put back the {META_PROPERTIES_FILE} that it had"
+            f"{path} is not formatted, and not empty: it has {foreign}. Use an empty directory, or restore "
+            f"its {META_PROPERTIES_FILE}"
         )

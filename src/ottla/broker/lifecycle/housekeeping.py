@@ -176,7 +176,7 @@ class Housekeeping:
                 continue
             if deletions:
                 _logger.info(
-                    "%s-%d lets go of %d segments; it starts at offset %d now",
+                    "%s-%d: deleting %d segments; the log now starts at offset %d",
                     partition.topic,
                     partition.index,
                     len(deletions),

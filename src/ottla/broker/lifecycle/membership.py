@@ -45,7 +45,7 @@ def join_cluster(broker: "Broker", listeners: Sequence[BoundListener]) -> Deferr
 
     def unfenced(answer: BrokerHeartbeatResponse) -> None:
         if answer.error_code is not ErrorCode.NONE:
-            joined.fail(NotRegistered(f"the broker was not let in: {answer.error_code.name}"))
+            joined.fail(NotRegistered(f"the controller refused the broker: {answer.error_code.name}"))
         else:
             joined.resolve(None)
 

@@ -10,12 +10,12 @@ from ottla.coordination.group.consumer.assignors import ASSIGNORS, find_assignor
 from ottla.metadata.configs.node import NodeConfig
 
 _PROMISES: Final = {
-    "authorizer.class.name": "asks for access rules, and nothing checks them yet: all may do everything",
-    "create.topic.policy.class.name": "asks for a veto on new topics, and no Java class can be called here",
-    "alter.config.policy.class.name": "asks for a veto on configs, and no Java class can be called here",
-    "client.quota.callback.class": "asks for quotas of its own, and no Java class can be called here",
-    "config.providers": "asks for configs from elsewhere, and nobody would fetch them",
-    "remote.log.storage.system.enable": "asks for remote storage, and there is none",
+    "authorizer.class.name": "is set, but Ottla does not check access rules yet",
+    "create.topic.policy.class.name": "is set, but Ottla cannot call Java classes",
+    "alter.config.policy.class.name": "is set, but Ottla cannot call Java classes",
+    "client.quota.callback.class": "is set, but Ottla cannot call Java classes",
+    "config.providers": "is set, but Ottla does not support config providers",
+    "remote.log.storage.system.enable": "is set, but Ottla has no remote storage",
 }
 
 
@@ -27,24 +27,24 @@ def check_configs(config: NodeConfig) -> None:
     """Refuse what cannot be done and must not be ignored."""
     for name, reason in _PROMISES.items():
         if config.value_of(name):
-            raise ConfigRefused(f"{name} {reason}. Leave it out, or stay with Apache Kafka for now")
+            raise ConfigRefused(f"{name} {reason}. Remove it, or keep using Apache Kafka for now")
     if not (config.is_broker and config.is_controller):
         roles = ",".join(config.process_roles)
         raise ConfigRefused(
-            f"process.roles is {roles}, but clusters of several nodes are not there yet: it has to be "
+            f"process.roles is {roles}, but clusters of several nodes are not supported yet: set it to "
             "broker,controller"
         )
     others = [voter for voter in config.controller_quorum_voters if _id_of(voter) != str(config.node_id)]
     if others:
         raise ConfigRefused(
-            f"controller.quorum.voters names others ({', '.join(others)}), but this node would decide alone: "
-            "clusters of several nodes are not there yet"
+            f"controller.quorum.voters names other nodes ({', '.join(others)}), but clusters of several "
+            "nodes are not supported yet: remove them"
         )
     unknown = [name for name in config.group_consumer_assignors if find_assignor_name(name) is None]
     if unknown:
         raise ConfigRefused(
-            f"group.consumer.assignors asks for {', '.join(unknown)}, and there are only "
-            f"{' and '.join(ASSIGNORS)}: no Java class can be called here"
+            f"group.consumer.assignors has {', '.join(unknown)}, but Ottla cannot call Java classes: use "
+            f"{' and '.join(ASSIGNORS)} only"
         )
 
 

@@ -109,7 +109,7 @@ def _opened(config: NodeConfig) -> Iterator[LogDirectory]:
     try:
         if directory.meta.directory_id is None:
             raise RepairFailure(
-                f"{path}/{META_PROPERTIES_FILE} has no directory.id: put back the one that it had"
+                f"{path}/{META_PROPERTIES_FILE} has no directory.id: restore the original one"
             )
         yield directory
     except DiskError as error:
@@ -141,7 +141,7 @@ class _Repair:
         try:
             self._read(refuses_damage=True)
         except UnknownRecord as error:
-            raise RepairFailure(f"{error}; a newer release has to open it") from error
+            raise RepairFailure(f"{error}; open it with a newer release") from error
         except (DamagedLog, MetadataError) as error:
             found.append(str(error))
         else:
@@ -171,7 +171,7 @@ class _Repair:
         kept = keep_copy(self.disk, path)
         self.disk.remove(path)
         self.disk.sync_directory(self.path)
-        self.done.append(f"took {path} away; a copy is {kept}")
+        self.done.append(f"removed {path}; a copy is {kept}")
 
     # The log
 
@@ -208,14 +208,14 @@ class _Repair:
             damages = self._read(refuses_damage=False)
             self.done += [damage.words for damage in damages]
         except (StorageError, MetadataError) as error:
-            self.done.append(f"what lies behind the damage does not fit: {error}")
+            self.done.append(f"the metadata after the damage cannot be used: {error}")
         else:
             return
         try:
             self._cut()
             self._read(refuses_damage=False)
         except (StorageError, MetadataError) as error:
-            self.done.append(f"nor does what lies before it: {error}")
+            self.done.append(f"the metadata before the damage cannot be used: {error}")
             self._begin_again()
 
     def _read(self, *, refuses_damage: bool) -> Sequence[Damage]:
@@ -229,7 +229,7 @@ class _Repair:
         finally:
             log.close()
         if not quorum.voters and not self.config.controller_quorum_voters:
-            raise MetadataError(f"{self.path} does not say who votes on it")
+            raise MetadataError(f"{self.path} does not name its voters")
         return log.damages
 
     def _known(self, refuses_damage: bool) -> SyncedMetadata:
@@ -295,7 +295,8 @@ class _Repair:
         node_id = NodeId(self.config.node_id)
         write_voters(self.disk, self.directory.path, node_id, endpoint, directory_id, self.now_ms)
         self.done.append(
-            f"the metadata begins again; the files that it had are in {self.path}, named {SUFFIX} at the end"
+            f"the metadata starts again; copies of the old files are in {self.path}, with names that end in "
+            f"{SUFFIX}"
         )
 
     def _check_bootstrap(self) -> None:
@@ -351,15 +352,15 @@ class _Repair:
         for topic_id, name in topics.items():
             known = image.topics.find(name)
             if known is not None and known.id != topic_id:
-                self.done.append(f"{name} is there with another id, so an older one of that name is left out")
+                self.done.append(f"{name} exists with another id, so an older topic of that name is skipped")
                 lost = [one for one in lost if one.topic_id != topic_id]
                 continue
             if known is None:
                 records.append(TopicRecord(name=name, topic_id=topic_id))
             numbers = sorted(one.partition.partition for one in lost if one.topic_id == topic_id)
             self.done.append(
-                f"put {name} back with partitions {', '.join(map(str, numbers))}; "
-                "its configs are the defaults: set them again"
+                f"restored {name} with partitions {', '.join(map(str, numbers))}; its configs are reset to "
+                "the defaults, so set them again"
             )
         records += [self._partition_record(one) for one in lost]
         if last_producer_id >= 0 or image.next_producer_id >= 0:
@@ -404,7 +405,7 @@ class _Repair:
                 last_producer_id = max(last_producer_id, self._last_producer_id(where))
                 topic_id = read_topic_id(self.disk, where)
                 if topic_id is None or directory_id is None:
-                    self.done.append(f"{where} does not say of which topic it is, so it is left out")
+                    self.done.append(f"{where} has no topic id, so it is skipped")
                     continue
                 topic = image.topics.find_by_id(topic_id)
                 if topic is None or name.partition.partition not in topic.partitions:

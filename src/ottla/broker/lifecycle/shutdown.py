@@ -120,7 +120,7 @@ class NodeStop:
         try:
             broker.quorum.close()
         except (StorageError, DiskError) as error:
-            _logger.critical("the metadata log did not stop cleanly: %s", error)
+            _logger.critical("the metadata log was not closed cleanly: %s", error)
         self._close_next(iter(broker.directories.online))
 
     def _close_next(self, left: Iterator[LogDirectory]) -> None:
@@ -133,7 +133,7 @@ class NodeStop:
 
         def closed(error: Exception | None) -> None:
             if error is not None:
-                _logger.critical("%s did not stop cleanly: %s", directory.path, error)
+                _logger.critical("%s was not closed cleanly: %s", directory.path, error)
             self._then(partial(self._close_next, left))
 
         ClosingDirectory(directory, self._node.world.make_syncs, closed, self._broker.broker_epoch).begin()

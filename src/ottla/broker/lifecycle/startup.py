@@ -154,7 +154,7 @@ class NodeStart:
         """What was decided is in memory and not on disk: there is no way on from here."""
         if not self._is_over:
             self._is_over = True
-            self._failed(NodeFailure(f"the metadata cannot be written any more: {error}"))
+            self._failed(NodeFailure(f"cannot write the metadata: {error}"))
 
     # The steps
 
@@ -192,7 +192,7 @@ class NodeStart:
         _check_metadata(directories)
         if directory.meta.directory_id is None:
             raise UnusableDirectory(
-                directory.path, "its meta.properties has no directory.id: put back the one that it had"
+                directory.path, "its meta.properties has no directory.id: restore the original one"
             )
         cluster_id = directory.meta.cluster_id or ""
         settings = QuorumSettings(
@@ -253,7 +253,7 @@ class NodeStart:
                 len(logs),
                 directory.path,
                 clock.monotonic_ms() - started_ms,
-                "after a clean stop" if directory.was_clean else "after no clean stop",
+                "after a clean shutdown" if directory.was_clean else "after an unclean shutdown",
             )
             self._then(self._load_next, broker, left)
 
@@ -295,8 +295,8 @@ def _words(error: Exception) -> str:
     """Say what keeps a node from starting, and what to do about damaged metadata."""
     if isinstance(error, DamagedLog | MetadataError) and not isinstance(error, OtherVoters | UnknownRecord):
         return (
-            f"{error}. Nothing was changed. `ottla storage repair` with the same --data or --config says "
-            "what can be saved, keeps a copy of what it changes, and lets the node start again"
+            f"{error}. Nothing was changed. Run `ottla storage repair` with the same --data or --config: it "
+            "shows the damage, keeps a copy of what it changes, and repairs the metadata"
         )
     return str(error)
 
@@ -344,5 +344,5 @@ def _restore_missing(broker: Broker) -> None:
             if not any(one.has_log(partition) for one in directories):
                 directory.restore(partition, topic_id)
             elif directory.has_log(partition) and directory.find_topic_id(partition) is None:
-                _logger.warning("%s in %s did not say of which topic it is", partition, directory.path)
+                _logger.warning("%s in %s has no topic id; restoring it", partition, directory.path)
                 directory.restore(partition, topic_id)

@@ -125,7 +125,7 @@ class Cleaner:
         except LogDirectoryOffline as error:
             _logger.critical("%s", error)
         if round_.has_split:
-            _logger.warning("%s had a segment that no index can hold: it was split", round_.log)
+            _logger.warning("split a segment of %s that was too large for an index", round_.log)
         if round_.error is not None:
             self._note_error(round_, round_.error)
         elif round_.result is not None:
@@ -143,7 +143,7 @@ class Cleaner:
         if directory.logs.get(key) is not round_.log:
             return
         _logger.info(
-            "compacted %s up to offset %d: %d of %d records stay",
+            "compacted %s up to offset %d: kept %d of %d records",
             key,
             result.first_dirty_offset,
             result.kept_records,
@@ -169,7 +169,9 @@ class Cleaner:
             _logger.critical("%s", log.volume.fail(error))
         elif not isinstance(error, LogDirectoryOffline):
             self._uncleanable.add(log.topic_partition)
-            _logger.error("%s is left uncompacted until the next start: %s", log.topic_partition, error)
+            _logger.error(
+                "cannot compact %s, the next attempt is after a restart: %s", log.topic_partition, error
+            )
 
     # By the workers of rounds
 

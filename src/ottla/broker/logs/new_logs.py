@@ -42,8 +42,8 @@ def create_logs_elsewhere(
 
     def take(error: Exception | None) -> None:
         if error is not None:
-            # A bug of ours. Whoever has to do with these partitions suffers for it, but nobody else.
-            _logger.critical("cannot make the logs of %d replicas", len(wanted), exc_info=error)
+            # A bug of ours. It affects these partitions only.
+            _logger.critical("cannot create the logs of %d replicas", len(wanted), exc_info=error)
         for directory, logs in made:
             _add(directory, logs)
         done()
@@ -67,8 +67,8 @@ def _try_to_make(directory: LogDirectory, wanted: Sequence[NewLog], now_ms: int)
     try:
         return make_logs(directory.volume, wanted, now_ms)
     except StorageError as error:
-        # What other directories have got is not to suffer for it.
-        _logger.critical("cannot have %d new replicas: %s", len(wanted), error)
+        # It must not affect the logs in other directories.
+        _logger.critical("cannot create %d new replicas: %s", len(wanted), error)
         return []
 
 

@@ -243,7 +243,7 @@ class Partitions:
                     self._let_leave(log, self._events.new_id())
                     self._leaving.finish((log.topic_partition,))
                 elif not self._is_assigned(topic, log.topic_partition):
-                    _logger.warning("%s is of no partition that this node should have: set aside", log.path)
+                    _logger.warning("%s belongs to no partition of this node, so it is set aside", log.path)
                     strays += self._set_stray_aside(directory, log)
             if strays:
                 self._events.names_changed(directory)

@@ -61,7 +61,7 @@ _BAD_BYTES = (struct.error, IndexError, UnicodeDecodeError)
 _BAD_VALUES = (struct.error, TypeError, AttributeError, UnicodeEncodeError, ValueError)
 
 PENDING: Final = None
-"""The answer comes later, by the session's call of `Reply.answer`."""
+"""The answer comes later: the connection sends it when the handler has resolved its `Deferred`."""
 
 PLAIN_FRAME_BYTES_MAX: Final = 8 << 20
 """How large a request may be that carries no records.
@@ -314,7 +314,8 @@ class Session:
                 return _answer_unknown_version(api_key, version, correlation_id)
             if len(frame) > route.frame_bytes_max:
                 raise MalformedBytes(
-                    f"{route.api.key.name} of {len(frame)} bytes, {route.frame_bytes_max} are allowed"
+                    f"{route.api.key.name} has {len(frame)} bytes, at most {route.frame_bytes_max} are "
+                    "allowed"
                 )
             position = self._read_rest_of_head(frame, client_id_size, route.is_flexible)
             size = len(frame)
@@ -348,7 +349,7 @@ class Session:
         else:
             stop += client_id_size
             if stop > len(frame):
-                raise MalformedBytes(f"a client id of {client_id_size} bytes is cut short")
+                raise MalformedBytes(f"the client id of {client_id_size} bytes is cut off")
             client_id = frame[_CLIENT_ID_AT:stop].tobytes()
             if client_id != self._client_id_bytes:
                 self.context.client_id = str(client_id, "utf-8")

@@ -111,7 +111,7 @@ class LargeRequest:
                 elements += ELEMENTS_AT_ONCE
                 if elements > route.elements_max:
                     raise TooCostly(
-                        f"{route.api.key.name} with more than {elements} elements, "
+                        f"{route.api.key.name} has more than {elements} elements, at most "
                         f"{route.elements_max} are allowed"
                     )
                 self.task.hold(ELEMENTS_AT_ONCE * route.element_bytes)

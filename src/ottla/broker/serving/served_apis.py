@@ -48,7 +48,7 @@ def _serve(versions: str, *rights: Right, **others: object) -> ServedApi:
     return ServedApi(parse_versions(versions), rights, **others)  # type: ignore[arg-type]
 
 
-_TOKENS: Final = "a token is for whoever asks, and others' are looked at one by one"
+_TOKENS: Final = "users get their own tokens, and the tokens of others are checked one by one"
 _LOGIN: Final = "it comes before the login"
 _READ, _WRITE, _CREATE, _DELETE = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE
 _ALTER, _DESCRIBE, _CLUSTER_ACTION = Operation.ALTER, Operation.DESCRIBE, Operation.CLUSTER_ACTION
@@ -124,7 +124,7 @@ SERVED: Final = MappingProxyType(
         ApiKey.CONSUMER_GROUP_HEARTBEAT: _serve("0-1", on_group(_READ), on_topic(_DESCRIBE)),
         ApiKey.CONSUMER_GROUP_DESCRIBE: _serve("0-1", on_group(_DESCRIBE), on_topic(_DESCRIBE)),
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _serve(
-            "0", free_because="Kafka asks for none", is_advertised=False
+            "0", free_because="Kafka requires none", is_advertised=False
         ),
         ApiKey.LIST_CONFIG_RESOURCES: _serve("0-1", on_cluster(_DESCRIBE_CONFIGS)),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: _serve("0", on_topic(_DESCRIBE)),

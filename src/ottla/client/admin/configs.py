@@ -56,7 +56,7 @@ class Config:
 
     @property
     def is_default(self) -> bool:
-        """Say whether nobody has set it."""
+        """Return whether it has its default value."""
         return self.source is ConfigSource.DEFAULT
 
 

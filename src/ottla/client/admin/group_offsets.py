@@ -168,7 +168,7 @@ class GroupOffsets:
         does not have become the nearest that it has. Without topics and partitions: all that were committed.
         """
         if sum(choice is not None for choice in (to, to_timestamp_ms, shift_by)) != 1:
-            raise ValueError("say where to: exactly one of `to`, `to_timestamp_ms` and `shift_by`")
+            raise ValueError("give exactly one of `to`, `to_timestamp_ms` and `shift_by`")
         committed = await self.list(group_id)
         chosen = await self._choose(committed, topics, partitions)
         starts = (await self._offsets.earliest(chosen)).check()
@@ -185,7 +185,8 @@ class GroupOffsets:
             elif shift_by is not None:
                 if where not in committed:
                     raise BrokerError(
-                        ErrorCode.OFFSET_OUT_OF_RANGE, f"group {group_id!r} committed nothing for {where}"
+                        ErrorCode.OFFSET_OUT_OF_RANGE,
+                        f"group {group_id!r} has no committed offset for {where}",
                     )
                 wanted = committed[where].offset + shift_by
             elif to is OffsetSpec.EARLIEST:

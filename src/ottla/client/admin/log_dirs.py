@@ -63,7 +63,7 @@ class LogDirs:
 
 def _of_broker(node_id: int, answer: DescribeLogDirsResponse) -> tuple[LogDir, ...] | ClientError:
     if answer.error_code is not ErrorCode.NONE:
-        return BrokerError(answer.error_code, f"broker {node_id} does not tell its directories")
+        return BrokerError(answer.error_code, f"cannot describe the log directories of broker {node_id}")
     return tuple(_log_dir(item) for item in answer.results)
 
 

@@ -196,7 +196,7 @@ class Routes:
                 raise
             name = type(request).__name__.removesuffix("Request")
             raise OutcomeUnknown(
-                f"whether {name} took effect is not known, look before asking again: {error}"
+                f"it is unknown whether {name} took effect, so check before you repeat it: {error}"
             ) from error
 
     def _leader(self, where: TopicPartition) -> int | ClientError:
@@ -205,9 +205,9 @@ class Routes:
             return view.leader
         topic = self.cluster.topology.topics.get(where.topic)
         if topic is not None and where.partition in topic.partitions:
-            return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"nobody leads {where}")
+            return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{where} has no leader")
         code = topic.error_code if topic is not None else ErrorCode.NONE
-        return BrokerError(code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {where}")
+        return BrokerError(code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{where} does not exist")
 
 
 async def _ask_where_placed(
@@ -230,7 +230,7 @@ async def _ask_where_placed(
 
     for answers in await asyncio.gather(*(one(node_id, keys) for node_id, keys in by_node.items())):
         outcomes.update(answers)
-    silent = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer left this out")
+    silent = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's response has no entry for this")
     return {key: outcomes.get(key, silent) for key in placed}
 
 
@@ -246,7 +246,7 @@ def _raise_if_misplaced(codes: Iterable[ErrorCode]) -> None:
     """Raise what makes the whole request go again: the broker refused it as a whole, nothing was done."""
     for code in codes:
         if code in MISPLACED:
-            raise BrokerError(code, "the request came to a broker that cannot serve it now")
+            raise BrokerError(code, "the broker cannot serve this request now")
 
 
 def outcome_of(code: ErrorCode, what: str, detail: str | None, value: V) -> V | ClientError:

@@ -9,4 +9,4 @@ from ottla.client.properties import CommonSettings, prop
 class AdminSettings(CommonSettings):
     """Kafka's admin client properties, as far as this client has them."""
 
-    default_api_timeout_ms: int = prop("How long an operation may take, retries and all.", 60_000, low=1)
+    default_api_timeout_ms: int = prop("How long an operation may take, including retries.", 60_000, low=1)

@@ -286,7 +286,8 @@ def _creatable(topic: NewTopic, version: int) -> CreatableTopic:
     asks_for_defaults = topic.assignment is None and None in (topic.partitions, topic.replication_factor)
     if asks_for_defaults and version < 4:
         raise UnsupportedByBroker(
-            f"the broker is too old to choose sizes: say how many partitions and replicas {topic.name!r} gets"
+            "the broker is too old for default sizes: give the numbers of partitions and replicas of "
+            f"{topic.name!r}"
         )
     return CreatableTopic(
         name=topic.name,

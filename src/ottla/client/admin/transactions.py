@@ -101,7 +101,7 @@ class Transactions:
             raise_for(answer.error_code, f"broker {node_id} cannot list its transactions")
             if answer.unknown_state_filters:
                 raise BrokerError(
-                    ErrorCode.INVALID_REQUEST, f"no such state: {', '.join(answer.unknown_state_filters)}"
+                    ErrorCode.INVALID_REQUEST, f"unknown state: {', '.join(answer.unknown_state_filters)}"
                 )
             found += [
                 TransactionListing(item.transactional_id, item.producer_id, item.transaction_state, node_id)

@@ -37,10 +37,10 @@ class Position(NamedTuple):
 class Status(Enum):
     """What has to happen before a partition can be fetched."""
 
-    NEEDS_COMMITTED = "its committed offset is not known yet"
-    NEEDS_RESET = "it has no offset yet"
-    NEEDS_CHECK = "its leader changed"
-    READY = "it is read"
+    NEEDS_COMMITTED = "its committed offset has not been read yet"
+    NEEDS_RESET = "its first offset has not been looked up yet"
+    NEEDS_CHECK = "its leader has changed, and the position is not checked yet"
+    READY = "it is being read"
 
 
 class Chunk:

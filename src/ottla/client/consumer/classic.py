@@ -180,10 +180,10 @@ class ClassicMembership(Membership):
     def _topics_learned(self) -> None:
         topics = self._cluster.topology.topics
         if self._handover.subscribed.pattern is not None and self._matching(topics) != self._topics:
-            self._rejoin("topics that match came or went")
+            self._rejoin("the topics that match have changed")
         counts = {name: len(topics[name].partitions) for name in self._watched if name in topics}
         if self._watched and counts != self._watched:
-            self._rejoin("partitions came or went")
+            self._rejoin("the number of partitions has changed")
 
     async def _join(self) -> _Joined:
         """Join until the group has shared out its partitions."""
@@ -195,7 +195,7 @@ class ClassicMembership(Membership):
             except ClientError as error:
                 if not error.retriable:
                     raise
-                _logger.debug("joining %r failed, trying again: %s", self.group_id, error)
+                _logger.debug("cannot join group %r, trying again: %s", self.group_id, error)
                 joined = None
             if joined is not None:
                 return joined
@@ -344,7 +344,7 @@ class ClassicMembership(Membership):
                 self._rejoin("the group is rebalancing")
         elif code in _GONE:
             self._forget(code)
-            self._rejoin("the group did not know this member any more")
+            self._rejoin("the group no longer knows this member")
         elif not code.retriable:
             raise self._refusal(code)
         else:

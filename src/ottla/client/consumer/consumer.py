@@ -151,11 +151,11 @@ class Consumer:
         """
         self._running()
         if isinstance(topics, str):
-            raise TypeError("subscribe takes a list of topics: write [topic]")
+            raise TypeError("subscribe needs a list of topics: write [topic]")
         if self._settings.group_id is None:
             raise ClientError("subscribe needs a group.id; without a group, use assign")
         if not topics and pattern is None:
-            raise ClientError("subscribe needs topics or a pattern; to read nothing, use unsubscribe")
+            raise ClientError("subscribe needs topics or a pattern; use unsubscribe to read nothing")
         self._handover.subscribed = Subscribed(topics, pattern, on_assigned, on_revoked, on_lost)
         if self._membership is None:
             self._assignment.replace((), Status.NEEDS_COMMITTED)
@@ -174,7 +174,7 @@ class Consumer:
         """Read these partitions, shared with nobody. With a group.id, from where that group left off."""
         self._running()
         if self._membership is not None:
-            raise ClientError("this consumer subscribed to topics: unsubscribe before it is given partitions")
+            raise ClientError("this consumer is subscribed to topics: call unsubscribe before assign")
         status = Status.NEEDS_RESET if self._offsets is None else Status.NEEDS_COMMITTED
         self._assignment.replace(partitions, status)
 
@@ -230,7 +230,7 @@ class Consumer:
     def seek(self, where: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
         """Go on at an offset."""
         if offset < 0:
-            raise ValueError(f"{offset} is no offset: use seek_to_beginning or seek_to_end")
+            raise ValueError(f"{offset} is not an offset: use seek_to_beginning or seek_to_end")
         self._assignment.state(where).seek(Position(offset, leader_epoch))
         self._forget_failure()
 
@@ -319,9 +319,7 @@ class Consumer:
             raise ClientError("commit needs a group.id")
         chosen = self.positions() if offsets is None else _with_metadata(offsets)
         if chosen and self._membership is not None and self._membership.metadata.generation < 0:
-            raise CommitFailed(
-                "this consumer is not in its group at the moment: poll, so that it joins again"
-            )
+            raise CommitFailed("this consumer is not in its group now: call poll to join again")
         await self._offsets.commit(chosen, self.group_metadata)
         if self._journey is not None:
             for where, item in chosen.items():
@@ -343,7 +341,7 @@ class Consumer:
         if self._membership is not None:
             return self._membership.metadata
         if self._settings.group_id is None:
-            raise ClientError("a consumer without a group.id is no member of a group")
+            raise ClientError("a consumer without a group.id is not a member of a group")
         return GroupMetadata(self._settings.group_id)
 
     async def _leave(self) -> None:
@@ -391,7 +389,9 @@ class Consumer:
             async with asyncio.timeout(self._settings.default_api_timeout_ms / 1000):
                 await self.commit(offsets)
         except (ClientError, TimeoutError) as error:
-            _logger.warning("an automatic commit of group %r failed: %s", self._settings.group_id, error)
+            _logger.warning(
+                "cannot commit the offsets of group %r automatically: %s", self._settings.group_id, error
+            )
 
     def _seek_to(self, place: str, partitions: Collection[TopicPartition]) -> None:
         for where in partitions or self._assignment.partitions():

@@ -265,7 +265,7 @@ class Fetcher:
                 self.fail(OffsetOutOfRange({fetched.where: fetched.fetch_offset}))
             else:
                 _logger.warning(
-                    "%s has no offset %d any more: going to %s",
+                    "%s no longer has offset %d: resetting to %s",
                     fetched.where, fetched.fetch_offset, self._settings.auto_offset_reset,
                 )  # fmt: skip
                 state.need_reset()

@@ -168,8 +168,8 @@ class Membership(ABC):
                 pause_s = self._settings.retry_backoff_ms / 1000
             except Exception as error:
                 # Without heartbeats the group goes on without us: that must not happen in silence.
-                _logger.exception("heartbeats for group %r ended", self.group_id)
-                self._fail(ClientError(f"heartbeats for group {self.group_id!r} ended: {error!r}"))
+                _logger.exception("heartbeats of group %r have stopped", self.group_id)
+                self._fail(ClientError(f"heartbeats of group {self.group_id!r} have stopped: {error!r}"))
 
     async def _look_at_topics(self) -> None:
         """Learn anew about the topics, from time to time, or soon while one is missing."""
@@ -194,8 +194,8 @@ class Membership(ABC):
         if silence_s * 1000 < self._settings.max_poll_interval_ms:
             return False
         _logger.warning(
-            "nobody asked for records for more than max.poll.interval.ms (%d): leaving group %r, so that "
-            "others can go on. Handle fewer records at a time, or raise it",
+            "poll was not called within max.poll.interval.ms (%d): leaving group %r so that the other "
+            "members can continue. Lower max.poll.records, or raise max.poll.interval.ms",
             self._settings.max_poll_interval_ms,
             self.group_id,
         )
@@ -203,7 +203,7 @@ class Membership(ABC):
 
     def _lose(self, why: str) -> None:
         """Take note that the group does not count us any more. The user learns it in the next `poll`."""
-        _logger.warning("group %r went on without this member: %s", self.group_id, why)
+        _logger.warning("group %r has removed this member: %s", self.group_id, why)
         self._lost = True
         self._wake_poll()
 
@@ -241,7 +241,7 @@ class Membership(ABC):
         return answer
 
     def _refusal(self, code: ErrorCode, detail: str | None = None) -> BrokerError:
-        return BrokerError(code, f"group {self.group_id!r} does not take this member", detail)
+        return BrokerError(code, f"group {self.group_id!r} refused this member", detail)
 
 
 def matching_topics(pattern: str, names: Collection[str], internal: Collection[str]) -> frozenset[str]:

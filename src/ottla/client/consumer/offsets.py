@@ -158,15 +158,16 @@ class GroupOffsets:
             self._cluster.forget_coordinator(GROUP, self._group_id)
         if code is ErrorCode.REBALANCE_IN_PROGRESS:
             raise RebalanceInProgress(
-                f"{what} was not committed: group {self._group_id!r} is rebalancing. Poll, then commit again"
+                f"{what} was not committed: group {self._group_id!r} is rebalancing. Call poll, then commit "
+                "again"
             )
         if code is ErrorCode.STALE_MEMBER_EPOCH:
             # The next heartbeat tells the new epoch; the commit is as good with that one.
             raise _Retriable(code, what)
         if code in _NO_MEMBER:
             raise CommitFailed(
-                f"{what} was not committed: {self._group_id!r} went on without this member ({code.name}). "
-                "Raise max.poll.interval.ms or lower max.poll.records if handling records takes long"
+                f"{what} was not committed: group {self._group_id!r} has removed this member ({code.name}). "
+                "Raise max.poll.interval.ms or lower max.poll.records if processing takes long"
             )
         raise BrokerError(code, f"{what} was refused")
 

@@ -38,7 +38,7 @@ class NoOffset(ClientError):
         self.partitions = tuple(partitions)
         super().__init__(
             f"no offset is committed for {', '.join(map(str, self.partitions))}, "
-            "and auto.offset.reset is none: seek, or set it to earliest or latest"
+            "and auto.offset.reset is none: call seek, or set it to earliest or latest"
         )
 
 
@@ -47,8 +47,8 @@ class LogTruncated(ClientError):
 
     def __init__(self, where: TopicPartition, position: int, end_offset: int) -> None:
         super().__init__(
-            f"{where} was read up to {position}, but its log now parts at {end_offset}: "
-            "records between were lost. Seek to go on"
+            f"{where} was read up to {position}, but its log now ends or differs at {end_offset}, so the "
+            "records after that were lost: seek to continue"
         )
         self.where = where
         self.end_offset = end_offset
@@ -183,7 +183,9 @@ class Positions:
     def _truncated(self, state: PartitionState, offset: int, cut_at: int | None, epoch: int) -> None:
         if self._settings.reset_policy == "none":
             raise LogTruncated(state.where, offset, -1 if cut_at is None else cut_at)
-        _logger.warning("%s was cut at %s, below our position %d: going back", state.where, cut_at, offset)
+        _logger.warning(
+            "%s was truncated at %s, before our position %d: going back", state.where, cut_at, offset
+        )
         if cut_at is None:
             state.need_reset()
         else:

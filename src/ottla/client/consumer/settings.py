@@ -25,51 +25,61 @@ _DURATION: Final = re.compile(
 class ConsumerSettings(CommonSettings):
     """Kafka's consumer properties, as far as this client has them."""
 
-    group_id: str | None = prop("The group whose members share the partitions.", None)
+    group_id: str | None = prop("The consumer group. Its members share the partitions.", None)
     group_instance_id: str | None = prop(
-        "The name of this member across its restarts: with it, a quick restart moves no partitions.", None
+        "A name that stays the same when this member restarts. A quick restart then moves no partitions.",
+        None,
     )
     group_protocol: str = prop(
-        "How members agree: among themselves (classic), or by the broker's word (consumer, KIP-848).",
+        "The group protocol: classic, or consumer (KIP-848), in which the broker assigns the partitions.",
         "classic",
         choices=("classic", "consumer"),
     )
-    group_remote_assignor: str | None = prop("How the broker shares out: uniform or range.", None)
+    group_remote_assignor: str | None = prop("The assignor on the broker: uniform or range.", None)
     partition_assignment_strategy: tuple[str, ...] = prop(
-        "How a classic group shares out, the best first: range, roundrobin, sticky, cooperative-sticky.",
+        "The assignors of a classic group, in order of preference: range, roundrobin, sticky, "
+        "cooperative-sticky.",
         ("range", "cooperative-sticky"),
     )
-    session_timeout_ms: int = prop("After this silence a member counts as dead.", 45_000, low=1)
-    heartbeat_interval_ms: int = prop("How often a member tells that it lives.", 3_000, low=1)
-    max_poll_interval_ms: int = prop(
-        "A member that asks for nothing for so long leaves the group.", 300_000, low=1
+    session_timeout_ms: int = prop(
+        "A member that sends no heartbeat for this long is removed from the group.", 45_000, low=1
     )
-    max_poll_records: int = prop("How many records one call may return.", 500, low=1)
-    enable_auto_commit: bool = prop("Whether positions are committed without being asked.", True)
-    auto_commit_interval_ms: int = prop("How often that happens.", 5_000, low=0)
+    heartbeat_interval_ms: int = prop("The time between heartbeats.", 3_000, low=1)
+    max_poll_interval_ms: int = prop(
+        "A member that does not poll for this long leaves the group.", 300_000, low=1
+    )
+    max_poll_records: int = prop("The maximum number of records that one call returns.", 500, low=1)
+    enable_auto_commit: bool = prop("Whether positions are committed automatically.", True)
+    auto_commit_interval_ms: int = prop("The time between automatic commits.", 5_000, low=0)
     auto_offset_reset: str = prop(
-        "Where to begin without a committed offset: earliest, latest, none, or by_duration:PT24H.", "latest"
+        "Where to start without a committed offset: earliest, latest, none, or by_duration:PT24H.", "latest"
     )
     isolation_level: str = prop(
-        "Whether records of open and aborted transactions are seen.",
+        "Whether records of open and aborted transactions are returned.",
         "read_uncommitted",
         choices=("read_uncommitted", "read_committed"),
     )
-    fetch_min_bytes: int = prop("A broker answers when it has so many bytes.", 1, low=0)
-    fetch_max_wait_ms: int = prop("Or when so much time has passed.", 500, low=0)
-    fetch_max_bytes: int = prop("How many bytes one answer may have.", 52_428_800, low=1)
-    max_partition_fetch_bytes: int = prop("How many of them for one partition.", 1_048_576, low=1)
+    fetch_min_bytes: int = prop("A broker answers a fetch when it has this many bytes.", 1, low=0)
+    fetch_max_wait_ms: int = prop(
+        "A broker answers a fetch after this time even if it has fewer bytes.", 500, low=0
+    )
+    fetch_max_bytes: int = prop("The maximum number of bytes in one response.", 52_428_800, low=1)
+    max_partition_fetch_bytes: int = prop(
+        "The maximum number of bytes of one partition in one response.", 1_048_576, low=1
+    )
     fetch_buffer_bytes: int = prop(
-        "How many bytes may wait here to be asked for; above it nothing is fetched. (Ottla's own.)",
+        "Fetching pauses while this many bytes wait to be polled. (Specific to Ottla.)",
         67_108_864,
         low=1,
         high=LONG_MAX,
     )
     check_crcs: bool = prop("Whether the checksum of every batch is checked.", True)
-    client_rack: str = prop("Where this client is. Told to the group; records come from leaders.", "")
+    client_rack: str = prop(
+        "The rack of this client. It is sent to the group; records are always fetched from leaders.", ""
+    )
     allow_auto_create_topics: bool = prop("Whether subscribing may create a topic.", True)
-    exclude_internal_topics: bool = prop("Whether a pattern leaves out the cluster's own topics.", True)
-    default_api_timeout_ms: int = prop("How long calls may take that wait for brokers.", 60_000, low=0)
+    exclude_internal_topics: bool = prop("Whether a pattern excludes internal topics.", True)
+    default_api_timeout_ms: int = prop("How long calls that wait for brokers may take.", 60_000, low=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,7 +90,8 @@ class ConsumerSettings(CommonSettings):
             unknown = [name for name in names if name not in ASSIGNORS]
         if unknown or not self.partition_assignment_strategy:
             raise InvalidProperty(
-                f"partition.assignment.strategy has no {', '.join(unknown)}: it knows {', '.join(ASSIGNORS)}"
+                f"partition.assignment.strategy has the unknown {', '.join(unknown)}: use "
+                f"{', '.join(ASSIGNORS)}"
             )
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise InvalidProperty("heartbeat.interval.ms must be less than session.timeout.ms")
@@ -90,7 +101,7 @@ class ConsumerSettings(CommonSettings):
 
     @property
     def assignors(self) -> tuple[Assignor, ...]:
-        """Return the strategies, the best first."""
+        """Return the strategies in order of preference."""
         return tuple(ASSIGNORS[name] for name in self.partition_assignment_strategy)
 
     @property

@@ -73,8 +73,8 @@ class Accumulator:
                 await room
         except TimeoutError:
             raise SendBufferFull(
-                f"no room for a record within {timeout_s:g} s: records come faster than they are taken; "
-                "wait for the sent ones, or raise buffer.memory"
+                f"the buffer stayed full for {timeout_s:g} s, because records are sent faster than the "
+                "broker takes them: send more slowly, or raise buffer.memory"
             ) from None
         finally:
             if room in self._waiting_for_room:

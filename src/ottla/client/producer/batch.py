@@ -137,7 +137,7 @@ class SentRecord:
 
     @property
     def is_done(self) -> bool:
-        """Say whether the record is acknowledged or has failed."""
+        """Return whether the record is acknowledged or has failed."""
         while (halves := self._batch._halves) is not None:
             first, second, middle = halves
             if self._place < middle:

@@ -152,7 +152,8 @@ class CustomPartitioner:
         partition = self._function(among.topic, key, value, among.number)
         if not 0 <= partition < among.number:
             raise ValueError(
-                f"the partitioner chose {partition}: {among.topic!r} has 0 to {among.number - 1}"
+                f"the partitioner chose {partition}, but {among.topic!r} has partitions 0 to "
+                f"{among.number - 1}"
             )
         return partition
 

@@ -77,7 +77,8 @@ class ProduceRequests:
         version = connection.version_for(ProduceRequest, at_most)
         if self._codec is Codec.ZSTD and version < ZSTD_FROM:
             raise UnsupportedByBroker(
-                f"the broker at {connection.address} is too old for zstd: use another codec"
+                f"the broker at {connection.address} is too old for zstd: set compression.type to another "
+                "codec"
             )
         return version
 
@@ -92,9 +93,7 @@ class ProduceRequests:
             topics[batch.where.topic].append(data)
         known = self._cluster.topology.topics
         if gone := [name for name in topics if name not in known]:
-            raise BrokerError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {gone[0]!r} is not known any more"
-            )
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {gone[0]!r} no longer exists")
         return ProduceRequest(
             transactional_id=self._gate.transactional_id,
             acks=self._settings.required_acks,

@@ -146,8 +146,8 @@ class Producer:
         size_bytes = record_bytes(key_bytes, value_bytes, header_pairs)
         if size_bytes > self._settings.max_request_size:
             raise RecordTooLarge(
-                f"a record for {topic!r} takes {size_bytes} bytes, above max.request.size "
-                f"({self._settings.max_request_size}): send less at once, or raise it"
+                f"a record for {topic!r} takes {size_bytes} bytes, more than max.request.size "
+                f"({self._settings.max_request_size}): send smaller records, or raise it"
             )
         route = self._routes.get(topic)
         if route is None or route.view is not self._cluster.topology.topics.get(topic):

@@ -102,7 +102,7 @@ class Sender:
             self._work.set()
             while not self._has_nothing_to_do():
                 if self._draining is None or self._draining.done():
-                    raise ClientError("records were not sent: the producer was stopped before they could be")
+                    raise ClientError("records were not sent, because the producer was stopped")
                 self._idle.clear()
                 await self._idle.wait()
         finally:
@@ -135,11 +135,11 @@ class Sender:
                 self._work.set()
 
     def _drained(self, draining: asyncio.Task[None]) -> None:
-        """Take note that nothing goes out any more. If that is a bug of ours, whoever waits hears of it."""
+        """Note that nothing is sent any more. If that is a bug of ours, every waiting call fails with it."""
         error = None if draining.cancelled() else draining.exception()
         if error is not None:
-            _logger.error("the producer cannot go on", exc_info=error)
-            self.fail_all(ClientError(f"the producer cannot go on: {error!r}"))
+            _logger.error("the producer cannot continue", exc_info=error)
+            self.fail_all(ClientError(f"the producer cannot continue: {error!r}"))
         self._idle.set()
 
     def _look_again_s(self, now_s: float) -> float | None:
@@ -271,7 +271,7 @@ class Sender:
                 if batch is not None:
                     self._take_partition_answer(batch, part)
         for batch in by_partition.values():
-            self._try_again(batch, RequestTimedOut(f"the broker said nothing of {batch.where}"))
+            self._try_again(batch, RequestTimedOut(f"the broker's response has no entry for {batch.where}"))
 
     def _take_partition_answer(self, batch: Batch, part: Any) -> None:
         code: ErrorCode = part.error_code
@@ -340,7 +340,9 @@ class Sender:
 
     def _expire(self, now_s: float) -> None:
         for batch in self.accumulator.expired(now_s - self._settings.delivery_timeout_ms / 1000):
-            error = RequestTimedOut(f"{batch.where} took no batch within delivery.timeout.ms")
+            error = RequestTimedOut(
+                f"a batch for {batch.where} was not acknowledged within delivery.timeout.ms"
+            )
             if batch.attempts:
                 self._give_up(batch, error)
             else:

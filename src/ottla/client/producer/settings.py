@@ -10,30 +10,47 @@ class ProducerSettings(CommonSettings):
     """Kafka's producer properties, as far as this client has them."""
 
     acks: str = prop(
-        "Who must have a record before it counts as sent.", "all", choices=("all", "-1", "1", "0")
+        "Which replicas must have a record before it counts as sent: 0, 1 or all.",
+        "all",
+        choices=("all", "-1", "1", "0"),
     )
-    batch_size: int = prop("How many bytes of records go into one batch.", 16_384, low=1)
-    linger_ms: int = prop("How long a batch may wait for more records.", 5, low=0, high=LONG_MAX)
+    batch_size: int = prop("The maximum size of a batch in bytes.", 16_384, low=1)
+    linger_ms: int = prop("How long a batch waits for more records.", 5, low=0, high=LONG_MAX)
     buffer_memory: int = prop(
-        "How many bytes may wait to be sent; then `send` waits.", 33_554_432, low=1, high=LONG_MAX
+        "The memory for records that wait to be sent. If it is full, `send` waits.",
+        33_554_432,
+        low=1,
+        high=LONG_MAX,
     )
     max_block_ms: int = prop("How long `send` may wait for memory or metadata.", 60_000, low=0, high=LONG_MAX)
-    max_request_size: int = prop("How many bytes one request may have.", 1_048_576, low=1)
-    max_in_flight_requests_per_connection: int = prop("How many requests may wait for an answer.", 5, low=1)
-    delivery_timeout_ms: int = prop("When to give up on a record, retries and all.", 120_000, low=1)
+    max_request_size: int = prop("The maximum size of a request in bytes.", 1_048_576, low=1)
+    max_in_flight_requests_per_connection: int = prop(
+        "The maximum number of requests in flight per connection.", 5, low=1
+    )
+    delivery_timeout_ms: int = prop(
+        "How long sending a record may take in total, including retries.", 120_000, low=1
+    )
     compression_type: str = prop(
         "How batches are compressed.", "none", choices=("none", "gzip", "snappy", "lz4", "zstd")
     )
-    compression_gzip_level: int = prop("The effort of gzip; -1 for its default.", -1, low=-1, high=9)
-    compression_lz4_level: int = prop("The effort of lz4.", 9, low=1, high=17)
-    compression_zstd_level: int = prop("The effort of zstd.", 3, low=-131_072, high=22)
-    partitioner_ignore_keys: bool = prop("Whether records with a key are spread as those without.", False)
-    partitioner_adaptive_partitioning_enable: bool = prop(
-        "Whether partitions whose batches pile up get fewer of the records without a key.", True
+    compression_gzip_level: int = prop(
+        "The compression level of gzip; -1 for its default.", -1, low=-1, high=9
     )
-    enable_idempotence: bool = prop("Whether retries can never make duplicates.", True)
-    transactional_id: str | None = prop("The name of this producer across its lives, for transactions.", None)
-    transaction_timeout_ms: int = prop("When the broker aborts an open transaction.", 60_000, low=1)
+    compression_lz4_level: int = prop("The compression level of lz4.", 9, low=1, high=17)
+    compression_zstd_level: int = prop("The compression level of zstd.", 3, low=-131_072, high=22)
+    partitioner_ignore_keys: bool = prop(
+        "Whether records with a key are distributed like records without a key.", False
+    )
+    partitioner_adaptive_partitioning_enable: bool = prop(
+        "Whether slow partitions get fewer of the records without a key.", True
+    )
+    enable_idempotence: bool = prop("Whether the broker drops duplicates that retries cause.", True)
+    transactional_id: str | None = prop(
+        "The id of this producer for transactions. It stays the same when the producer restarts.", None
+    )
+    transaction_timeout_ms: int = prop(
+        "After this time the broker aborts an open transaction.", 60_000, low=1
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,7 +58,8 @@ class ProducerSettings(CommonSettings):
             raise InvalidProperty("transactional.id needs acks=all and enable.idempotence=true")
         if self.is_idempotent and self.max_in_flight_requests_per_connection > 5:
             raise InvalidProperty(
-                "max.in.flight.requests.per.connection must be at most 5: a broker remembers five batches"
+                "max.in.flight.requests.per.connection must be at most 5, because a broker remembers five "
+                "batches per producer"
             )
         if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
             raise InvalidProperty("delivery.timeout.ms must be at least linger.ms + request.timeout.ms")

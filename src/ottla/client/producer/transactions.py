@@ -199,7 +199,7 @@ class Transactions:
     async def _acquire_plain(self, request: InitProducerIdRequest) -> Any:
         answer = await (await self._cluster.any_connection()).ask(request)
         if answer.error_code is not ErrorCode.NONE:
-            raise BrokerError(answer.error_code, "no producer id could be had")
+            raise BrokerError(answer.error_code, "cannot get a producer id")
         return answer
 
     async def _add_partition(self, where: TopicPartition) -> None:
@@ -271,14 +271,14 @@ class Transactions:
 
     def _require(self, state: TransactionState) -> None:
         if self.transactional_id is None:
-            raise WrongTransactionState("this producer has no transactional.id: give it one for transactions")
+            raise WrongTransactionState("this producer has no transactional.id: set it to use transactions")
         if self.state is TransactionState.FENCED:
             raise Fenced(
-                f"transactional id {self.transactional_id!r} belongs to another producer now"
+                f"transactional id {self.transactional_id!r} now belongs to another producer"
             ) from self._error
         if self.state is not state:
             raise WrongTransactionState(
-                f"{state.value} is needed here, but: {self.state.value}"
+                f"this call needs the state '{state.value}', but the state is '{self.state.value}'"
             ) from self._error
 
 

@@ -56,7 +56,7 @@ class Delivery:
 
     @property
     def is_done(self) -> bool:
-        """Say whether the record is acknowledged or has failed."""
+        """Return whether the record is acknowledged or has failed."""
         return self._error is not None or (self._sent is not None and self._sent.is_done)
 
     async def _result(self, timeout_s: float | None) -> RecordMetadata:
@@ -134,7 +134,7 @@ class Producer:
             while len(self._queue) >= _HANDED_OVER_MAX and not self._closed:
                 self._room.wait()
             if self._closed:
-                raise ClientError("the producer is closed: nothing more can be sent")
+                raise ClientError("the producer is closed")
             self._queue.append((delivery, topic, record))
             if not self._is_pumping:
                 self._is_pumping = True

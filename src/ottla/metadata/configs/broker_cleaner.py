@@ -14,20 +14,20 @@ class BrokerCleanerConfigs(ConfigValues):
         15_000,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="Pause of a cleaner that found nothing to do.",
+        doc="How long a cleaner pauses when there is nothing to clean.",
     )
     log_cleaner_dedupe_buffer_size = long(
         "log.cleaner.dedupe.buffer.size",
         134_217_728,
         update=CLUSTER_WIDE,
-        doc="Memory for the keys of logs being compacted, shared by all cleaners.",
+        doc="Memory for the keys of the logs that are being compacted, shared by all cleaners.",
     )
     log_cleaner_delete_retention_ms = long(
         "log.cleaner.delete.retention.ms",
         86_400_000,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="The delete.retention.ms of topics that set none.",
+        doc="The delete.retention.ms of topics that do not set it.",
     )
     log_cleaner_enable = boolean(
         "log.cleaner.enable",
@@ -41,7 +41,7 @@ class BrokerCleanerConfigs(ConfigValues):
         0.9,
         update=CLUSTER_WIDE,
         inert=True,
-        doc="How full a cleaner's table of keys may become.",
+        doc="How full a cleaner's table of keys may get, as a fraction.",
     )
     log_cleaner_io_buffer_size = integer(
         "log.cleaner.io.buffer.size",
@@ -55,29 +55,33 @@ class BrokerCleanerConfigs(ConfigValues):
         "log.cleaner.io.max.bytes.per.second",
         DOUBLE_MAX,
         update=CLUSTER_WIDE,
-        doc="Bytes a second that all cleaners together read and write.",
+        doc="Bytes per second that all cleaners together may read and write.",
     )
     log_cleaner_max_compaction_lag_ms = long(
         "log.cleaner.max.compaction.lag.ms",
         LONG_MAX,
         Range(1),
         update=CLUSTER_WIDE,
-        doc="The max.compaction.lag.ms of topics that set none.",
+        doc="The max.compaction.lag.ms of topics that do not set it.",
     )
     log_cleaner_min_cleanable_ratio = double(
         "log.cleaner.min.cleanable.ratio",
         0.5,
         Range(0, 1),
         update=CLUSTER_WIDE,
-        doc="The min.cleanable.dirty.ratio of topics that set none.",
+        doc="The min.cleanable.dirty.ratio of topics that do not set it.",
     )
     log_cleaner_min_compaction_lag_ms = long(
         "log.cleaner.min.compaction.lag.ms",
         0,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="The min.compaction.lag.ms of topics that set none.",
+        doc="The min.compaction.lag.ms of topics that do not set it.",
     )
     log_cleaner_threads = integer(
-        "log.cleaner.threads", 1, Range(0), update=CLUSTER_WIDE, doc="How many cleaners work side by side."
+        "log.cleaner.threads",
+        1,
+        Range(0),
+        update=CLUSTER_WIDE,
+        doc="The number of cleaners that run in parallel.",
     )

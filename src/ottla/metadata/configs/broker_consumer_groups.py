@@ -31,7 +31,7 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         5000,
         Range(1),
         update=READ_ONLY,
-        doc="How often members of a consumer group are told to send heartbeats.",
+        doc="How often members of a consumer group must send heartbeats.",
     )
     group_consumer_max_assignment_interval_ms = integer(
         "group.consumer.max.assignment.interval.ms",
@@ -59,14 +59,14 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         INT_MAX,
         Range(1),
         update=READ_ONLY,
-        doc="How many members a consumer group may have.",
+        doc="The maximum number of members of a consumer group.",
     )
     group_consumer_migration_policy = string(
         "group.consumer.migration.policy",
         "bidirectional",
         OneOfIgnoringCase(("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")),
         update=READ_ONLY,
-        doc="Whether a group may change between the classic and the consumer protocol while it is in use.",
+        doc="Whether a group may switch between the classic and the consumer protocol while it has members.",
     )
     group_consumer_min_assignment_interval_ms = integer(
         "group.consumer.min.assignment.interval.ms",
@@ -95,12 +95,13 @@ class BrokerConsumerGroupConfigs(ConfigValues):
         Range(10_000),
         update=READ_ONLY,
         internal=True,
-        doc="How often the topics that match a group's regular expressions are looked up again, at least.",
+        doc="How often the topics that match a group's regular expressions are looked up again at the "
+        "latest.",
     )
     group_consumer_session_timeout_ms = integer(
         "group.consumer.session.timeout.ms",
         45_000,
         Range(1),
         update=READ_ONLY,
-        doc="How long a member of a consumer group may be silent before it is removed.",
+        doc="A member of a consumer group is removed if it sends no heartbeat for this long.",
     )

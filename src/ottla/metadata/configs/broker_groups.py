@@ -16,8 +16,8 @@ class BrokerGroupConfigs(ConfigValues):
         update=READ_ONLY,
         inert=True,
         doc=(
-            "How long the group coordinator gathers records before it writes them; -1 for as long as "
-            "it is busy."
+            "How long the group coordinator collects records before it writes them; -1 means while it is "
+            "busy."
         ),
     )
     group_coordinator_background_threads = integer(
@@ -27,7 +27,7 @@ class BrokerGroupConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How many threads the group coordinator does slow work with.",
+        doc="The number of threads for slow work of the group coordinator.",
     )
     group_coordinator_cached_buffer_max_bytes = integer(
         "group.coordinator.cached.buffer.max.bytes",
@@ -35,14 +35,14 @@ class BrokerGroupConfigs(ConfigValues):
         Range(524_288),
         update=CLUSTER_WIDE,
         inert=True,
-        doc="Largest buffer that the group coordinator keeps for another use.",
+        doc="Largest buffer that the group coordinator keeps for reuse.",
     )
     group_coordinator_rebalance_protocols = listing(
         "group.coordinator.rebalance.protocols",
         ("classic", "consumer", "streams"),
         DistinctList(("consumer", "classic", "share", "streams"), may_be_empty=False),
         update=READ_ONLY,
-        doc="The group protocols that are served; deprecated, since features of the cluster decide that.",
+        doc="The supported group protocols. Deprecated: features of the cluster decide that.",
     )
     group_coordinator_threads = integer(
         "group.coordinator.threads",
@@ -51,7 +51,7 @@ class BrokerGroupConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How many threads run the group coordinator.",
+        doc="The number of threads that run the group coordinator.",
     )
     group_initial_rebalance_delay_ms = integer(
         "group.initial.rebalance.delay.ms",
@@ -70,7 +70,7 @@ class BrokerGroupConfigs(ConfigValues):
         INT_MAX,
         Range(1),
         update=READ_ONLY,
-        doc="How many members a classic group may have.",
+        doc="The maximum number of members of a classic group.",
     )
     group_min_session_timeout_ms = integer(
         "group.min.session.timeout.ms",
@@ -83,7 +83,7 @@ class BrokerGroupConfigs(ConfigValues):
         4096,
         importance=HIGH,
         update=READ_ONLY,
-        doc="How long the text may be that comes with a committed offset.",
+        doc="The maximum length of the metadata text of a committed offset.",
     )
     offsets_commit_timeout_ms = integer(
         "offsets.commit.timeout.ms",
@@ -92,7 +92,7 @@ class BrokerGroupConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How long a commit of offsets waits for its replicas.",
+        doc="How long an offset commit waits for its replicas.",
     )
     offsets_load_buffer_size = integer(
         "offsets.load.buffer.size",
@@ -101,7 +101,7 @@ class BrokerGroupConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How many bytes are read at a time when groups are loaded from their topic.",
+        doc="How many bytes are read at once when groups are loaded from their topic.",
     )
     offsets_retention_check_interval_ms = long(
         "offsets.retention.check.interval.ms",
@@ -109,7 +109,7 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="How often offsets are looked for that have expired.",
+        doc="How often expired offsets are looked for.",
     )
     offsets_retention_minutes = integer(
         "offsets.retention.minutes",
@@ -118,7 +118,8 @@ class BrokerGroupConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         doc=(
-            "How long offsets are kept after their group has become empty, or after a commit without a group."
+            "How long offsets are kept after their group became empty, or after a commit by a consumer "
+            "without a group."
         ),
     )
     offsets_topic_compression_codec = integer(
@@ -126,7 +127,7 @@ class BrokerGroupConfigs(ConfigValues):
         0,
         importance=HIGH,
         update=READ_ONLY,
-        doc="How records of `__consumer_offsets` are compressed, by the codec's number.",
+        doc="The compression of records in `__consumer_offsets`, as the number of the codec.",
     )
     offsets_topic_num_partitions = integer(
         "offsets.topic.num.partitions",
@@ -134,7 +135,8 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="How many partitions `__consumer_offsets` is created with; it must not change later.",
+        doc="The number of partitions of `__consumer_offsets`. It must not change after the topic is "
+        "created.",
     )
     offsets_topic_replication_factor = short(
         "offsets.topic.replication.factor",
@@ -142,7 +144,7 @@ class BrokerGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="How many replicas `__consumer_offsets` is created with.",
+        doc="The replication factor of `__consumer_offsets`.",
     )
     offsets_topic_segment_bytes = integer(
         "offsets.topic.segment.bytes",

@@ -14,14 +14,14 @@ class BrokerLogConfigs(ConfigValues):
         -1,
         GzipLevel(),
         update=CLUSTER_WIDE,
-        doc="How hard to compress with gzip where compression.type asks for it; -1 is its own default.",
+        doc="The compression level for gzip; -1 means the default of gzip.",
     )
     compression_lz4_level = integer(
         "compression.lz4.level",
         9,
         Range(1, 17),
         update=CLUSTER_WIDE,
-        doc="How hard to compress with lz4 where compression.type asks for it.",
+        doc="The compression level for lz4.",
     )
     compression_type = string(
         "compression.type",
@@ -29,28 +29,28 @@ class BrokerLogConfigs(ConfigValues):
         OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="How batches are compressed on disk; `producer` keeps them as they came.",
+        doc="How batches are compressed on disk; `producer` keeps the compression of the producer.",
     )
     compression_zstd_level = integer(
         "compression.zstd.level",
         3,
         Range(-131_072, 22),
         update=CLUSTER_WIDE,
-        doc="How hard to compress with zstd where compression.type asks for it.",
+        doc="The compression level for zstd.",
     )
     cordoned_log_dirs = listing(
         "cordoned.log.dirs",
         (),
         DistinctList(may_be_null=True),
         update=PER_BROKER,
-        doc="Data directories that get no new replicas; * stands for all.",
+        doc="Data directories that get no new replicas; * means all.",
     )
     log_cleanup_policy = listing(
         "log.cleanup.policy",
         ("delete",),
         DistinctList(("compact", "delete")),
         update=CLUSTER_WIDE,
-        doc="The cleanup.policy of topics that set none.",
+        doc="The cleanup.policy of topics that do not set it.",
     )
     log_dir = listing(
         "log.dir",
@@ -58,7 +58,7 @@ class BrokerLogConfigs(ConfigValues):
         DistinctList(may_be_empty=False),
         importance=HIGH,
         update=READ_ONLY,
-        doc="The data directory, if log.dirs names none.",
+        doc="The data directory, if log.dirs is not set.",
     )
     log_dir_failure_timeout_ms = long(
         "log.dir.failure.timeout.ms",
@@ -67,7 +67,7 @@ class BrokerLogConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="Stop if the controller cannot be told about a broken directory for so long.",
+        doc="The node stops if it cannot report a failed directory to the controller for this long.",
     )
     log_dirs = listing(
         "log.dirs",
@@ -83,14 +83,14 @@ class BrokerLogConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="The flush.messages of topics that set none.",
+        doc="The flush.messages of topics that do not set it.",
     )
     log_flush_interval_ms = long(
         "log.flush.interval.ms",
         None,
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="The flush.ms of topics that set none; if unset, log.flush.scheduler.interval.ms.",
+        doc="The flush.ms of topics that do not set it; if unset, log.flush.scheduler.interval.ms.",
     )
     log_flush_offset_checkpoint_interval_ms = integer(
         "log.flush.offset.checkpoint.interval.ms",
@@ -98,14 +98,14 @@ class BrokerLogConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="How often it is written down up to where logs are on disk, which is where recovery starts.",
+        doc="How often the recovery points are written. Recovery after a crash starts there.",
     )
     log_flush_scheduler_interval_ms = long(
         "log.flush.scheduler.interval.ms",
         LONG_MAX,
         importance=HIGH,
         update=READ_ONLY,
-        doc="How often logs are looked for that are due for a sync.",
+        doc="How often logs are checked for flush.ms.",
     )
     log_flush_start_offset_checkpoint_interval_ms = integer(
         "log.flush.start.offset.checkpoint.interval.ms",
@@ -113,21 +113,21 @@ class BrokerLogConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="How often it is written down where logs begin.",
+        doc="How often the log start offsets are written.",
     )
     log_index_interval_bytes = integer(
         "log.index.interval.bytes",
         4096,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="The index.interval.bytes of topics that set none.",
+        doc="The index.interval.bytes of topics that do not set it.",
     )
     log_index_size_max_bytes = integer(
         "log.index.size.max.bytes",
         10_485_760,
         Range(4),
         update=CLUSTER_WIDE,
-        doc="The segment.index.bytes of topics that set none.",
+        doc="The segment.index.bytes of topics that do not set it.",
     )
     log_initial_task_delay_ms = long(
         "log.initial.task.delay.ms",
@@ -136,45 +136,45 @@ class BrokerLogConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="How long after the start the housekeeping of logs begins.",
+        doc="How long after the start of the node the first log maintenance runs.",
     )
     log_message_timestamp_after_max_ms = long(
         "log.message.timestamp.after.max.ms",
         3_600_000,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="The message.timestamp.after.max.ms of topics that set none.",
+        doc="The message.timestamp.after.max.ms of topics that do not set it.",
     )
     log_message_timestamp_before_max_ms = long(
         "log.message.timestamp.before.max.ms",
         LONG_MAX,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="The message.timestamp.before.max.ms of topics that set none.",
+        doc="The message.timestamp.before.max.ms of topics that do not set it.",
     )
     log_message_timestamp_type = string(
         "log.message.timestamp.type",
         "CreateTime",
         OneOf(("CreateTime", "LogAppendTime")),
         update=CLUSTER_WIDE,
-        doc="The message.timestamp.type of topics that set none.",
+        doc="The message.timestamp.type of topics that do not set it.",
     )
     log_preallocate = boolean(
-        "log.preallocate", False, update=CLUSTER_WIDE, doc="The preallocate of topics that set none."
+        "log.preallocate", False, update=CLUSTER_WIDE, doc="The preallocate of topics that do not set it."
     )
     log_retention_bytes = long(
         "log.retention.bytes",
         -1,
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="The retention.bytes of topics that set none.",
+        doc="The retention.bytes of topics that do not set it.",
     )
     log_retention_check_interval_ms = long(
         "log.retention.check.interval.ms",
         300_000,
         Range(1),
         update=READ_ONLY,
-        doc="How often segments are looked for that can be deleted.",
+        doc="How often segments to delete are looked for.",
     )
     log_retention_hours = integer(
         "log.retention.hours",
@@ -182,8 +182,8 @@ class BrokerLogConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         doc=(
-            "The retention of topics that set none, in hours; log.retention.minutes and "
-            "log.retention.ms go before it."
+            "The retention time of topics that do not set it, in hours; log.retention.minutes and "
+            "log.retention.ms take precedence."
         ),
     )
     log_retention_minutes = integer(
@@ -191,14 +191,14 @@ class BrokerLogConfigs(ConfigValues):
         None,
         importance=HIGH,
         update=READ_ONLY,
-        doc="The retention of topics that set none, in minutes; log.retention.ms goes before it.",
+        doc="The retention time of topics that do not set it, in minutes; log.retention.ms takes precedence.",
     )
     log_retention_ms = long(
         "log.retention.ms",
         None,
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="The retention.ms of topics that set none; -1 keeps records for ever.",
+        doc="The retention.ms of topics that do not set it; -1 keeps records forever.",
     )
     log_roll_hours = integer(
         "log.roll.hours",
@@ -206,7 +206,7 @@ class BrokerLogConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="The segment.ms of topics that set none, in hours; log.roll.ms goes before it.",
+        doc="The segment.ms of topics that do not set it, in hours; log.roll.ms takes precedence.",
     )
     log_roll_jitter_hours = integer(
         "log.roll.jitter.hours",
@@ -214,21 +214,22 @@ class BrokerLogConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="The segment.jitter.ms of topics that set none, in hours; log.roll.jitter.ms goes before it.",
+        doc="The segment.jitter.ms of topics that do not set it, in hours; log.roll.jitter.ms takes "
+        "precedence.",
     )
     log_roll_jitter_ms = long(
         "log.roll.jitter.ms",
         None,
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="The segment.jitter.ms of topics that set none.",
+        doc="The segment.jitter.ms of topics that do not set it.",
     )
     log_roll_ms = long(
         "log.roll.ms",
         None,
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="The segment.ms of topics that set none.",
+        doc="The segment.ms of topics that do not set it.",
     )
     log_segment_bytes = integer(
         "log.segment.bytes",
@@ -236,7 +237,7 @@ class BrokerLogConfigs(ConfigValues):
         Range(1_048_576),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="The segment.bytes of topics that set none.",
+        doc="The segment.bytes of topics that do not set it.",
     )
     log_segment_delete_delay_ms = long(
         "log.segment.delete.delay.ms",
@@ -244,7 +245,7 @@ class BrokerLogConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="The file.delete.delay.ms of topics that set none.",
+        doc="The file.delete.delay.ms of topics that do not set it.",
     )
     message_max_bytes = integer(
         "message.max.bytes",
@@ -252,7 +253,7 @@ class BrokerLogConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        doc="The max.message.bytes of topics that set none.",
+        doc="The max.message.bytes of topics that do not set it.",
     )
     num_recovery_threads_per_data_dir = integer(
         "num.recovery.threads.per.data.dir",
@@ -261,5 +262,6 @@ class BrokerLogConfigs(ConfigValues):
         importance=HIGH,
         update=CLUSTER_WIDE,
         inert=True,
-        doc="How many threads check the logs of a directory after a crash, and close them at the end.",
+        doc="The number of threads for each directory that recover logs at the start and close them at the "
+        "end.",
     )

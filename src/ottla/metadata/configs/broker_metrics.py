@@ -15,7 +15,7 @@ class BrokerMetricsConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How often the older metrics reporters are called.",
+        doc="How often the old metrics reporters are called.",
     )
     kafka_metrics_reporters = listing(
         "kafka.metrics.reporters",
@@ -24,7 +24,7 @@ class BrokerMetricsConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="Java classes of the older metrics reporters.",
+        doc="Java classes of the old metrics reporters.",
     )
     metric_reporters = listing(
         "metric.reporters",
@@ -42,7 +42,7 @@ class BrokerMetricsConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How many samples a metric is computed from.",
+        doc="The number of samples for computing a metric.",
     )
     metrics_recording_level = string(
         "metrics.recording.level",
@@ -59,7 +59,7 @@ class BrokerMetricsConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How long a sample of a metric is.",
+        doc="The length of one sample of a metric.",
     )
     telemetry_max_bytes = integer(
         "telemetry.max.bytes",
@@ -67,5 +67,5 @@ class BrokerMetricsConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="Largest push of metrics that a client may send.",
+        doc="The largest metrics push of a client.",
     )

@@ -16,15 +16,15 @@ class BrokerNetworkConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         doc=(
-            "What clients are told to connect to, as NAME://HOST:PORT; if unset, each is told the "
-            "address it came by."
+            "The addresses that clients connect to, as NAME://HOST:PORT. If unset, each client gets the "
+            "address it used."
         ),
     )
     connections_max_idle_ms = long(
         "connections.max.idle.ms",
         600_000,
         update=READ_ONLY,
-        doc="How long a connection may be idle before it is closed; -1: it never is.",
+        doc="How long a connection may be idle before it is closed; -1 means no limit.",
     )
     early_start_listeners = listing(
         "early.start.listeners",
@@ -40,7 +40,7 @@ class BrokerNetworkConfigs(ConfigValues):
         None,
         update=READ_ONLY,
         inert=True,
-        doc="Name of the listener that brokers use among themselves.",
+        doc="The listener that brokers use between each other.",
     )
     listener_security_protocol_map = string(
         "listener.security.protocol.map",
@@ -55,34 +55,34 @@ class BrokerNetworkConfigs(ConfigValues):
         DistinctList(may_be_empty=False),
         importance=HIGH,
         update=PER_BROKER,
-        doc="What to listen on, as NAME://HOST:PORT; an empty host means every interface.",
+        doc="The addresses to listen on, as NAME://HOST:PORT. An empty host means every interface.",
     )
     max_connection_creation_rate = integer(
         "max.connection.creation.rate",
         INT_MAX,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="How many connections are accepted in a second.",
+        doc="The maximum number of connections accepted per second.",
     )
     max_connections = integer(
         "max.connections",
         INT_MAX,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="How many connections there may be at a time.",
+        doc="The maximum number of open connections.",
     )
     max_connections_per_ip = integer(
         "max.connections.per.ip",
         INT_MAX,
         Range(0),
         update=CLUSTER_WIDE,
-        doc="How many connections one address may have at a time.",
+        doc="The maximum number of open connections from one address.",
     )
     max_connections_per_ip_overrides = string(
         "max.connections.per.ip.overrides",
         "",
         update=CLUSTER_WIDE,
-        doc="Other limits for some addresses, as ADDRESS:NUMBER pairs.",
+        doc="Different limits for some addresses, as ADDRESS:NUMBER pairs.",
     )
     num_io_threads = integer(
         "num.io.threads",
@@ -91,7 +91,7 @@ class BrokerNetworkConfigs(ConfigValues):
         importance=HIGH,
         update=CLUSTER_WIDE,
         inert=True,
-        doc="How many threads Kafka handles requests with.",
+        doc="The number of threads with which Kafka handles requests.",
     )
     num_network_threads = integer(
         "num.network.threads",
@@ -100,13 +100,13 @@ class BrokerNetworkConfigs(ConfigValues):
         importance=HIGH,
         update=CLUSTER_WIDE,
         inert=True,
-        doc="How many threads Kafka reads requests with, for each listener.",
+        doc="The number of threads per listener with which Kafka reads requests.",
     )
     queued_max_request_bytes = long(
         "queued.max.request.bytes",
         -1,
         update=READ_ONLY,
-        doc="How many bytes of requests may wait before no more are read; -1 for no limit.",
+        doc="No more requests are read while this many bytes of requests wait; -1 means no limit.",
     )
     queued_max_requests = integer(
         "queued.max.requests",
@@ -115,7 +115,7 @@ class BrokerNetworkConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How many requests may wait before no more are read.",
+        doc="No more requests are read while this many wait.",
     )
     request_timeout_ms = integer(
         "request.timeout.ms",
@@ -123,7 +123,7 @@ class BrokerNetworkConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How long this node waits for the answer to a request of its own.",
+        doc="How long this node waits for the response to a request it sends.",
     )
     security_inter_broker_protocol = string(
         "security.inter.broker.protocol",
@@ -131,28 +131,28 @@ class BrokerNetworkConfigs(ConfigValues):
         OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
         update=READ_ONLY,
         inert=True,
-        doc="The security protocol between brokers, if inter.broker.listener.name does not say.",
+        doc="The security protocol between brokers, if inter.broker.listener.name is not set.",
     )
     socket_connection_setup_timeout_max_ms = long(
         "socket.connection.setup.timeout.max.ms",
         30_000,
         update=READ_ONLY,
         inert=True,
-        doc="Longest time to wait for a connection of its own to be established, after several attempts.",
+        doc="The longest time that this node waits for a connection it opens, after several attempts.",
     )
     socket_connection_setup_timeout_ms = long(
         "socket.connection.setup.timeout.ms",
         10_000,
         update=READ_ONLY,
         inert=True,
-        doc="How long this node waits for a connection of its own to be established.",
+        doc="How long this node waits for a connection it opens.",
     )
     socket_listen_backlog_size = integer(
         "socket.listen.backlog.size",
         50,
         Range(1),
         update=READ_ONLY,
-        doc="How many connections the system keeps waiting until they are accepted.",
+        doc="The number of connections that the system queues until they are accepted.",
     )
     socket_receive_buffer_bytes = integer(
         "socket.receive.buffer.bytes",
@@ -175,6 +175,6 @@ class BrokerNetworkConfigs(ConfigValues):
         102_400,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Send buffer (SO_SNDBUF) of a client's connection; -1 leaves it to the system. The default, "
-        "which is Kafka's, counts as no choice: 208 KB are taken, so that long answers leave in fewer steps.",
+        doc="Send buffer (SO_SNDBUF) of a client's connection; -1 leaves it to the system. If it has its "
+        "default, Ottla uses 208 KB, which sends large responses in fewer steps.",
     )

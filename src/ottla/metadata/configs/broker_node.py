@@ -16,14 +16,14 @@ class BrokerNodeConfigs(ConfigValues):
         importance=HIGH,
         update=CLUSTER_WIDE,
         inert=True,
-        doc="How many threads Kafka does housekeeping with.",
+        doc="The number of threads with which Kafka does background work.",
     )
     broker_heartbeat_interval_ms = integer(
         "broker.heartbeat.interval.ms",
         2000,
         update=READ_ONLY,
         inert=True,
-        doc="How often a broker tells the controller that it lives.",
+        doc="How often a broker sends a heartbeat to the controller.",
     )
     broker_id = integer(
         "broker.id",
@@ -31,20 +31,21 @@ class BrokerNodeConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="The older name of node.id; if both are set they must agree.",
+        doc="The old name of node.id. If both are set, they must be equal.",
     )
     broker_rack = string(
         "broker.rack",
         None,
         update=READ_ONLY,
-        doc="Where this node stands; replicas of a partition are spread over racks.",
+        doc="The rack of this node. Replicas of a partition are spread over racks.",
     )
     broker_session_timeout_ms = integer(
         "broker.session.timeout.ms",
         9000,
         update=READ_ONLY,
         inert=True,
-        doc="How long a broker may be silent before the controller takes its leaderships away.",
+        doc="If a broker sends no heartbeat for this long, the controller moves its leaderships to other "
+        "brokers.",
     )
     config_providers = listing(
         "config.providers",
@@ -53,7 +54,7 @@ class BrokerNodeConfigs(ConfigValues):
         importance=LOW,
         update=CLUSTER_WIDE,
         inert=True,
-        doc="Names of plugins that fill in ${...} in config values.",
+        doc="Names of the plugins that replace ${...} in config values.",
     )
     controlled_shutdown_enable = boolean(
         "controlled.shutdown.enable",
@@ -75,7 +76,7 @@ class BrokerNodeConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="The number of this node in its cluster.",
+        doc="The id of this node, which must be unique in the cluster.",
     )
     process_roles = listing(
         "process.roles",
@@ -83,7 +84,7 @@ class BrokerNodeConfigs(ConfigValues):
         DistinctList(("broker", "controller"), may_be_empty=False),
         importance=HIGH,
         update=READ_ONLY,
-        doc="What this node is: broker, controller or both. Ottla is both.",
+        doc="The roles of this node: broker, controller or both. An Ottla node has both.",
     )
     server_max_startup_time_ms = long(
         "server.max.startup.time.ms",
@@ -92,7 +93,7 @@ class BrokerNodeConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="Give up if the start takes longer.",
+        doc="The node gives up if the start takes longer than this.",
     )
     unstable_api_versions_enable = boolean(
         "unstable.api.versions.enable",
@@ -101,7 +102,7 @@ class BrokerNodeConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="Offer versions of requests that are not final yet.",
+        doc="Offer versions of APIs that are not final yet.",
     )
     unstable_feature_versions_enable = boolean(
         "unstable.feature.versions.enable",

@@ -14,7 +14,7 @@ class BrokerQuorumConfigs(ConfigValues):
         DistinctList(may_be_empty=False),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Names of the listeners that belong to the controller; the first is used to reach it.",
+        doc="Names of the listeners that belong to the controller; brokers use the first to reach it.",
     )
     controller_performance_always_log_threshold_ms = long(
         "controller.performance.always.log.threshold.ms",
@@ -23,7 +23,7 @@ class BrokerQuorumConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="A step of the controller that takes longer is always logged.",
+        doc="Events of the controller that take longer than this are always logged.",
     )
     controller_performance_sample_period_ms = long(
         "controller.performance.sample.period.ms",
@@ -32,7 +32,7 @@ class BrokerQuorumConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="How often the controller sums up how long its steps took.",
+        doc="How often the controller logs a summary of how long its events took.",
     )
     controller_quorum_append_linger_ms = integer(
         "controller.quorum.append.linger.ms",
@@ -40,7 +40,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         update=READ_ONLY,
         inert=True,
-        doc="How long the leader of the quorum gathers records before it writes them.",
+        doc="How long the leader of the quorum collects records before it writes them.",
     )
     controller_quorum_auto_join_enable = boolean(
         "controller.quorum.auto.join.enable",
@@ -48,7 +48,7 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="Let a new controller make itself a voter of the quorum.",
+        doc="Whether a new controller adds itself to the voters of the quorum.",
     )
     controller_quorum_bootstrap_servers = listing(
         "controller.quorum.bootstrap.servers",
@@ -57,7 +57,7 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="Where some controllers can be reached, as HOST:PORT, to find the quorum by.",
+        doc="Addresses of controllers for finding the quorum, as HOST:PORT.",
     )
     controller_quorum_election_backoff_max_ms = integer(
         "controller.quorum.election.backoff.max.ms",
@@ -66,7 +66,7 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="Longest pause before another election is tried.",
+        doc="The longest pause before another election.",
     )
     controller_quorum_election_timeout_ms = integer(
         "controller.quorum.election.timeout.ms",
@@ -75,7 +75,7 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How long a candidate waits for votes before it tries again.",
+        doc="How long a candidate waits for votes before it starts another election.",
     )
     controller_quorum_fetch_max_bytes = integer(
         "controller.quorum.fetch.max.bytes",
@@ -102,7 +102,7 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How long a voter goes without hearing from the leader before it calls an election.",
+        doc="A voter that does not hear from the leader for this long starts an election.",
     )
     controller_quorum_request_timeout_ms = integer(
         "controller.quorum.request.timeout.ms",
@@ -110,7 +110,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         update=READ_ONLY,
         inert=True,
-        doc="How long a node of the quorum waits for an answer.",
+        doc="How long a node of the quorum waits for a response.",
     )
     controller_quorum_retry_backoff_ms = integer(
         "controller.quorum.retry.backoff.ms",
@@ -143,7 +143,7 @@ class BrokerQuorumConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="How long files of the metadata log stay after they were deleted.",
+        doc="How long deleted files of the metadata log stay on disk.",
     )
     internal_metadata_log_segment_bytes = integer(
         "internal.metadata.log.segment.bytes",
@@ -151,7 +151,7 @@ class BrokerQuorumConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="Segment size of the metadata log, as small as a test wants it.",
+        doc="Segment size of the metadata log, for tests that need small segments.",
     )
     internal_metadata_max_batch_size_in_bytes = integer(
         "internal.metadata.max.batch.size.in.bytes",
@@ -183,7 +183,7 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc="A snapshot of the metadata is written after this time, if there is anything new; 0 for never.",
+        doc="A snapshot of the metadata is written after this time if anything has changed; 0 means never.",
     )
     metadata_log_segment_bytes = integer(
         "metadata.log.segment.bytes",
@@ -198,7 +198,7 @@ class BrokerQuorumConfigs(ConfigValues):
         604_800_000,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Age at which a segment of the metadata log is closed.",
+        doc="The age at which a new segment of the metadata log is started.",
     )
     metadata_max_idle_interval_ms = integer(
         "metadata.max.idle.interval.ms",
@@ -206,22 +206,19 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=LOW,
         update=READ_ONLY,
-        doc=(
-            "How often the controller writes a record that changes nothing while there is no other; 0 "
-            "for never."
-        ),
+        doc=("How often an idle controller writes a no-op record; 0 means never."),
     )
     metadata_max_retention_bytes = long(
         "metadata.max.retention.bytes",
         104_857_600,
         importance=HIGH,
         update=READ_ONLY,
-        doc="How large the metadata log and its snapshots may grow before the oldest are deleted.",
+        doc="The size of the metadata log and its snapshots above which the oldest are deleted.",
     )
     metadata_max_retention_ms = long(
         "metadata.max.retention.ms",
         604_800_000,
         importance=HIGH,
         update=READ_ONLY,
-        doc="How old metadata snapshots may grow before they are deleted.",
+        doc="The age at which metadata snapshots are deleted.",
     )

@@ -16,7 +16,7 @@ class BrokerQuotaConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How many samples the rate of moves between directories is measured over.",
+        doc="The number of samples for the rate of moves between directories.",
     )
     alter_log_dirs_replication_quota_window_size_seconds = integer(
         "alter.log.dirs.replication.quota.window.size.seconds",
@@ -25,7 +25,7 @@ class BrokerQuotaConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How long such a sample is.",
+        doc="The length of one such sample.",
     )
     client_quota_callback_class = java_class(
         "client.quota.callback.class",
@@ -41,7 +41,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="How many samples the rate of topic changes is measured over.",
+        doc="The number of samples for the rate of topic changes.",
     )
     controller_quota_window_size_seconds = integer(
         "controller.quota.window.size.seconds",
@@ -49,7 +49,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="How long such a sample is.",
+        doc="The length of one such sample.",
     )
     follower_replication_throttled_rate = long(
         "follower.replication.throttled.rate",
@@ -58,7 +58,7 @@ class BrokerQuotaConfigs(ConfigValues):
         update=PER_BROKER,
         unlisted=True,
         inert=True,
-        doc="Bytes a second that followers may fetch of the replicas throttled on them.",
+        doc="Bytes per second that followers may fetch for their throttled replicas.",
     )
     leader_replication_throttled_rate = long(
         "leader.replication.throttled.rate",
@@ -67,7 +67,7 @@ class BrokerQuotaConfigs(ConfigValues):
         update=PER_BROKER,
         unlisted=True,
         inert=True,
-        doc="Bytes a second that leaders may send of the replicas throttled on them.",
+        doc="Bytes per second that leaders may send for their throttled replicas.",
     )
     quota_window_num = integer(
         "quota.window.num",
@@ -75,7 +75,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="How many samples a client's rate is measured over.",
+        doc="The number of samples for the rate of a client.",
     )
     quota_window_size_seconds = integer(
         "quota.window.size.seconds",
@@ -83,7 +83,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="How long such a sample is.",
+        doc="The length of one such sample.",
     )
     remote_log_manager_copy_quota_window_num = integer(
         "remote.log.manager.copy.quota.window.num",
@@ -91,7 +91,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How many samples the rate of copying to remote storage is measured over.",
+        doc="The number of samples for the rate of copying to remote storage.",
     )
     remote_log_manager_copy_quota_window_size_seconds = integer(
         "remote.log.manager.copy.quota.window.size.seconds",
@@ -99,7 +99,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How long such a sample is.",
+        doc="The length of one such sample.",
     )
     remote_log_manager_fetch_quota_window_num = integer(
         "remote.log.manager.fetch.quota.window.num",
@@ -107,7 +107,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How many samples the rate of reading from remote storage is measured over.",
+        doc="The number of samples for the rate of reading from remote storage.",
     )
     remote_log_manager_fetch_quota_window_size_seconds = integer(
         "remote.log.manager.fetch.quota.window.size.seconds",
@@ -115,7 +115,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How long such a sample is.",
+        doc="The length of one such sample.",
     )
     replica_alter_log_dirs_io_max_bytes_per_second = long(
         "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -123,7 +123,7 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(0),
         update=PER_BROKER,
         unlisted=True,
-        doc="Bytes a second for moving replicas between directories.",
+        doc="Bytes per second for moving replicas between directories.",
     )
     replication_quota_window_num = integer(
         "replication.quota.window.num",
@@ -132,7 +132,7 @@ class BrokerQuotaConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How many samples the rate of throttled replication is measured over.",
+        doc="The number of samples for the rate of throttled replication.",
     )
     replication_quota_window_size_seconds = integer(
         "replication.quota.window.size.seconds",
@@ -141,5 +141,5 @@ class BrokerQuotaConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How long such a sample is.",
+        doc="The length of one such sample.",
     )

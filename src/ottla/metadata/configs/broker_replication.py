@@ -16,7 +16,7 @@ class BrokerReplicationConfigs(ConfigValues):
         doc="After how many finished requests Kafka clears its list of waiting DeleteRecords.",
     )
     fetch_max_bytes = integer(
-        "fetch.max.bytes", 57_671_680, Range(1024), update=READ_ONLY, doc="Largest answer to a fetch."
+        "fetch.max.bytes", 57_671_680, Range(1024), update=READ_ONLY, doc="The largest response to a fetch."
     )
     fetch_purgatory_purge_interval_requests = integer(
         "fetch.purgatory.purge.interval.requests",
@@ -30,7 +30,7 @@ class BrokerReplicationConfigs(ConfigValues):
         1000,
         Range(0),
         update=READ_ONLY,
-        doc="How many fetch sessions are kept.",
+        doc="The maximum number of fetch sessions.",
     )
     num_replica_alter_log_dirs_threads = integer(
         "num.replica.alter.log.dirs.threads",
@@ -38,7 +38,7 @@ class BrokerReplicationConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How many threads move replicas between directories.",
+        doc="The number of threads that move replicas between directories.",
     )
     num_replica_fetchers = integer(
         "num.replica.fetchers",
@@ -47,7 +47,7 @@ class BrokerReplicationConfigs(ConfigValues):
         importance=HIGH,
         update=CLUSTER_WIDE,
         inert=True,
-        doc="How many connections replicate from each other broker.",
+        doc="The number of connections that replicate from each other broker.",
     )
     producer_purgatory_purge_interval_requests = integer(
         "producer.purgatory.purge.interval.requests",
@@ -62,7 +62,7 @@ class BrokerReplicationConfigs(ConfigValues):
         Range(0),
         update=READ_ONLY,
         inert=True,
-        doc="Pause of a follower after a failed fetch.",
+        doc="How long a follower pauses after a failed fetch.",
     )
     replica_fetch_max_bytes = integer(
         "replica.fetch.max.bytes",
@@ -70,7 +70,7 @@ class BrokerReplicationConfigs(ConfigValues):
         Range(0),
         update=READ_ONLY,
         inert=True,
-        doc="How many bytes of a partition a follower asks for at a time.",
+        doc="How many bytes of one partition a follower fetches at once.",
     )
     replica_fetch_min_bytes = integer(
         "replica.fetch.min.bytes",
@@ -86,7 +86,7 @@ class BrokerReplicationConfigs(ConfigValues):
         Range(0),
         update=READ_ONLY,
         inert=True,
-        doc="How many bytes of all partitions a follower asks for at a time.",
+        doc="How many bytes of all partitions a follower fetches at once.",
     )
     replica_fetch_wait_max_ms = integer(
         "replica.fetch.wait.max.ms",
@@ -94,14 +94,14 @@ class BrokerReplicationConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How long a follower waits for bytes; not longer than replica.lag.time.max.ms.",
+        doc="How long a follower waits for data. At most replica.lag.time.max.ms.",
     )
     replica_high_watermark_checkpoint_interval_ms = long(
         "replica.high.watermark.checkpoint.interval.ms",
         5000,
         importance=HIGH,
         update=READ_ONLY,
-        doc="How often high watermarks are written down.",
+        doc="How often high watermarks are written to disk.",
     )
     replica_lag_time_max_ms = long(
         "replica.lag.time.max.ms",
@@ -116,7 +116,7 @@ class BrokerReplicationConfigs(ConfigValues):
         None,
         update=READ_ONLY,
         inert=True,
-        doc="What chooses the replica a consumer reads from; unset, it is the leader.",
+        doc="The plugin that chooses which replica a consumer reads from. If unset, it is the leader.",
     )
     replica_socket_receive_buffer_bytes = integer(
         "replica.socket.receive.buffer.bytes",
@@ -132,5 +132,5 @@ class BrokerReplicationConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How long a follower waits on its connection; not less than replica.fetch.wait.max.ms.",
+        doc="How long a follower waits on its connection. At least replica.fetch.wait.max.ms.",
     )

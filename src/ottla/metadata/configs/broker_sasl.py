@@ -25,14 +25,14 @@ class BrokerSaslConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How long the connection of a failed login is kept before it is closed, to slow down guessing.",
+        doc="How long a connection stays open after a failed login, which slows down guessing.",
     )
     connections_max_reauth_ms = long(
         "connections.max.reauth.ms",
         0,
         update=READ_ONLY,
         inert=True,
-        doc="How long a SASL login is valid until it has to be repeated; 0 for ever.",
+        doc="How long a SASL login is valid before the client must log in again; 0 means forever.",
     )
     sasl_client_callback_handler_class = java_class(
         "sasl.client.callback.handler.class",
@@ -47,7 +47,7 @@ class BrokerSaslConfigs(ConfigValues):
         DistinctList(),
         update=PER_BROKER,
         inert=True,
-        doc="The SASL mechanisms that are offered.",
+        doc="The enabled SASL mechanisms.",
     )
     sasl_jaas_config = password(
         "sasl.jaas.config",
@@ -75,7 +75,7 @@ class BrokerSaslConfigs(ConfigValues):
         DistinctList(),
         update=PER_BROKER,
         inert=True,
-        doc="Rules that make a short name of a Kerberos principal.",
+        doc="Rules that turn a Kerberos principal into a short name.",
     )
     sasl_kerberos_service_name = string(
         "sasl.kerberos.service.name",
@@ -89,14 +89,14 @@ class BrokerSaslConfigs(ConfigValues):
         0.05,
         update=PER_BROKER,
         inert=True,
-        doc="Share of the renewal time that is varied at random.",
+        doc="The random part of the renewal time, as a fraction.",
     )
     sasl_kerberos_ticket_renew_window_factor = double(
         "sasl.kerberos.ticket.renew.window.factor",
         0.8,
         update=PER_BROKER,
         inert=True,
-        doc="After which share of its lifetime a Kerberos ticket is renewed.",
+        doc="The fraction of its lifetime after which a Kerberos ticket is renewed.",
     )
     sasl_login_callback_handler_class = java_class(
         "sasl.login.callback.handler.class",
@@ -114,7 +114,7 @@ class BrokerSaslConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How long to wait for a connection to the provider of tokens.",
+        doc="How long to wait for a connection to the token provider.",
     )
     sasl_login_read_timeout_ms = integer(
         "sasl.login.read.timeout.ms",
@@ -122,14 +122,14 @@ class BrokerSaslConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How long to wait for the answer of the provider of tokens.",
+        doc="How long to wait for a response of the token provider.",
     )
     sasl_login_refresh_buffer_seconds = short(
         "sasl.login.refresh.buffer.seconds",
         300,
         update=PER_BROKER,
         inert=True,
-        doc="How long before it expires a token is renewed at the latest.",
+        doc="A token is renewed at least this long before it expires.",
     )
     sasl_login_refresh_min_period_seconds = short(
         "sasl.login.refresh.min.period.seconds",
@@ -143,14 +143,14 @@ class BrokerSaslConfigs(ConfigValues):
         0.8,
         update=PER_BROKER,
         inert=True,
-        doc="After which share of its lifetime a token is renewed.",
+        doc="The fraction of its lifetime after which a token is renewed.",
     )
     sasl_login_refresh_window_jitter = double(
         "sasl.login.refresh.window.jitter",
         0.05,
         update=PER_BROKER,
         inert=True,
-        doc="Share of the lifetime by which that is varied at random.",
+        doc="The random part of that time, as a fraction of the lifetime.",
     )
     sasl_login_retry_backoff_max_ms = long(
         "sasl.login.retry.backoff.max.ms",
@@ -195,5 +195,5 @@ class BrokerSaslConfigs(ConfigValues):
         524_288,
         update=READ_ONLY,
         inert=True,
-        doc="Largest message of a client that is read during its login.",
+        doc="The largest message that is read from a client during its login.",
     )

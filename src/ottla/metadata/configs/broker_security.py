@@ -14,7 +14,7 @@ class BrokerSecurityConfigs(ConfigValues):
         update=READ_ONLY,
         plugin=True,
         inert=True,
-        doc="Whether everybody may use a resource that no ACL speaks of.",
+        doc="Whether everyone may use a resource without ACLs.",
     )
     authorizer_class_name = string(
         "authorizer.class.name",
@@ -24,8 +24,8 @@ class BrokerSecurityConfigs(ConfigValues):
         update=READ_ONLY,
         inert=True,
         doc=(
-            "What decides who may do what; empty allows everything, Kafka's StandardAuthorizer goes by "
-            "the ACLs of the cluster."
+            "The authorizer. Empty allows everything; Kafka's StandardAuthorizer checks the ACLs of the "
+            "cluster."
         ),
     )
     delegation_token_expiry_check_interval_ms = long(
@@ -51,7 +51,7 @@ class BrokerSecurityConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How long a delegation token can be renewed at most.",
+        doc="The longest lifetime of a delegation token, including renewals.",
     )
     delegation_token_secret_key = password(
         "delegation.token.secret.key",
@@ -64,7 +64,7 @@ class BrokerSecurityConfigs(ConfigValues):
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         update=PER_BROKER,
         inert=True,
-        doc="Java class that says which principal a connection belongs to.",
+        doc="Java class that determines the principal of a connection.",
     )
     security_providers = string(
         "security.providers",

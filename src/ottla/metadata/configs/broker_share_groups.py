@@ -33,7 +33,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(2, 10),
         update=READ_ONLY,
         inert=True,
-        doc="How often a record is delivered to a share group until it counts as undeliverable.",
+        doc="How often a record is delivered to a share group before it counts as undeliverable.",
     )
     group_share_heartbeat_interval_ms = integer(
         "group.share.heartbeat.interval.ms",
@@ -41,7 +41,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How often members of a share group are told to send heartbeats.",
+        doc="How often members of a share group must send heartbeats.",
     )
     group_share_initialize_retry_interval_ms = integer(
         "group.share.initialize.retry.interval.ms",
@@ -51,7 +51,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="How often it is tried again to set up the state of a share group.",
+        doc="How often the initialization of the state of a share group is retried.",
     )
     group_share_max_assignment_interval_ms = integer(
         "group.share.max.assignment.interval.ms",
@@ -107,7 +107,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How many share sessions a broker keeps.",
+        doc="The maximum number of share sessions of a broker.",
     )
     group_share_max_size = integer(
         "group.share.max.size",
@@ -115,7 +115,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1, 1000),
         update=READ_ONLY,
         inert=True,
-        doc="How many members a share group may have.",
+        doc="The maximum number of members of a share group.",
     )
     group_share_min_assignment_interval_ms = integer(
         "group.share.min.assignment.interval.ms",
@@ -171,7 +171,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(100, 10_000),
         update=READ_ONLY,
         inert=True,
-        doc="How many records of a partition may be out for delivery at a time.",
+        doc="The maximum number of records of a partition that are being delivered at once.",
     )
     group_share_persister_class_name = string(
         "group.share.persister.class.name",
@@ -187,7 +187,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1000, 3_600_000),
         update=READ_ONLY,
         inert=True,
-        doc="How long a record is lent to a member of a share group until another may get it.",
+        doc="How long a record is locked for a member of a share group before another member may get it.",
     )
     group_share_session_timeout_ms = integer(
         "group.share.session.timeout.ms",
@@ -195,7 +195,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How long a member of a share group may be silent before it is removed.",
+        doc="A member of a share group is removed if it sends no heartbeat for this long.",
     )
     share_coordinator_append_linger_ms = integer(
         "share.coordinator.append.linger.ms",
@@ -204,8 +204,8 @@ class BrokerShareGroupConfigs(ConfigValues):
         update=READ_ONLY,
         inert=True,
         doc=(
-            "How long the share coordinator gathers records before it writes them; -1 for as long as "
-            "it is busy."
+            "How long the share coordinator collects records before it writes them; -1 means while it is "
+            "busy."
         ),
     )
     share_coordinator_cached_buffer_max_bytes = integer(
@@ -214,7 +214,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(524_288),
         update=CLUSTER_WIDE,
         inert=True,
-        doc="Largest buffer that the share coordinator keeps for another use.",
+        doc="Largest buffer that the share coordinator keeps for reuse.",
     )
     share_coordinator_cold_partition_snapshot_interval_ms = integer(
         "share.coordinator.cold.partition.snapshot.interval.ms",
@@ -224,7 +224,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="How often the state of partitions that rarely change is written anew.",
+        doc="How often the state of partitions that rarely change is written again.",
     )
     share_coordinator_load_buffer_size = integer(
         "share.coordinator.load.buffer.size",
@@ -233,7 +233,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How many bytes are read at a time when share state is loaded from its topic.",
+        doc="How many bytes are read at once when share state is loaded from its topic.",
     )
     share_coordinator_snapshot_update_records_per_snapshot = integer(
         "share.coordinator.snapshot.update.records.per.snapshot",
@@ -241,7 +241,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(0, 500),
         update=READ_ONLY,
         inert=True,
-        doc="How many changes of share state are written before the whole is.",
+        doc="How many changes of share state are written before a full snapshot.",
     )
     share_coordinator_state_topic_compression_codec = integer(
         "share.coordinator.state.topic.compression.codec",
@@ -249,7 +249,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How records of `__share_group_state` are compressed, by the codec's number.",
+        doc="The compression of records in `__share_group_state`, as the number of the codec.",
     )
     share_coordinator_state_topic_min_isr = short(
         "share.coordinator.state.topic.min.isr",
@@ -265,7 +265,8 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="How many partitions `__share_group_state` is created with; it must not change later.",
+        doc="The number of partitions of `__share_group_state`. It must not change after the topic is "
+        "created.",
     )
     share_coordinator_state_topic_prune_interval_ms = integer(
         "share.coordinator.state.topic.prune.interval.ms",
@@ -275,7 +276,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="How often records that no longer count are deleted from `__share_group_state`.",
+        doc="How often obsolete records are deleted from `__share_group_state`.",
     )
     share_coordinator_state_topic_replication_factor = short(
         "share.coordinator.state.topic.replication.factor",
@@ -283,7 +284,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="How many replicas `__share_group_state` is created with.",
+        doc="The replication factor of `__share_group_state`.",
     )
     share_coordinator_state_topic_segment_bytes = integer(
         "share.coordinator.state.topic.segment.bytes",
@@ -299,7 +300,7 @@ class BrokerShareGroupConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How many threads run the share coordinator.",
+        doc="The number of threads that run the share coordinator.",
     )
     share_coordinator_write_timeout_ms = integer(
         "share.coordinator.write.timeout.ms",

@@ -26,7 +26,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How often members of a streams group are told to send heartbeats.",
+        doc="How often members of a streams group must send heartbeats.",
     )
     group_streams_initial_rebalance_delay_ms = integer(
         "group.streams.initial.rebalance.delay.ms",
@@ -66,7 +66,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How many members a streams group may have.",
+        doc="The maximum number of members of a streams group.",
     )
     group_streams_max_standby_replicas = integer(
         "group.streams.max.standby.replicas",
@@ -106,7 +106,7 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         Range(0),
         update=READ_ONLY,
         inert=True,
-        doc="How many standby copies each task of a streams group has.",
+        doc="The number of standby copies of each task of a streams group.",
     )
     group_streams_session_timeout_ms = integer(
         "group.streams.session.timeout.ms",
@@ -114,5 +114,5 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How long a member of a streams group may be silent before it is removed.",
+        doc="A member of a streams group is removed if it sends no heartbeat for this long.",
     )

@@ -14,7 +14,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         False,
         update=CLUSTER_WIDE,
         inert=True,
-        doc="Let a new follower begin behind what is in remote storage.",
+        doc="Let a new follower start after the records that are in remote storage.",
     )
     log_local_retention_bytes = long(
         "log.local.retention.bytes",
@@ -22,7 +22,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(-2),
         update=CLUSTER_WIDE,
         inert=True,
-        doc="The local.retention.bytes of topics that set none.",
+        doc="The local.retention.bytes of topics that do not set it.",
     )
     log_local_retention_ms = long(
         "log.local.retention.ms",
@@ -30,7 +30,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(-2),
         update=CLUSTER_WIDE,
         inert=True,
-        doc="The local.retention.ms of topics that set none.",
+        doc="The local.retention.ms of topics that do not set it.",
     )
     remote_fetch_max_wait_ms = integer(
         "remote.fetch.max.wait.ms",
@@ -55,7 +55,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         importance=LOW,
         update=CLUSTER_WIDE,
         inert=True,
-        doc="How many bytes of indexes from remote storage are kept locally.",
+        doc="The maximum size of indexes from remote storage that are kept locally, in bytes.",
     )
     remote_log_index_file_cache_ttl_ms = long(
         "remote.log.index.file.cache.ttl.ms",
@@ -65,7 +65,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="How long an index from remote storage is kept locally without being used; -1 for ever.",
+        doc="How long an unused index from remote storage is kept locally; -1 means forever.",
     )
     remote_log_manager_copier_thread_pool_size = integer(
         "remote.log.manager.copier.thread.pool.size",
@@ -73,7 +73,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         update=CLUSTER_WIDE,
         inert=True,
-        doc="How many threads copy segments to remote storage.",
+        doc="The number of threads that copy segments to remote storage.",
     )
     remote_log_manager_copy_max_bytes_per_second = long(
         "remote.log.manager.copy.max.bytes.per.second",
@@ -81,7 +81,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         update=CLUSTER_WIDE,
         inert=True,
-        doc="Bytes a second for copying to remote storage.",
+        doc="Bytes per second for copying to remote storage.",
     )
     remote_log_manager_expiration_thread_pool_size = integer(
         "remote.log.manager.expiration.thread.pool.size",
@@ -89,7 +89,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         update=CLUSTER_WIDE,
         inert=True,
-        doc="How many threads delete segments from remote storage.",
+        doc="The number of threads that delete segments from remote storage.",
     )
     remote_log_manager_fetch_max_bytes_per_second = long(
         "remote.log.manager.fetch.max.bytes.per.second",
@@ -97,7 +97,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         update=CLUSTER_WIDE,
         inert=True,
-        doc="Bytes a second for reading from remote storage.",
+        doc="Bytes per second for reading from remote storage.",
     )
     remote_log_manager_follower_thread_pool_size = integer(
         "remote.log.manager.follower.thread.pool.size",
@@ -105,7 +105,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         update=CLUSTER_WIDE,
         inert=True,
-        doc="How many threads follow what leaders have in remote storage.",
+        doc="The number of threads with which followers track remote storage.",
     )
     remote_log_manager_task_interval_ms = long(
         "remote.log.manager.task.interval.ms",
@@ -114,7 +114,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How often segments are looked for that can be copied or deleted.",
+        doc="How often segments to copy or delete are looked for.",
     )
     remote_log_manager_task_retry_backoff_max_ms = long(
         "remote.log.manager.task.retry.backoff.max.ms",
@@ -124,7 +124,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="Longest pause before a remote storage task is repeated.",
+        doc="The longest pause before a remote storage task is retried.",
     )
     remote_log_manager_task_retry_backoff_ms = long(
         "remote.log.manager.task.retry.backoff.ms",
@@ -134,7 +134,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="First pause before a remote storage task is repeated.",
+        doc="The first pause before a remote storage task is retried.",
     )
     remote_log_manager_task_retry_jitter = double(
         "remote.log.manager.task.retry.jitter",
@@ -144,7 +144,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="Share of that pause that is varied at random.",
+        doc="The random part of that pause, as a fraction.",
     )
     remote_log_manager_thread_pool_size = integer(
         "remote.log.manager.thread.pool.size",
@@ -152,7 +152,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How many threads do the remaining work of remote storage.",
+        doc="The number of threads for other work on remote storage.",
     )
     remote_log_metadata_custom_metadata_max_bytes = integer(
         "remote.log.metadata.custom.metadata.max.bytes",
@@ -161,7 +161,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="How many bytes a storage plugin may note down for a segment.",
+        doc="The maximum number of bytes of custom metadata per segment.",
     )
     remote_log_metadata_manager_class_name = string(
         "remote.log.metadata.manager.class.name",
@@ -169,14 +169,14 @@ class BrokerTieredStorageConfigs(ConfigValues):
         NonEmpty(),
         update=READ_ONLY,
         inert=True,
-        doc="Java class that keeps the list of segments in remote storage.",
+        doc="Java class that stores the metadata of segments in remote storage.",
     )
     remote_log_metadata_manager_class_path = string(
         "remote.log.metadata.manager.class.path",
         None,
         update=READ_ONLY,
         inert=True,
-        doc="Where that Java class is loaded from.",
+        doc="The class path of that Java class.",
     )
     remote_log_metadata_manager_impl_prefix = string(
         "remote.log.metadata.manager.impl.prefix",
@@ -184,7 +184,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         NonEmpty(),
         update=READ_ONLY,
         inert=True,
-        doc="Configs with this prefix are handed to that Java class.",
+        doc="Configs with this prefix are passed to that Java class.",
     )
     remote_log_metadata_manager_listener_name = string(
         "remote.log.metadata.manager.listener.name",
@@ -192,7 +192,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         NonEmpty(),
         update=READ_ONLY,
         inert=True,
-        doc="Listener that the Java class connects to.",
+        doc="The listener that the Java class connects to.",
     )
     remote_log_reader_max_pending_tasks = integer(
         "remote.log.reader.max.pending.tasks",
@@ -200,7 +200,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         inert=True,
-        doc="How many reads from remote storage may wait.",
+        doc="The maximum number of reads from remote storage that wait.",
     )
     remote_log_reader_threads = integer(
         "remote.log.reader.threads",
@@ -208,7 +208,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         Range(1),
         update=CLUSTER_WIDE,
         inert=True,
-        doc="How many threads read from remote storage.",
+        doc="The number of threads that read from remote storage.",
     )
     remote_log_storage_manager_class_name = string(
         "remote.log.storage.manager.class.name",
@@ -223,7 +223,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         None,
         update=READ_ONLY,
         inert=True,
-        doc="Where that Java class is loaded from.",
+        doc="The class path of that Java class.",
     )
     remote_log_storage_manager_impl_prefix = string(
         "remote.log.storage.manager.impl.prefix",
@@ -231,7 +231,7 @@ class BrokerTieredStorageConfigs(ConfigValues):
         NonEmpty(),
         update=READ_ONLY,
         inert=True,
-        doc="Configs with this prefix are handed to that Java class.",
+        doc="Configs with this prefix are passed to that Java class.",
     )
     remote_log_storage_system_enable = boolean(
         "remote.log.storage.system.enable", False, update=READ_ONLY, inert=True, doc="Use remote storage."

@@ -14,7 +14,7 @@ class BrokerTlsConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="Let a new certificate have another distinguished name than the one it replaces.",
+        doc="Whether a new certificate may have another distinguished name than the one it replaces.",
     )
     ssl_allow_san_changes = boolean(
         "ssl.allow.san.changes",
@@ -22,7 +22,7 @@ class BrokerTlsConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="Let a new certificate have fewer alternative names than the one it replaces.",
+        doc="Whether a new certificate may have fewer alternative names than the one it replaces.",
     )
     ssl_cipher_suites = listing(
         "ssl.cipher.suites",
@@ -30,7 +30,7 @@ class BrokerTlsConfigs(ConfigValues):
         DistinctList(),
         update=PER_BROKER,
         inert=True,
-        doc="The cipher suites that are allowed; empty for the default ones.",
+        doc="The enabled cipher suites; empty means the default ones.",
     )
     ssl_client_auth = string(
         "ssl.client.auth",
@@ -38,7 +38,7 @@ class BrokerTlsConfigs(ConfigValues):
         OneOf(("required", "requested", "none")),
         update=PER_BROKER,
         inert=True,
-        doc="Whether clients have to show a certificate (required), may (requested) or need not (none).",
+        doc="Whether a client certificate is required, requested, or not used (none).",
     )
     ssl_enabled_protocols = listing(
         "ssl.enabled.protocols",
@@ -46,7 +46,7 @@ class BrokerTlsConfigs(ConfigValues):
         DistinctList(),
         update=PER_BROKER,
         inert=True,
-        doc="The TLS versions that are allowed.",
+        doc="The enabled TLS versions.",
     )
     ssl_endpoint_identification_algorithm = string(
         "ssl.endpoint.identification.algorithm",
@@ -54,7 +54,7 @@ class BrokerTlsConfigs(ConfigValues):
         importance=LOW,
         update=PER_BROKER,
         inert=True,
-        doc="How the name of a server is compared with its certificate; empty for not at all.",
+        doc="How the host name of a server is checked against its certificate; empty means not at all.",
     )
     ssl_engine_factory_class = java_class(
         "ssl.engine.factory.class",
@@ -62,7 +62,7 @@ class BrokerTlsConfigs(ConfigValues):
         importance=LOW,
         update=PER_BROKER,
         inert=True,
-        doc="Java class that makes TLS engines.",
+        doc="Java class that creates TLS engines.",
     )
     ssl_key_password = password(
         "ssl.key.password", update=PER_BROKER, inert=True, doc="Password of the private key."
@@ -72,23 +72,23 @@ class BrokerTlsConfigs(ConfigValues):
         "SunX509",
         update=PER_BROKER,
         inert=True,
-        doc="Java's name of the algorithm that chooses keys.",
+        doc="The Java key manager algorithm.",
     )
     ssl_keystore_certificate_chain = password(
         "ssl.keystore.certificate.chain",
         update=PER_BROKER,
         inert=True,
-        doc="This node's certificate and those it rests on, as PEM text.",
+        doc="The certificate chain of this node, as PEM text.",
     )
     ssl_keystore_key = password(
-        "ssl.keystore.key", update=PER_BROKER, inert=True, doc="This node's private key, as PEM text."
+        "ssl.keystore.key", update=PER_BROKER, inert=True, doc="The private key of this node, as PEM text."
     )
     ssl_keystore_location = string(
         "ssl.keystore.location",
         None,
         update=PER_BROKER,
         inert=True,
-        doc="File with this node's private key and certificate.",
+        doc="The file with the private key and the certificate of this node.",
     )
     ssl_keystore_password = password(
         "ssl.keystore.password", update=PER_BROKER, inert=True, doc="Password of that file."
@@ -106,10 +106,10 @@ class BrokerTlsConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="Rules that make a user name of a certificate's distinguished name.",
+        doc="Rules that turn the distinguished name of a certificate into a user name.",
     )
     ssl_protocol = string(
-        "ssl.protocol", "TLSv1.3", update=PER_BROKER, inert=True, doc="The TLS version to begin with."
+        "ssl.protocol", "TLSv1.3", update=PER_BROKER, inert=True, doc="The preferred TLS version."
     )
     ssl_provider = string(
         "ssl.provider", None, update=PER_BROKER, inert=True, doc="Name of the Java security provider for TLS."
@@ -127,20 +127,20 @@ class BrokerTlsConfigs(ConfigValues):
         "PKIX",
         update=PER_BROKER,
         inert=True,
-        doc="Java's name of the algorithm that judges certificates.",
+        doc="The Java trust manager algorithm.",
     )
     ssl_truststore_certificates = password(
         "ssl.truststore.certificates",
         update=PER_BROKER,
         inert=True,
-        doc="The certificates that are trusted, as PEM text.",
+        doc="The trusted certificates, as PEM text.",
     )
     ssl_truststore_location = string(
         "ssl.truststore.location",
         None,
         update=PER_BROKER,
         inert=True,
-        doc="File with the certificates that are trusted.",
+        doc="The file with the trusted certificates.",
     )
     ssl_truststore_password = password(
         "ssl.truststore.password", update=PER_BROKER, inert=True, doc="Password of that file."

@@ -14,14 +14,14 @@ class BrokerTopicConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="Java class that may veto a change of configs.",
+        doc="Java class that can refuse config changes.",
     )
     auto_create_topics_enable = boolean(
         "auto.create.topics.enable",
         True,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Create a topic when a client that allows it asks for one that does not exist.",
+        doc="Create a topic if a client asks for one that does not exist and allows its creation.",
     )
     auto_leader_rebalance_enable = boolean(
         "auto.leader.rebalance.enable",
@@ -29,7 +29,7 @@ class BrokerTopicConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="Hand leadership back to preferred replicas from time to time.",
+        doc="Move leadership back to preferred replicas from time to time.",
     )
     create_topic_policy_class_name = java_class(
         "create.topic.policy.class.name",
@@ -37,20 +37,20 @@ class BrokerTopicConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         inert=True,
-        doc="Java class that may veto the creation of a topic.",
+        doc="Java class that can refuse the creation of topics.",
     )
     default_replication_factor = integer(
         "default.replication.factor",
         1,
         update=READ_ONLY,
-        doc="How many replicas a topic has if its creator does not say.",
+        doc="The default replication factor of new topics.",
     )
     delete_topic_enable = boolean(
         "delete.topic.enable",
         True,
         importance=HIGH,
         update=READ_ONLY,
-        doc="Whether topics can be deleted at all.",
+        doc="Whether topics can be deleted.",
     )
     leader_imbalance_check_interval_seconds = long(
         "leader.imbalance.check.interval.seconds",
@@ -59,14 +59,14 @@ class BrokerTopicConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How often the leaders are compared with the preferred ones.",
+        doc="How often the leaders are compared with the preferred leaders.",
     )
     max_request_partition_size_limit = integer(
         "max.request.partition.size.limit",
         2000,
         Range(1),
         update=READ_ONLY,
-        doc="How many partitions one answer to DescribeTopicPartitions holds.",
+        doc="The maximum number of partitions in one response to DescribeTopicPartitions.",
     )
     min_insync_replicas = integer(
         "min.insync.replicas",
@@ -81,7 +81,7 @@ class BrokerTopicConfigs(ConfigValues):
         1,
         Range(1),
         update=READ_ONLY,
-        doc="How many partitions a topic has if its creator does not say.",
+        doc="The default number of partitions of new topics.",
     )
     unclean_leader_election_enable = boolean(
         "unclean.leader.election.enable",
@@ -89,7 +89,7 @@ class BrokerTopicConfigs(ConfigValues):
         importance=HIGH,
         update=CLUSTER_WIDE,
         inert=True,
-        doc="Let a replica lead that may lack records, if no other is left; records can be lost.",
+        doc="Let a replica that may lack records become the leader if no other is left. Records can be lost.",
     )
     unclean_leader_election_interval_ms = long(
         "unclean.leader.election.interval.ms",
@@ -98,5 +98,5 @@ class BrokerTopicConfigs(ConfigValues):
         update=READ_ONLY,
         internal=True,
         inert=True,
-        doc="How often partitions without a leader are looked for that may get one uncleanly.",
+        doc="How often partitions that need an unclean leader election are looked for.",
     )

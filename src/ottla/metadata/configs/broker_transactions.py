@@ -14,10 +14,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        doc=(
-            "Longest time a broker retries on a producer's behalf while its last transaction is still "
-            "being completed."
-        ),
+        doc=("How long a broker retries for a producer whose last transaction is still being completed."),
     )
     add_partitions_to_txn_retry_backoff_ms = integer(
         "add.partitions.to.txn.retry.backoff.ms",
@@ -26,7 +23,7 @@ class BrokerTransactionConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="First pause before such a retry.",
+        doc="The first pause before such a retry.",
     )
     producer_id_expiration_check_interval_ms = integer(
         "producer.id.expiration.check.interval.ms",
@@ -35,7 +32,7 @@ class BrokerTransactionConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        doc="How often producers are looked for that have been silent too long.",
+        doc="How often expired producers are looked for.",
     )
     producer_id_expiration_ms = integer(
         "producer.id.expiration.ms",
@@ -44,8 +41,7 @@ class BrokerTransactionConfigs(ConfigValues):
         importance=LOW,
         update=CLUSTER_WIDE,
         doc=(
-            "How long a partition remembers a producer that writes nothing; its retries are recognised "
-            "only that long."
+            "How long a partition remembers an idle producer. Duplicates are detected only during this time."
         ),
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms = integer(
@@ -54,7 +50,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="How often transactions are looked for that have run out of time.",
+        doc="How often transactions that have timed out are looked for.",
     )
     transaction_max_timeout_ms = integer(
         "transaction.max.timeout.ms",
@@ -62,7 +58,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="Longest transaction timeout that a producer may ask for.",
+        doc="The longest transaction timeout that a producer may use.",
     )
     transaction_partition_verification_enable = boolean(
         "transaction.partition.verification.enable",
@@ -70,8 +66,8 @@ class BrokerTransactionConfigs(ConfigValues):
         importance=LOW,
         update=CLUSTER_WIDE,
         doc=(
-            "Ask the coordinator before the first write of a transaction to a partition, so that none "
-            "is left hanging."
+            "Check with the coordinator before the first write of a transaction to a partition, which "
+            "prevents hanging transactions."
         ),
     )
     transaction_remove_expired_transaction_cleanup_interval_ms = integer(
@@ -80,7 +76,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        doc="How often transactional ids are looked for that nobody has used for long.",
+        doc="How often expired transactional ids are looked for.",
     )
     transaction_state_log_load_buffer_size = integer(
         "transaction.state.log.load.buffer.size",
@@ -89,7 +85,7 @@ class BrokerTransactionConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         inert=True,
-        doc="How many bytes are read at a time when transactions are loaded from their topic.",
+        doc="How many bytes are read at once when transactions are loaded from their topic.",
     )
     transaction_state_log_min_isr = integer(
         "transaction.state.log.min.isr",
@@ -105,7 +101,8 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="How many partitions `__transaction_state` is created with; it must not change later.",
+        doc="The number of partitions of `__transaction_state`. It must not change after the topic is "
+        "created.",
     )
     transaction_state_log_replication_factor = short(
         "transaction.state.log.replication.factor",
@@ -113,7 +110,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="How many replicas `__transaction_state` is created with.",
+        doc="The replication factor of `__transaction_state`.",
     )
     transaction_state_log_segment_bytes = integer(
         "transaction.state.log.segment.bytes",
@@ -128,7 +125,7 @@ class BrokerTransactionConfigs(ConfigValues):
         False,
         importance=LOW,
         update=READ_ONLY,
-        doc="Let producers take part in two-phase commits, which never time out.",
+        doc="Whether producers may take part in two-phase commits, which never time out.",
     )
     transactional_id_expiration_ms = integer(
         "transactional.id.expiration.ms",
@@ -136,5 +133,5 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        doc="How long a transactional id is remembered after its last use.",
+        doc="How long an unused transactional id is remembered.",
     )

@@ -13,12 +13,12 @@ class ClientMetricsConfig(ConfigValues):
         (),
         DistinctList(),
         inert=True,
-        doc="Which clients push: NAME=PATTERN pairs that all have to fit; none for every client.",
+        doc="Which clients push: NAME=PATTERN pairs that must all match; empty means every client.",
     )
     metrics = listing(
         "metrics",
         (),
         DistinctList(),
         inert=True,
-        doc="Prefixes of the metrics to push; empty for none, * for all.",
+        doc="Prefixes of the metrics to push; empty means none, * means all.",
     )

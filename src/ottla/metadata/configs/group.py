@@ -19,14 +19,14 @@ class GroupConfig(ConfigValues):
         5000,
         Range(1),
         broker_key="group.consumer.heartbeat.interval.ms",
-        doc="How often members of this consumer group are told to send heartbeats.",
+        doc="How often members of this consumer group must send heartbeats.",
     )
     consumer_session_timeout_ms = integer(
         "consumer.session.timeout.ms",
         45_000,
         Range(1),
         broker_key="group.consumer.session.timeout.ms",
-        doc="How long a member of this consumer group may be silent before it is removed.",
+        doc="A member of this consumer group is removed if it sends no heartbeat for this long.",
     )
     share_assignment_interval_ms = integer(
         "share.assignment.interval.ms",
@@ -42,8 +42,8 @@ class GroupConfig(ConfigValues):
         OffsetReset(),
         inert=True,
         doc=(
-            "Where this share group begins to read: latest, earliest, or by_duration with a duration "
-            "back from now."
+            "Where this share group starts to read: latest, earliest, or by_duration with a duration before "
+            "now."
         ),
     )
     share_delivery_count_limit = integer(
@@ -52,7 +52,7 @@ class GroupConfig(ConfigValues):
         Range(2),
         broker_key="group.share.delivery.count.limit",
         inert=True,
-        doc="How often a record is delivered to this share group until it counts as undeliverable.",
+        doc="How often a record is delivered to this share group before it counts as undeliverable.",
     )
     share_heartbeat_interval_ms = integer(
         "share.heartbeat.interval.ms",
@@ -60,7 +60,7 @@ class GroupConfig(ConfigValues):
         Range(1),
         broker_key="group.share.heartbeat.interval.ms",
         inert=True,
-        doc="How often members of this share group are told to send heartbeats.",
+        doc="How often members of this share group must send heartbeats.",
     )
     share_isolation_level = string(
         "share.isolation.level",
@@ -75,7 +75,8 @@ class GroupConfig(ConfigValues):
         Range(100),
         broker_key="group.share.partition.max.record.locks",
         inert=True,
-        doc="How many records of a partition may be out for delivery to this share group at a time.",
+        doc="The maximum number of records of a partition that are being delivered to this share group at "
+        "once.",
     )
     share_record_lock_duration_ms = integer(
         "share.record.lock.duration.ms",
@@ -83,13 +84,13 @@ class GroupConfig(ConfigValues):
         Range(1000),
         broker_key="group.share.record.lock.duration.ms",
         inert=True,
-        doc="How long a record is lent to a member of this share group until another may get it.",
+        doc="How long a record is locked for a member of this share group before another member may get it.",
     )
     share_renew_acknowledge_enable = boolean(
         "share.renew.acknowledge.enable",
         True,
         inert=True,
-        doc="Let members of this share group ask for more time with a record.",
+        doc="Whether members of this share group may extend the lock of a record.",
     )
     share_session_timeout_ms = integer(
         "share.session.timeout.ms",
@@ -97,7 +98,7 @@ class GroupConfig(ConfigValues):
         Range(1),
         broker_key="group.share.session.timeout.ms",
         inert=True,
-        doc="How long a member of this share group may be silent before it is removed.",
+        doc="A member of this share group is removed if it sends no heartbeat for this long.",
     )
     streams_assignment_interval_ms = integer(
         "streams.assignment.interval.ms",
@@ -113,7 +114,7 @@ class GroupConfig(ConfigValues):
         Range(1),
         broker_key="group.streams.heartbeat.interval.ms",
         inert=True,
-        doc="How often members of this streams group are told to send heartbeats.",
+        doc="How often members of this streams group must send heartbeats.",
     )
     streams_initial_rebalance_delay_ms = integer(
         "streams.initial.rebalance.delay.ms",
@@ -129,7 +130,7 @@ class GroupConfig(ConfigValues):
         Range(0),
         broker_key="group.streams.num.standby.replicas",
         inert=True,
-        doc="How many standby copies each task of this streams group has.",
+        doc="The number of standby copies of each task of this streams group.",
     )
     streams_session_timeout_ms = integer(
         "streams.session.timeout.ms",
@@ -137,5 +138,5 @@ class GroupConfig(ConfigValues):
         Range(1),
         broker_key="group.streams.session.timeout.ms",
         inert=True,
-        doc="How long a member of this streams group may be silent before it is removed.",
+        doc="A member of this streams group is removed if it sends no heartbeat for this long.",
     )

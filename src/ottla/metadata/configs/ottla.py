@@ -22,7 +22,7 @@ class OttlaConfigs(ConfigValues):
         importance=HIGH,
         update=CLUSTER_WIDE,
         unlisted=True,
-        doc="The ottla.acks.all.sync of topics that set none.",
+        doc="The ottla.acks.all.sync of topics that do not set it.",
     )
     ottla_decompressed_bytes_max = integer(
         "ottla.decompressed.bytes.max",
@@ -30,7 +30,7 @@ class OttlaConfigs(ConfigValues):
         Range(1),
         update=CLUSTER_WIDE,
         unlisted=True,
-        doc="How many bytes a compressed batch may unpack to; a larger one is refused.",
+        doc="The maximum decompressed size of a batch in bytes. Larger batches are refused.",
     )
     ottla_internal_topics_writable = boolean(
         "ottla.internal.topics.writable",
@@ -39,8 +39,8 @@ class OttlaConfigs(ConfigValues):
         unlisted=True,
         doc=(
             "Let a client with the client id `__admin_client` write to `__consumer_offsets` and "
-            "`__transaction_state`, as Kafka does; false refuses it to every client, since anybody can use "
-            "that name."
+            "`__transaction_state`, as in Kafka. If false, no client may do so, because anybody can use that "
+            "name."
         ),
     )
     ottla_metrics_port = integer(
@@ -50,7 +50,7 @@ class OttlaConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         unlisted=True,
-        doc="Loopback port on which Prometheus finds metrics; 0 is any free one, -1 is none.",
+        doc="The loopback port that serves metrics for Prometheus; 0 means any free port, -1 means none.",
     )
     ottla_records_validation = string(
         "ottla.records.validation",
@@ -58,7 +58,7 @@ class OttlaConfigs(ConfigValues):
         OneOf(RECORDS_VALIDATIONS),
         update=CLUSTER_WIDE,
         unlisted=True,
-        doc="The ottla.records.validation of topics that set none.",
+        doc="The ottla.records.validation of topics that do not set it.",
     )
 
 
@@ -71,7 +71,8 @@ class OttlaTopicConfigs(ConfigValues):
         importance=HIGH,
         broker_key="ottla.acks.all.sync",
         unlisted=True,
-        doc="Answer a write with acks=all only when it is on disk; false answers from memory, as Kafka does.",
+        doc="Acknowledge a write with acks=all only when it is on disk. If false, acknowledge it from "
+        "memory, as in Kafka.",
     )
     ottla_records_validation = string(
         "ottla.records.validation",
@@ -80,7 +81,7 @@ class OttlaTopicConfigs(ConfigValues):
         broker_key="ottla.records.validation",
         unlisted=True,
         doc=(
-            "Which records of a written batch are checked: all (`records`, as in Kafka), as many as a tenth "
-            "of a write pays for (`auto`), or none (`header`)."
+            "Which records of a written batch are checked: all (`records`, as in Kafka), as many as fit into "
+            "a tenth of the cost of the write (`auto`), or none (`header`)."
         ),
     )

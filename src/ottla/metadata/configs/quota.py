@@ -12,21 +12,21 @@ class QuotaConfig(ConfigValues):
         "connection_creation_rate",
         INT_MAX,
         Range(0),
-        doc="Connections a second that an address may open to one broker.",
+        doc="Connections per second that an address may open to one broker.",
     )
     consumer_byte_rate = long(
-        "consumer_byte_rate", LONG_MAX, doc="Bytes a second that a client may fetch from one broker."
+        "consumer_byte_rate", LONG_MAX, doc="Bytes per second that a client may fetch from one broker."
     )
     controller_mutation_rate = double(
         "controller_mutation_rate",
         float(INT_MAX),
-        doc="Partitions a second that a client may create or delete.",
+        doc="Partitions per second that a client may create or delete.",
     )
     producer_byte_rate = long(
-        "producer_byte_rate", LONG_MAX, doc="Bytes a second that a client may write to one broker."
+        "producer_byte_rate", LONG_MAX, doc="Bytes per second that a client may write to one broker."
     )
     request_percentage = double(
         "request_percentage",
         float(INT_MAX),
-        doc="Share of one broker's time that a client's requests may take, in percent of a thread.",
+        doc="The share of a broker's time that the requests of a client may take, in percent of one thread.",
     )

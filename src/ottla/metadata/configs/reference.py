@@ -14,13 +14,13 @@ from ottla.metadata.configs.values import DOUBLE_MAX, INT_MAX, LONG_MAX
 _INTRODUCTION: Final = """\
 # Configs
 
-Ottla knows every config of Apache Kafka 4.3, so a `server.properties` of Kafka can be used as it is. This
-page is made from the declarations in `src/ottla/metadata/configs`: `make reference` writes it.
+Ottla knows every config of Apache Kafka 4.3, so it accepts any `server.properties` file of Kafka. `make
+reference` writes this page from the declarations in `src/ottla/metadata/configs`.
 
 - *Changes*: a **restart** config is read once, when the node starts. A **broker** config can be changed for
-  one broker while it runs, a **cluster** config for one or for all. All others take effect at once.
-- *No effect yet* marks what Ottla accepts, stores and shows, but does not act on.
-- A config that the table calls *internal* is for tests; DescribeConfigs lists it only when it is set.
+  one running broker, a **cluster** config for one broker or for all. Other configs take effect at once.
+- *No effect yet* marks a config that Ottla accepts, stores and shows, but does not use.
+- An *internal* config is for tests. DescribeConfigs lists it only if it is set.
 """
 
 _BIGGEST: Final[Mapping[object, str]] = {INT_MAX: "2^31 - 1", LONG_MAX: "2^63 - 1", DOUBLE_MAX: "no limit"}

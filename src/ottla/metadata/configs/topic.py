@@ -15,8 +15,8 @@ class TopicConfig(OttlaTopicConfigs):
         DistinctList(("compact", "delete")),
         broker_key="log.cleanup.policy",
         doc=(
-            "What becomes of old records: delete (by age and size), compact (the last one of each key "
-            "stays), both or neither."
+            "What happens to old records: delete (by age and size), compact (keep the last record of each "
+            "key), both or neither."
         ),
     )
     compression_gzip_level = integer(
@@ -24,42 +24,42 @@ class TopicConfig(OttlaTopicConfigs):
         -1,
         GzipLevel(),
         broker_key="compression.gzip.level",
-        doc="How hard to compress with gzip where compression.type asks for it; -1 is its own default.",
+        doc="The compression level for gzip; -1 means the default of gzip.",
     )
     compression_lz4_level = integer(
         "compression.lz4.level",
         9,
         Range(1, 17),
         broker_key="compression.lz4.level",
-        doc="How hard to compress with lz4 where compression.type asks for it.",
+        doc="The compression level for lz4.",
     )
     compression_type = string(
         "compression.type",
         "producer",
         OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
         broker_key="compression.type",
-        doc="How batches are compressed on disk; `producer` keeps them as they came.",
+        doc="How batches are compressed on disk; `producer` keeps the compression of the producer.",
     )
     compression_zstd_level = integer(
         "compression.zstd.level",
         3,
         Range(-131_072, 22),
         broker_key="compression.zstd.level",
-        doc="How hard to compress with zstd where compression.type asks for it.",
+        doc="The compression level for zstd.",
     )
     delete_retention_ms = long(
         "delete.retention.ms",
         86_400_000,
         Range(0),
         broker_key="log.cleaner.delete.retention.ms",
-        doc="How long the mark of a deleted key stays in a compacted topic, so that readers can see it.",
+        doc="How long a tombstone stays in a compacted topic, so that consumers can read it.",
     )
     file_delete_delay_ms = long(
         "file.delete.delay.ms",
         60_000,
         Range(0),
         broker_key="log.segment.delete.delay.ms",
-        doc="How long a deleted segment's files stay on disk, for readers that still use them.",
+        doc="How long the files of a deleted segment stay on disk for readers that still use them.",
     )
     flush_messages = long(
         "flush.messages",
@@ -80,24 +80,24 @@ class TopicConfig(OttlaTopicConfigs):
         (),
         ThrottledReplicas(),
         inert=True,
-        doc="Replicas, as PARTITION:BROKER, whose fetching is throttled; * for all.",
+        doc="Replicas, as PARTITION:BROKER, whose fetching is throttled; * means all.",
     )
     index_interval_bytes = integer(
         "index.interval.bytes",
         4096,
         Range(0),
         broker_key="log.index.interval.bytes",
-        doc="How many bytes of records lie between two index entries.",
+        doc="The number of bytes between two index entries.",
     )
     internal_segment_bytes = integer(
-        "internal.segment.bytes", None, internal=True, doc="Segment size, as small as a test wants it."
+        "internal.segment.bytes", None, internal=True, doc="Segment size, for tests that need small segments."
     )
     leader_replication_throttled_replicas = listing(
         "leader.replication.throttled.replicas",
         (),
         ThrottledReplicas(),
         inert=True,
-        doc="Replicas, as PARTITION:BROKER, whose sending is throttled; * for all.",
+        doc="Replicas, as PARTITION:BROKER, whose sending is throttled; * means all.",
     )
     local_retention_bytes = long(
         "local.retention.bytes",
@@ -105,7 +105,7 @@ class TopicConfig(OttlaTopicConfigs):
         Range(-2),
         broker_key="log.local.retention.bytes",
         inert=True,
-        doc="How many bytes of a partition stay local when it is in remote storage; -2 for retention.bytes.",
+        doc="How many bytes of a partition stay local if it uses remote storage; -2 means retention.bytes.",
     )
     local_retention_ms = long(
         "local.retention.ms",
@@ -113,21 +113,21 @@ class TopicConfig(OttlaTopicConfigs):
         Range(-2),
         broker_key="log.local.retention.ms",
         inert=True,
-        doc="How long records stay local when they are in remote storage; -2 for retention.ms.",
+        doc="How long records stay local if they are in remote storage; -2 means retention.ms.",
     )
     max_compaction_lag_ms = long(
         "max.compaction.lag.ms",
         LONG_MAX,
         Range(1),
         broker_key="log.cleaner.max.compaction.lag.ms",
-        doc="How long a record may stay uncompacted at most.",
+        doc="The longest time that a record stays uncompacted.",
     )
     max_message_bytes = integer(
         "max.message.bytes",
         1_048_588,
         Range(0),
         broker_key="message.max.bytes",
-        doc="Largest batch that is accepted, as it is compressed.",
+        doc="The largest batch that is accepted, after compression.",
     )
     message_timestamp_after_max_ms = long(
         "message.timestamp.after.max.ms",
@@ -148,21 +148,22 @@ class TopicConfig(OttlaTopicConfigs):
         "CreateTime",
         OneOf(("CreateTime", "LogAppendTime")),
         broker_key="log.message.timestamp.type",
-        doc="Whose time a record has: its producer's (CreateTime) or the broker's (LogAppendTime).",
+        doc="Which timestamp a record gets: that of its producer (CreateTime) or that of the broker "
+        "(LogAppendTime).",
     )
     min_cleanable_dirty_ratio = double(
         "min.cleanable.dirty.ratio",
         0.5,
         Range(0, 1),
         broker_key="log.cleaner.min.cleanable.ratio",
-        doc="Which share of a log must be new before it is compacted again.",
+        doc="The fraction of a log that must be new before it is compacted again.",
     )
     min_compaction_lag_ms = long(
         "min.compaction.lag.ms",
         0,
         Range(0),
         broker_key="log.cleaner.min.compaction.lag.ms",
-        doc="How long a record stays uncompacted at least.",
+        doc="The shortest time that a record stays uncompacted.",
     )
     min_insync_replicas = integer(
         "min.insync.replicas",
@@ -181,13 +182,13 @@ class TopicConfig(OttlaTopicConfigs):
         "remote.log.copy.disable",
         False,
         inert=True,
-        doc="Copy no more segments to remote storage, and read what is there.",
+        doc="Copy no more segments to remote storage, but read those that are there.",
     )
     remote_log_delete_on_disable = boolean(
         "remote.log.delete.on.disable",
         False,
         inert=True,
-        doc="Delete what is in remote storage when remote.storage.enable is switched off.",
+        doc="Delete the records in remote storage when remote.storage.enable is set to false.",
     )
     remote_storage_enable = boolean(
         "remote.storage.enable", False, inert=True, doc="Copy old segments to remote storage."
@@ -196,47 +197,48 @@ class TopicConfig(OttlaTopicConfigs):
         "retention.bytes",
         -1,
         broker_key="log.retention.bytes",
-        doc="How large a partition may grow before its oldest segments are deleted; -1 for no limit.",
+        doc="The size of a partition above which its oldest segments are deleted; -1 means no limit.",
     )
     retention_ms = long(
         "retention.ms",
         604_800_000,
         Range(-1),
         broker_key="log.retention.ms",
-        doc="How old records may grow before they are deleted; -1 for no limit.",
+        doc="The age at which records are deleted; -1 means no limit.",
     )
     segment_bytes = integer(
         "segment.bytes",
         1_073_741_824,
         Range(1_048_576),
         broker_key="log.segment.bytes",
-        doc="How large a segment file may grow before the next one is begun.",
+        doc="The size of a segment file at which the next one is started.",
     )
     segment_index_bytes = integer(
         "segment.index.bytes",
         10_485_760,
         Range(4),
         broker_key="log.index.size.max.bytes",
-        doc="How large an index file may grow before the next segment is begun.",
+        doc="The size of an index file at which the next segment is started.",
     )
     segment_jitter_ms = long(
         "segment.jitter.ms",
         0,
         Range(0),
         broker_key="log.roll.jitter.ms",
-        doc="By how much segment.ms is shortened at random, so that segments do not all end at once.",
+        doc="The longest time by which segment.ms is shortened at random, so that not all segments end at "
+        "once.",
     )
     segment_ms = long(
         "segment.ms",
         604_800_000,
         Range(1),
         broker_key="log.roll.ms",
-        doc="How old a segment may grow before the next one is begun.",
+        doc="The age of a segment at which the next one is started.",
     )
     unclean_leader_election_enable = boolean(
         "unclean.leader.election.enable",
         False,
         broker_key="unclean.leader.election.enable",
         inert=True,
-        doc="Let a replica lead that may lack records, if no other is left; records can be lost.",
+        doc="Let a replica that may lack records become the leader if no other is left. Records can be lost.",
     )

@@ -147,8 +147,6 @@ async def _end(cluster: Cluster, prepared: PreparedTransaction, commit: bool) ->
         if answer.error_code in _MOVED:
             cluster.forget_coordinator(TRANSACTION, prepared.transactional_id)
         if answer.error_code is not ErrorCode.NONE:
-            raise BrokerError(
-                answer.error_code, f"the transaction {prepared.transactional_id!r} could not be ended"
-            )
+            raise BrokerError(answer.error_code, f"cannot end the transaction {prepared.transactional_id!r}")
 
     await cluster.retry(once)

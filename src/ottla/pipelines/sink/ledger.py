@@ -90,7 +90,8 @@ def read_entry(committed: Mapping[TopicPartition, Committed], group: str) -> Led
         return LedgerEntry(latest.offset, note["query"], note["tasks"], note["dead_letters"])
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise LedgerConflict(
-            f"group {group!r} holds offsets that no ledger has written: choose another name for the pipeline"
+            f"group {group!r} has offsets that were not written by a ledger: choose another name for the "
+            "pipeline"
         ) from error
 
 
@@ -113,9 +114,9 @@ def decide_layout(
         return LedgerEntry(batch_id + 1, query_id, tasks, entry.dead_letters + dead_letters)
     if entry.next_batch_id == batch_id + 1 and entry.tasks != tasks:
         raise LedgerConflict(
-            f"batch {batch_id} of pipeline {pipeline!r} was begun with {entry.tasks} tasks and runs again "
-            f"with {tasks}: what is delivered can no longer be told from what is not. Run it once with the "
-            "settings it had (minPartitions, spark.sql.shuffle.partitions), then change them"
+            f"batch {batch_id} of pipeline {pipeline!r} started with {entry.tasks} tasks and now runs with "
+            f"{tasks}, so it is unknown which rows were delivered. Run it once with its old settings "
+            "(minPartitions, spark.sql.shuffle.partitions), then change them"
         )
     return None
 
@@ -124,7 +125,7 @@ def check_query(entry: LedgerEntry, query_id: str, pipeline: str) -> None:
     """Raise if a ledger belongs to another query."""
     if entry.query_id != query_id:
         raise LedgerConflict(
-            f"the ledger of pipeline {pipeline!r} belongs to query {entry.query_id}, and this is {query_id}: "
-            f"was its checkpoint removed? Bring the checkpoint back, give the pipeline another name, or "
-            f"delete the groups {LEDGER_PREFIX}{pipeline}* to begin anew, whatever was delivered before"
+            f"the ledger of pipeline {pipeline!r} belongs to query {entry.query_id}, but this is {query_id}: "
+            "the checkpoint may have been removed. Restore the checkpoint, give the pipeline another name, "
+            f"or delete the groups {LEDGER_PREFIX}{pipeline}* to start over and deliver rows again"
         )

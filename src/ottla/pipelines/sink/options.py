@@ -46,14 +46,14 @@ def parse_sink_options(given: Mapping[str, str], *, is_streaming: bool) -> SinkO
     options = {name.lower(): value for name, value in given.items()}
     for name in options:
         if name not in _NAMES and not name.startswith("kafka."):
-            raise InvalidOption(f"there is no option {name!r} for writing topics")
+            raise InvalidOption(f"unknown option {name!r} for writing topics")
     properties = client_properties(given)
     producer_names = {property_name(item) for item in dataclasses.fields(ProducerSettings)}
     batch_id = options.get("batchid")
     default = "exactly-once" if is_streaming or batch_id is not None else "at-least-once"
     guarantee = options.get("deliveryguarantee", default)
     if guarantee not in ("exactly-once", "at-least-once"):
-        raise InvalidOption(f"deliveryGuarantee is {guarantee!r}: it is exactly-once or at-least-once")
+        raise InvalidOption(f"deliveryGuarantee is {guarantee!r}: it must be exactly-once or at-least-once")
     producer = {
         "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
         "batch.size": _BATCH_BYTES,
@@ -83,9 +83,9 @@ def _topic(options: Mapping[str, str], option: str) -> str | None:
 def check_columns(names: list[str], topic: str | None) -> None:
     """Raise unless these columns can be written."""
     if "value" not in names:
-        raise InvalidOption('rows need a column "value", of strings or bytes')
+        raise InvalidOption('rows need a column "value" of strings or bytes')
     for name in names:
         if name not in COLUMNS:
-            raise InvalidOption(f"there is no use for column {name!r}: there are {', '.join(COLUMNS)}")
+            raise InvalidOption(f"unknown column {name!r}: use only {', '.join(COLUMNS)}")
     if topic is None and "topic" not in names:
-        raise InvalidOption('say where rows go: by the option "topic" or a column "topic"')
+        raise InvalidOption('no topic to write to: set the option "topic", or add a column "topic"')

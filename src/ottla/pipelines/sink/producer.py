@@ -63,7 +63,7 @@ class ColumnProducer:
                 view = (await self._cluster.refresh([topic])).topics.get(topic)
             if view is None or not view.partitions:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if view is None else view.error_code
-                raise BrokerError(code, f"topic {topic!r} cannot be written")
+                raise BrokerError(code, f"cannot write to topic {topic!r}")
             return len(view.partitions)
 
         return await self._cluster.retry(once)
@@ -166,10 +166,12 @@ class ColumnProducer:
                     )
         if failure is not None:
             if failure.error_code in _FENCED:
-                raise Fenced(f"{TAKEN_OVER}: this one must stop") from failure
+                raise Fenced(f"{TAKEN_OVER}, so this one must stop") from failure
             raise failure
         if any(where in left for where in batches):
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "the broker left out some of the batches")
+            raise BrokerError(
+                ErrorCode.UNKNOWN_TOPIC_ID, "the broker's response has no entry for some batches"
+            )
 
     def _request(self, batches: Mapping[TopicPartition, bytearray], version: int) -> ProduceRequest:
         topics: dict[str, list[Any]] = {}

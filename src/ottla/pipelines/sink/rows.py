@@ -74,8 +74,8 @@ def refuse(rows: OutgoingRows, record_bytes_max: int) -> tuple[OutgoingRows, lis
     sizes = encoded_sizes_max(rows.keys, rows.values)
     for row in np.nonzero(sizes > record_bytes_max)[0].tolist():
         reasons[row] = (
-            f"a record of {sizes[row]} bytes is above max.request.size ({record_bytes_max}); "
-            f"the value is cut after {_KEPT_BYTES} bytes"
+            f"a record of {sizes[row]} bytes is larger than max.request.size ({record_bytes_max}); its value "
+            f"is cut off after {_KEPT_BYTES} bytes"
         )
     if rows.topics is not None and rows.topics.null_count:
         for row in np.nonzero(np.asarray(rows.topics.is_null()))[0].tolist():

@@ -125,8 +125,8 @@ class _RowWriter:
     def _bury(self, letters: Sequence[DeadLetter]) -> None:
         if self._options.dead_letter_topic is None:
             raise Undeliverable(
-                f"{letters[0].reason} (and {len(letters) - 1} more such rows): set deadLetterTopic to have "
-                "such rows put aside"
+                f"{letters[0].reason} (and {len(letters) - 1} more such rows): set deadLetterTopic to store "
+                "such rows there"
             )
         rows = OutgoingRows(
             pa.array([letter.key for letter in letters], pa.binary()),

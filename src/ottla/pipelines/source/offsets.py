@@ -19,8 +19,9 @@ class DataLoss(Exception):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what}: some records were lost before they were read. Retention may be too short, or a "
-            "topic was deleted and made again. To go on with what is there, set failOnDataLoss to false"
+            f"{what}: some records were lost before they were read. Retention may be too short, or a topic "
+            "was deleted and created again. Set failOnDataLoss to false to continue with the remaining "
+            "records"
         )
 
 
@@ -48,7 +49,7 @@ async def _refresh_existing(cluster: Cluster, names: list[str]) -> None:
         view = topology.topics.get(name)
         if view is None or not view.partitions:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if view is None else view.error_code
-            raise BrokerError(code, f"topic {name!r} cannot be read")
+            raise BrokerError(code, f"cannot read topic {name!r}")
 
 
 async def find_offsets(
@@ -93,8 +94,8 @@ async def _resolve_times(
     late = [where for where in times if where not in offsets]
     if late and is_start and not options.late_timestamp_is_latest:
         raise InvalidOption(
-            f"no record of {', '.join(map(str, late))} is as late as the starting timestamp: "
-            "set startingOffsetsByTimestampStrategy to latest to begin with the next one"
+            f"{', '.join(map(str, late))} has no record at or after the starting timestamp: set "
+            "startingOffsetsByTimestampStrategy to latest to start with the next record"
         )
     return offsets | (await find_offsets(cluster, late, LATEST, options.isolation) if late else {})
 
@@ -104,9 +105,9 @@ def _check_all_named(partitions: list[TopicPartition], given: Mapping[TopicParti
         missing = ", ".join(map(str, sorted(set(partitions) - set(given))))
         unknown = ", ".join(map(str, sorted(set(given) - set(partitions))))
         raise InvalidOption(
-            "offsets must be given for exactly the partitions there are"
+            "offsets must be given for exactly the existing partitions"
             + (f"; missing: {missing}" if missing else "")
-            + (f"; not there: {unknown}" if unknown else "")
+            + (f"; unknown: {unknown}" if unknown else "")
         )
 
 
@@ -131,7 +132,7 @@ def check_no_loss(start: Offsets, latest: Mapping[TopicPartition, int], options:
         end = latest.get(where)
         if end is None or end < offset:
             if options.fail_on_data_loss:
-                raise DataLoss(f"{where} ends at {end} now, and was read up to {offset}")
+                raise DataLoss(f"{where} now ends at {end}, but was read up to {offset}")
             end = offset
         stops[where] = end
     return stops

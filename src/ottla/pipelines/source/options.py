@@ -77,12 +77,14 @@ def parse_source_options(given: Mapping[str, str], *, is_streaming: bool) -> Sou
     isolation = properties.get("isolation.level", "read_uncommitted")
     if isolation not in ("read_uncommitted", "read_committed"):
         raise InvalidOption(
-            f"kafka.isolation.level is {isolation!r}: it is read_committed or read_uncommitted"
+            f"kafka.isolation.level is {isolation!r}: it must be read_committed or read_uncommitted"
         )
     starting = _starting(options, is_streaming)
     strategy = options.get("startingoffsetsbytimestampstrategy", "error").lower()
     if strategy not in ("error", "latest"):
-        raise InvalidOption(f"startingOffsetsByTimestampStrategy is {strategy!r}: it is 'error' or 'latest'")
+        raise InvalidOption(
+            f"startingOffsetsByTimestampStrategy is {strategy!r}: it must be 'error' or 'latest'"
+        )
     return SourceOptions(
         properties=common_properties(properties),
         subscription=_subscription(options),
@@ -106,15 +108,15 @@ def _check_names(options: Mapping[str, str]) -> None:
     for name in options:
         # Spark adds some of its own, such as the path.
         if name not in _NAMES and not name.startswith("kafka.") and name != "path":
-            raise InvalidOption(f"there is no option {name!r} for reading topics")
+            raise InvalidOption(f"unknown option {name!r} for reading topics")
 
 
 def _subscription(options: Mapping[str, str]) -> Subscription:
     given = [name for name in ("assign", "subscribe", "subscribepattern") if options.get(name)]
     if len(given) != 1:
         raise InvalidOption(
-            'say which topics by exactly one of "subscribe", "subscribePattern" and "assign"'
-            + (f", not by {' and '.join(given)}" if given else "")
+            'set exactly one of "subscribe", "subscribePattern" and "assign"'
+            + (f", not {' and '.join(given)}" if given else "")
         )
     value = options[given[0]]
     if given[0] == "subscribe":
@@ -126,7 +128,9 @@ def _subscription(options: Mapping[str, str]) -> Subscription:
         try:
             re.compile(value)
         except re.error as error:
-            raise InvalidOption(f'option "subscribePattern" is no regular expression: {error}') from error
+            raise InvalidOption(
+                f'option "subscribePattern" is not a valid regular expression: {error}'
+            ) from error
         return Subscription(pattern=value)
     partitions = tuple(
         TopicPartition(topic, _partition(number))
@@ -185,7 +189,7 @@ def _json(text: str, option: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InvalidOption(f"{option} is neither a known word nor JSON: {error}") from error
+        raise InvalidOption(f"{option} is neither a known keyword nor JSON: {error}") from error
     if not isinstance(content, dict):
         raise InvalidOption(f"{option} must be a JSON object of topics")
     return content

@@ -47,8 +47,8 @@ def read_rows(link: Link, piece: OffsetRange, terms: ReadTerms, schema: Any) -> 
             fetched = link.run(_next(fetching, timeout_s))
         except TimeoutError:
             raise PollTimedOut(
-                f"{piece.where} gave no record before offset {piece.stop_offset} for {timeout_s:g} s: "
-                "is its leader up? To wait longer, raise kafkaConsumer.pollTimeoutMs"
+                f"{piece.where} returned no record before offset {piece.stop_offset} for {timeout_s:g} s: "
+                "check that its leader is running, or raise kafkaConsumer.pollTimeoutMs"
             ) from None
         if fetched is None:
             return

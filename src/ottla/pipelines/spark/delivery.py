@@ -135,7 +135,7 @@ def find_query(spark: SparkSession, name: str | None) -> Any:
     for query in spark.streams.active:
         if name is not None and query.name == name:
             return query
-    raise InvalidPipeline(f"no query has the name of the pipeline, {name!r}: give it that name by queryName")
+    raise InvalidPipeline(f"no query is named {name!r}, like the pipeline: set that name with queryName")
 
 
 def query_id(spark: SparkSession, name: str | None) -> str:

@@ -66,7 +66,7 @@ def _decode_json(spark: SparkSession, declared: TopicInput) -> Decoded:
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     value = F.from_json(F.col("value").cast("string"), schema, options)
     return Decoded(
-        value.dropFields(_CORRUPT), value.getField(_CORRUPT).isNotNull(), "not JSON of the schema given"
+        value.dropFields(_CORRUPT), value.getField(_CORRUPT).isNotNull(), "not JSON that matches the schema"
     )
 
 
@@ -184,7 +184,7 @@ class FrameReader:
         if decoder is None:
             known = ", ".join(sorted([*_decoders, "bytes", "string"]))
             raise InvalidPipeline(
-                f"topic {declared.topic!r}: there is no format {declared.format!r}, but {known}"
+                f"topic {declared.topic!r}: unknown format {declared.format!r}: use one of {known}"
             )
         return decoder
 
@@ -196,7 +196,7 @@ def _or_fail(declared: TopicInput, reason: str) -> Column:
         F.col("_partition").cast("string"),
         F.lit(" has a value at offset "),
         F.col("_offset").cast("string"),
-        F.lit(f" that is {reason}. Skip it, or let the pipeline have a topic for dead letters"),
+        F.lit(f" that is {reason}. Skip it, or give the pipeline a topic for dead letters"),
     )
     return F.when(F.col(_CORRUPT), F.raise_error(what).cast("boolean")).otherwise(F.lit(True))
 
@@ -238,7 +238,9 @@ def to_rows(frame: DataFrame, key: tuple[str, ...]) -> DataFrame:
         return frame
     missing = [name for name in key if name not in types]
     if missing:
-        raise InvalidPipeline(f"there is no column {missing[0]!r} for the key, but {', '.join(types)}")
+        raise InvalidPipeline(
+            f"there is no column {missing[0]!r} for the key: the columns are {', '.join(types)}"
+        )
     value = F.col("value") if is_ready else F.to_json(F.struct("*"))
     return frame.select(_key_column(key).alias("key"), value.alias("value"))
 

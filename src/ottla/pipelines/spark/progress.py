@@ -127,7 +127,7 @@ class ProgressGroups:
         try:
             self.link.run(self.link.group_offsets.alter(group, progress.offsets)).check()
         except ClientError as error:
-            _logger.warning("the progress of %s cannot be shown as a group: %s", name, error)
+            _logger.warning("cannot store the progress of %s as a group: %s", name, error)
 
     def close(self) -> None:
         """Close the connections."""
@@ -227,7 +227,7 @@ class ProgressWatch(threading.Thread):
                     self._measure()
             # Whatever Spark raises about a query that is ending: the next look may be better.
             except Exception:
-                _logger.debug("the progress of pipelines cannot be seen", exc_info=True)
+                _logger.debug("cannot read the progress of pipelines", exc_info=True)
 
     def stop(self) -> None:
         """Stop, and take what queries have told last."""
@@ -250,5 +250,5 @@ class ProgressWatch(threading.Thread):
             except ClientError as error:
                 # What was known is old now, and nothing is better than a wrong number.
                 lag = None
-                _logger.debug("the lag of %s is not known: %s", name, error)
+                _logger.debug("cannot measure the lag of %s: %s", name, error)
             self._tell_lag(name, lag)

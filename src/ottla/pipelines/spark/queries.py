@@ -117,7 +117,7 @@ def _outputs(definition: PipelineDefinition, result: Any) -> dict[str, DataFrame
     for name, frame in outputs.items():
         if isinstance(frame, TopicInput) or not getattr(frame, "isStreaming", False):
             raise InvalidPipeline(
-                f"pipeline {definition.name!r} returns something for {name!r} that is no stream"
+                f"pipeline {definition.name!r} returns something for {name!r} that is not a stream"
             )
     return outputs
 

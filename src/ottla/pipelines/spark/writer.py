@@ -100,8 +100,8 @@ def _identity(options: SinkOptions) -> TaskIdentity | None:
     query_id = options.query_id or context.getLocalProperty(QUERY_ID_PROPERTY)
     if batch_id is None or query_id is None:
         raise InvalidOption(
-            "only a stream is written exactly once, and this task belongs to none: set deliveryGuarantee to "
-            "at-least-once, or write each batch of a stream by foreachBatch"
+            "only a stream can be written exactly once, and this task belongs to no stream: set "
+            "deliveryGuarantee to at-least-once, or write each batch of a stream with foreachBatch"
         )
     # A query keeps its id as long as its checkpoint. That serves where the pipeline has no name.
     return TaskIdentity(options.pipeline or query_id, query_id, batch_id, context.partitionId())

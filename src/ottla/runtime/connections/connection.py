@@ -47,7 +47,7 @@ class _Nobody:
     """The session of a closed connection."""
 
     def receive(self, frame: memoryview) -> Sequence[Piece] | None:
-        raise AssertionError(f"a closed connection received {len(frame)} bytes")
+        raise AssertionError(f"received {len(frame)} bytes on a closed connection")
 
     def close(self) -> None:
         """Nothing is left to let go."""

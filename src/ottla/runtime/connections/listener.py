@@ -151,7 +151,7 @@ class Listeners:
             return
         if isinstance(reason, MalformedBytes):
             self._lines.warn(
-                "closed a connection that sent no valid request", f"{connection.peer_host}: {reason}"
+                "closed a connection after an invalid request", f"{connection.peer_host}: {reason}"
             )
         elif isinstance(reason, ConnectionEnded):
             self._lines.warn("closed a connection", f"{connection.peer_host}: {reason}")
@@ -195,7 +195,7 @@ class Listeners:
     def _turn_away(self, client: Transport, close_after_ms: int) -> None:
         """Close a connection without having served it, after a while: so the peer does not come at once."""
         self.refused += 1
-        self._lines.warn("refused a connection", f"{client.peer_host} makes them too fast")
+        self._lines.warn("refused a connection", f"{client.peer_host} opens connections too fast")
         if self._turned_away >= TURNED_AWAY_MAX:
             client.close()
             return
@@ -217,7 +217,7 @@ class Listeners:
         if len(self.connections) >= self.limits.connections_max or from_here >= allowed:
             self.refused += 1
             self._lines.warn(
-                "refused a connection", f"{peer_host} has {from_here}, of {len(self.connections)} in all"
+                "refused a connection", f"{peer_host} has {from_here} of {len(self.connections)} connections"
             )
             client.close()
             return
@@ -256,7 +256,7 @@ class Listeners:
             allowed_ms = limits.frame_ms_max + connection.pending_bytes * 1000 // FRAME_BYTES_PER_SECOND_MIN
             if frame_ms > allowed_ms:
                 return ConnectionEnded(
-                    f"{connection.pending_bytes} bytes of a frame came in {frame_ms // 1000} s, not all of it"
+                    f"only {connection.pending_bytes} bytes of a frame arrived in {frame_ms // 1000} s"
                 )
         elif connection.is_sending and (self.tick - connection.active_tick) * 1000 > (
             # An answer that takes much memory has to be read soon: others wait for that memory.
@@ -264,7 +264,7 @@ class Listeners:
             if connection.holds_counted_memory
             else limits.idle_ms_max
         ):
-            return ConnectionEnded("its answers were not read for too long")
+            return ConnectionEnded("the client did not read its responses in time")
         return None
 
 

@@ -144,8 +144,8 @@ class Peer:
             if version >= max(spec.versions.first, theirs.first):
                 return version
         raise NotServed(
-            f"node {self._where} does not serve {ApiKey(spec.api_key).name} in a version this node knows "
-            f"({spec.versions}): upgrade the older of the two"
+            f"node {self._where} does not support any version of {ApiKey(spec.api_key).name} that this node "
+            f"knows ({spec.versions}): upgrade the older of the two"
         )
 
     def ask(self, request: Any, version: int, answered: Answered, timeout_ms: int | None = None) -> None:
@@ -205,7 +205,7 @@ class Peer:
             # An older node answers in version 0 and says which versions it has: the oldest is always one.
             self.ask(ApiVersionsRequest(), 0, self._take_versions)
         elif answer.error_code is not ErrorCode.NONE:
-            self._fail(f"it refuses to say which versions it serves: {answer.error_code.name}")
+            self._fail(f"it refused the ApiVersions request: {answer.error_code.name}")
         else:
             self.versions = {
                 key.api_key: Versions(key.min_version, key.max_version) for key in answer.api_keys
@@ -248,7 +248,7 @@ class Peer:
                     break
                 response = self._decode(frame)
             except WireError as error:
-                self._fail(f"it sent what is no answer: {error}")
+                self._fail(f"it sent an invalid response: {error}")
                 return
             waiting = self._waiting.popleft()
             waiting.timer.cancel()
@@ -267,13 +267,13 @@ class Peer:
     def _decode(self, frame: memoryview) -> Any:
         """Return the response to the request that waits longest."""
         if not self._waiting:
-            raise MalformedBytes("an answer came that nobody asked for")
+            raise MalformedBytes("an unexpected response arrived")
         waiting = self._waiting[0]
         if len(frame) < 4:
-            raise MalformedBytes(f"an answer of {len(frame)} bytes has no correlation id")
+            raise MalformedBytes(f"a response of {len(frame)} bytes has no correlation id")
         correlation_id = int.from_bytes(frame[:4], signed=True)
         if correlation_id != waiting.correlation_id:
-            raise MalformedBytes(f"answer {correlation_id} came where {waiting.correlation_id} was due")
+            raise MalformedBytes(f"response {correlation_id} arrived instead of {waiting.correlation_id}")
         version = waiting.version
         if waiting.api.response is ApiVersionsResponse and _says_unsupported(frame):
             version = 0

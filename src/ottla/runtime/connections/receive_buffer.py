@@ -91,7 +91,9 @@ class ReceiveBuffer:
             return None
         (size,) = _SIZE.unpack_from(self._view, start)
         if not 0 <= size <= self._frame_bytes_max:
-            raise MalformedBytes(f"a frame announces {size} bytes, 0 to {self._frame_bytes_max} are allowed")
+            raise MalformedBytes(
+                f"a frame announces {size} bytes, but 0 to {self._frame_bytes_max} are allowed"
+            )
         stop = start + 4 + size
         if stop > self._stop:
             return None

@@ -16,7 +16,7 @@ def check_leader_epoch(log: "Log", leader_epoch: LeaderEpoch) -> None:
     if leader_epoch < log.leader_epochs.latest:
         raise AppendError(
             ErrorCode.FENCED_LEADER_EPOCH,
-            f"leader epoch {leader_epoch} is older than {log.leader_epochs.latest}, which was here before",
+            f"leader epoch {leader_epoch} is older than the current one, {log.leader_epochs.latest}",
         )
 
 
@@ -34,7 +34,8 @@ def check_verified(
     if log.config.verifies_transactions and (expected is None or expected is not verification):
         raise AppendError(
             ErrorCode.INVALID_TXN_STATE,
-            f"the batch of producer {producer_id} is of no transaction that its coordinator has confirmed",
+            f"the batch of producer {producer_id} belongs to no transaction that its coordinator has "
+            "confirmed",
         )
 
 

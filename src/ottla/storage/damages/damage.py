@@ -47,7 +47,7 @@ class Damage(NamedTuple):
             return f"{self.partition} is damaged: {self.what}"
         place = f"{self.size_bytes} bytes at {self.position} of {self.path}"
         kept = (
-            f"; the bytes are kept in {self.kept}, `ottla log salvage` shows their records"
+            f"; the bytes are kept in {self.kept}, and `ottla log salvage` prints their records"
             if self.kept
             else ""
         )

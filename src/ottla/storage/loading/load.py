@@ -374,7 +374,7 @@ class _Loader:
             offsets = f"offsets {first.first_offset} to {first.next_offset - 1}"
         self._refuse(
             f"{first.size_bytes} bytes at position {first.position} of {path} cannot be read, {offsets}, and "
-            f"{sound} sound batches lie behind them in this file"
+            f"{sound} valid batches follow them in this file"
         )
 
     def _refuse(self, what: str) -> NoReturn:
@@ -652,8 +652,8 @@ class _Loader:
         """Let the log start with its first segment, since the checkpoint cannot be right."""
         partition, path = self.request.topic_partition, f"{self.volume.path}/{LOG_START_FILE}"
         what = (
-            f"{path} says that the log starts at {self.log_start_offset}, behind its end at "
-            f"{self.log.log_end_offset}: it starts at {base_offset} instead"
+            f"{path} has the log start {self.log_start_offset}, after the log end {self.log.log_end_offset}: "
+            f"using {base_offset} instead"
         )
         self.log_start_offset = base_offset
         self.damages.append(Damage(partition, path, 0, 0, base_offset, base_offset, "", True, what=what))

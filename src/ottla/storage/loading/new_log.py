@@ -70,7 +70,7 @@ def _load(volume: Volume, new: NewLog, now_ms: int) -> Log:
     log = load_log(volume, LoadRequest(new.path, new.partition, new.config, now_ms=now_ms))
     if log.topic_id != new.topic_id:
         raise StorageError(
-            f"{new.path} belongs to topic {log.topic_id}, not to {new.topic_id}: it has to be set aside first"
+            f"{new.path} belongs to topic {log.topic_id}, not to {new.topic_id}: it must be set aside first"
         )
     return log
 

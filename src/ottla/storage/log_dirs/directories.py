@@ -74,8 +74,8 @@ class LogDirectories:
         if found is not None:
             raise UnusableDirectory(
                 directory.path,
-                f"{log.topic_partition} lies in two log directories, {found.path} and {log.path}: "
-                "remove the one that is older",
+                f"{log.topic_partition} is in two log directories, {found.path} and {log.path}: remove the "
+                "older one",
             )
         directory.add(log)
 

@@ -233,8 +233,8 @@ class LogDirectory:
             except CorruptFile as error:
                 raise UnusableDirectory(
                     self.path,
-                    f"{self.path}/{entry.name} is not named like a partition's directory, topic-number. "
-                    "Nothing else may lie in a log directory: move it elsewhere",
+                    f"{self.path}/{entry.name} is not a partition directory (topic-number), and a log "
+                    "directory must contain nothing else: move it elsewhere",
                 ) from error
             names.append(entry.name)
         return names
@@ -245,7 +245,7 @@ class LogDirectory:
         if log.topic_partition in logs:
             raise UnusableDirectory(
                 self.path,
-                f"{log.topic_partition} is there twice: {logs[log.topic_partition].path}, {log.path}",
+                f"{log.topic_partition} has two directories, {logs[log.topic_partition].path} and {log.path}",
             )
         logs[log.topic_partition] = log
         self._disown(log)
@@ -456,7 +456,7 @@ def format_directory(disk: Disk, path: str, meta: MetaProperties) -> None:
     disk.make_directory(path)
     meta_path = f"{path}/{meta_properties.FILE}"
     if disk.exists(meta_path):
-        raise UnusableDirectory(path, "it is formatted already")
+        raise UnusableDirectory(path, "it is already formatted")
     disk.write_file_atomically(meta_path, meta_properties.encode_meta_properties(meta))
 
 
@@ -471,11 +471,11 @@ def open_directory(
     disk, path = volume.disk, volume.path
     try:
         if not disk.exists(path):
-            raise UnusableDirectory(path, "there is no such directory")
+            raise UnusableDirectory(path, "the directory does not exist")
         lock = disk.lock(f"{path}/{LOCK_FILE}")
     except DiskError as error:
         if error.reason is Reason.LOCKED:
-            raise UnusableDirectory(path, "another process is using it: stop that one first") from error
+            raise UnusableDirectory(path, "another process is using it: stop that process first") from error
         raise volume.fail(error) from error
     try:
         meta = _read_meta(disk, path, node_id, cluster_id)
@@ -498,13 +498,13 @@ def _read_meta(disk: Disk, path: str, node_id: NodeId | None, cluster_id: str | 
     except DiskError as error:
         if error.reason is not Reason.NOT_FOUND:
             raise
-        raise UnusableDirectory(
-            path, f"it has no {meta_properties.FILE}, so it was never formatted"
-        ) from error
+        raise UnusableDirectory(path, f"it has no {meta_properties.FILE}, so it is not formatted") from error
     if node_id is not None and meta.node_id is not None and meta.node_id != node_id:
-        raise UnusableDirectory(path, f"it belongs to node {meta.node_id}, and this is node {node_id}")
+        raise UnusableDirectory(path, f"it belongs to node {meta.node_id}, but this is node {node_id}")
     if cluster_id is not None and meta.cluster_id is not None and meta.cluster_id != cluster_id:
-        raise UnusableDirectory(path, f"it belongs to cluster {meta.cluster_id}, and this is {cluster_id}")
+        raise UnusableDirectory(
+            path, f"it belongs to cluster {meta.cluster_id}, but this is cluster {cluster_id}"
+        )
     return meta
 
 

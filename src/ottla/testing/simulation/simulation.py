@@ -101,7 +101,7 @@ class Simulation:
         end_us = self.now_us + 1000 * within_ms
         while not is_done():
             if not self._heap or self._heap[0][0] > end_us:
-                raise TimeoutError(f"it did not happen within {within_ms} ms of simulated time")
+                raise TimeoutError(f"the condition was not met within {within_ms} ms of simulated time")
             self.step()
 
 

@@ -110,4 +110,4 @@ def test_nobody_can_unregister_the_node_that_serves_them(
     assert answer.error_code is ErrorCode.POLICY_VIOLATION
     (topic,) = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name="t"),))).topics
     assert {partition.leader_id for partition in topic.partitions} == {broker.node_id}
-    assert "did not unregister a broker that is alive" in caplog.text
+    assert "refused to unregister a broker that is alive" in caplog.text

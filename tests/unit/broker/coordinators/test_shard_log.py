@@ -378,7 +378,7 @@ def test_a_record_that_cannot_be_read_is_left_out_loudly(caplog: pytest.LogCaptu
     world.restart()
     assert world.shard.state.told == [(0, True, None), (1, True, None)]
     assert world.shard_log.left_out == 1
-    assert "left out a record that cannot be loaded: offset 0 of <Partition" in caplog.text
+    assert "skipped a record that cannot be loaded: offset 0 of <Partition" in caplog.text
 
 
 def test_what_the_state_cannot_replay_is_left_out() -> None:

@@ -110,4 +110,4 @@ def test_a_node_that_cannot_write_its_metadata_gives_up() -> None:
     place.node.disk.fail("sync", Reason.IO_ERROR, path="__cluster_metadata-0")
     place.simulation.run_until(lambda: place.node.failure is not None)
     assert isinstance(place.node.failure, NodeFailure)
-    assert "the metadata cannot be written any more" in str(place.node.failure)
+    assert "cannot write the metadata" in str(place.node.failure)

@@ -226,7 +226,7 @@ def test_a_request_with_too_many_elements_is_refused_before_it_is_served(
     assert route.elements_max * route.element_bytes <= large_requests.COST_BYTES_MAX
     monkeypatch.setattr(route, "elements_max", 10_000)
     monkeypatch.setattr(route, "handler", None)
-    with pytest.raises(MalformedBytes, match="10000 are allowed"):
+    with pytest.raises(MalformedBytes, match="at most 10000 are allowed"):
         watched.run()
     assert node.broker.turns.held_bytes == 0
 

@@ -91,7 +91,7 @@ def test_a_log_that_was_cut_is_read_on_from_where_it_parts() -> None:
 
 
 def test_with_no_reset_policy_a_cut_log_is_told() -> None:
-    with pytest.raises(LogTruncated, match="read up to 100, but its log now parts at 80") as raised:
+    with pytest.raises(LogTruncated, match="read up to 100, but its log now ends or differs at 80") as raised:
         _check(lambda: _end(2, 80), "none")
     assert raised.value.end_offset == 80
 

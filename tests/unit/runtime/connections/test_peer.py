@@ -177,7 +177,7 @@ def test_a_machine_that_is_off_is_given_up() -> None:
     [
         (pack(">i", -5), "a frame announces -5 bytes"),
         (pack(">i", 0x7FFFFFFF), "a frame announces 2147483647 bytes"),
-        (pack(">ii", 4, 99), "answer 99 came where 1 was due"),
+        (pack(">ii", 4, 99), "response 99 arrived instead of 1"),
         (pack(">ih", 2, 0), "has no correlation id"),
         (pack(">ii", 4, 1), "no answer"),
         (pack(">iiB", 5, 1, 0) + b"\xff" * 3, "no answer"),
