@@ -154,7 +154,8 @@ compiled-wheel: $(VENV)/.runs ## build the package with compiled records as targ
 
 .PHONY: docs
 docs: reference ## build the site of the docs in target/site, with all links checked
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir target/site
+	@# Without --quiet: with it, mkdocs does not count warnings, and no link is checked.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir target/site
 	@echo 'open target/site/index.html'
 
 .PHONY: bench-fixture
