@@ -4,8 +4,8 @@ Each line names an API, the requests that it is about, a place in their answers,
 reason. Every reason was checked by asking both brokers just that. None of these requests is one that a client
 library sends: they have values that make no sense.
 
-Beside these: a topic that is created because somebody asked for it is there when Ottla answers, and not yet
-when Apache Kafka does. The random requests ask for no such topics.
+Beside these: FindCoordinator and AddOffsetsToTxn create the topic of a coordinator if it is missing. Ottla
+answers when the topic exists, Apache Kafka at once. The random requests ask for no such topics.
 """
 
 import re
