@@ -231,7 +231,7 @@ def fetched_data(
         current_leader=fetch.LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.epoch),
         snapshot_id=snapshot,
         aborted_transactions=(),
-        records=records,
+        records=memoryview(records),
     )
 
 
@@ -276,7 +276,7 @@ def fetch_snapshot_response(
         current_leader=fetch_snapshot.LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.epoch),
         size=0 if part is None else part.size,
         position=0 if part is None else part.position,
-        unaligned_records=b"" if part is None else part.piece,
+        unaligned_records=memoryview(b"" if part is None else part.piece),
     )
     return fetch_snapshot.FetchSnapshotResponse(
         topics=(fetch_snapshot.FetchSnapshotTopicResult(name=TOPIC, partitions=(partition,)),),
