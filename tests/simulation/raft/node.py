@@ -192,7 +192,10 @@ class Node:
         if replica is None or starts != self.starts:
             return
         self._poll_at_ms = None
-        self._step(lambda: replica.poll(self.now))
+        if replica.wake_ms > self.now.ms:
+            self._schedule_poll()
+        else:
+            self._step(lambda: replica.poll(self.now))
 
     def _step(self, run: Callable[[], list[Effect]]) -> bool:
         """Let the replica do a step, and carry out what comes of it. Returns False if power went."""

@@ -39,7 +39,7 @@ from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 CLUSTER_ID = "simulated-quorum-00000"
 LISTENER = "CONTROLLER"
-FAULTS_MS = 12_000
+FAULTS_MS = 8_000
 REST_MS = 40_000
 _VERSIONS = {
     "Vote": 2,

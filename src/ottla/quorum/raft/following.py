@@ -45,10 +45,11 @@ def poll_unattached(replica: "Replica", state: Unattached, now: Moment) -> int:
     """Ask around for the leader. A voter stands for election after a while."""
     if replica.stop_ms is not None:
         return NEVER
-    if replica.is_voter and now.ms >= state.deadline_ms:
+    may_stand = replica.may_stand
+    if may_stand and now.ms >= state.deadline_ms:
         replica.become_prospective(now)
         return now.ms
-    wake_ms = state.deadline_ms if replica.is_voter else NEVER
+    wake_ms = state.deadline_ms if may_stand else NEVER
     return min(wake_ms, NEVER if _must_sync_first(replica) else _ask_bootstrap_server(replica, now))
 
 
@@ -56,11 +57,11 @@ def poll_follower(replica: "Replica", state: Follower, now: Moment) -> int:
     """Fetch. A voter that could not for a while stands for election."""
     if replica.stop_ms is not None:
         return NEVER
-    is_voter = replica.is_voter
-    if is_voter and now.ms >= state.deadline_ms:
+    may_stand = replica.may_stand
+    if may_stand and now.ms >= state.deadline_ms:
         replica.become_prospective(now)
         return now.ms
-    wake_ms = min(state.deadline_ms if is_voter else NEVER, _maybe_send_change(replica, state, now))
+    wake_ms = min(state.deadline_ms if may_stand else NEVER, _maybe_send_change(replica, state, now))
     if not _must_sync_first(replica):
         wake_ms = min(wake_ms, _fetch_from_best(replica, state, now))
     return max(wake_ms, now.ms + 1)
@@ -103,15 +104,12 @@ def _ask_bootstrap_server(replica: "Replica", now: Moment) -> int:
     if under_way_ms is not None:
         return under_way_ms
     server = replica.pick_bootstrap_server(now)
-    if server is not None:
-        replica.send(
-            server,
-            fetch_request(replica.settings, replica.epoch, replica.log.end, replica.high_watermark),
-            now,
-        )
-    return min(
-        [connections.ready_ms(one.node_id, now.ms) for one in replica.bootstrap if one != server] or [NEVER]
-    )
+    if server is None:
+        return min([connections.ready_ms(one.node_id, now.ms) for one in replica.servers()], default=NEVER)
+    request = fetch_request(replica.settings, replica.epoch, replica.log.end, replica.high_watermark)
+    replica.send(server, request, now)
+    # It may never be answered.
+    return connections.ready_ms(server.node_id, now.ms)
 
 
 # Answers to fetches.

@@ -152,6 +152,21 @@ class Replica:
         return self.voters.is_voter(self.settings.me)
 
     @property
+    def may_stand(self) -> bool:
+        """Say whether this replica may be elected: it votes, or it may still have to commit that it does not.
+
+        Deviation: Kafka's replica never stands once its log says that it was removed, committed or not. If
+        nobody else has got so far, nobody can be elected then.
+        """
+        if self.is_voter:
+            return True
+        removed_at = self.history.voters_offset
+        is_committed = removed_at is None or (
+            self.high_watermark is not None and self.high_watermark > removed_at
+        )
+        return not is_committed and self.history.voters_before.is_voter(self.settings.me)
+
+    @property
     def is_only_voter(self) -> bool:
         return self.voters.is_only_voter(self.settings.me)
 
@@ -338,7 +353,7 @@ class Replica:
 
     def _enter(self, state: State) -> None:
         old = self.state
-        check_transition(old.name, old.epoch, state.name, state.epoch, is_voter=self.is_voter)
+        check_transition(old.name, old.epoch, state.name, state.epoch, may_stand=self.may_stand)
         if isinstance(old, Leader):
             changes.give_up(self, old)
             self.parked.refuse_all(self)
@@ -364,7 +379,7 @@ class Replica:
 
     def _unattached_deadline_ms(self, now: Moment) -> int:
         """Return when to stand for election. Who waits for one already waits no longer than before."""
-        if not self.is_voter:
+        if not self.may_stand:
             return NEVER
         match self.state:
             case Unattached(deadline_ms=deadline_ms) | Candidate(deadline_ms=deadline_ms) if (
@@ -383,8 +398,8 @@ class Replica:
         assert isinstance(state, Unattached | Prospective), "only who has no leader votes"
         assert candidate.node_id != self.settings.me.node_id, "nobody else asks in the name of this node"
         if state.voted is None:
-            deadline_ms = self.election_deadline_ms(now) if self.is_voter else NEVER
-            check_transition(state.name, state.epoch, state.name, state.epoch, is_voter=True)
+            deadline_ms = self.election_deadline_ms(now) if self.may_stand else NEVER
+            check_transition(state.name, state.epoch, state.name, state.epoch, may_stand=True)
             state.voted = candidate
             state.deadline_ms = deadline_ms
 
@@ -479,8 +494,7 @@ class Replica:
         # The snapshot of formatting is not sent to anybody, so the log has to say what it says.
         if self.history.voters_offset != FORMAT_OFFSET and not self.voters.differs(me):
             return (change,)
-        voters = self.voters.update(me)
-        assert voters is not None, "the leader is a voter"
+        voters = self.voters.update(me) or self.voters
         return (
             change,
             KRaftVersionRecord(version=0, kraft_version=self.history.kraft_version),
@@ -574,7 +588,7 @@ class Replica:
             is_good = self.hear_of(known_leader, epoch, endpoints, now)
             # Deviation: Kafka asks again at once, however often it is told the same.
             return is_good and (self.state is not before or error is not ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if known_leader is not None and self.state.leader_id is None:
+        if known_leader is not None and (self.state.leader_id is None or self._knows_less(endpoints)):
             is_good = self.hear_of(known_leader, epoch, endpoints, now)
             return None if is_good and error is ErrorCode.NONE else is_good
         if error is ErrorCode.BROKER_NOT_AVAILABLE:
@@ -613,9 +627,21 @@ class Replica:
         numerator, denominator = _CHECK_QUORUM_FACTOR
         return now.ms + self.settings.fetch_timeout_ms * numerator // denominator
 
+    def servers(self) -> tuple[Destination, ...]:
+        """Return whom to ask for the leader: those that were configured, and the voters.
+
+        Deviation: Kafka asks the configured ones only. All of them may have left the quorum.
+        """
+        me = self.settings.me.node_id
+        others = [
+            self.destination_of(id_, self.voters.endpoints_of(id_)) for id_ in self.voters.ids if id_ != me
+        ]
+        known = {(server.host, server.port) for server in self.bootstrap}
+        return (*self.bootstrap, *[one for one in others if one is not None and one[1:] not in known])
+
     def pick_bootstrap_server(self, now: Moment) -> Destination | None:
         """Return somebody who may know the leader and is ready to be asked."""
-        servers = self.bootstrap
+        servers = self.servers()
         first = self._chance.randrange(len(servers)) if servers else 0
         for server in (*servers[first:], *servers[:first]):
             if self.connections.is_ready(server.node_id, now.ms):
@@ -640,7 +666,7 @@ class Replica:
         self._persisted = election
         if election is None:
             election = QuorumState()
-        deadline_ms = self.election_deadline_ms(now) if self.is_voter else NEVER
+        deadline_ms = self.election_deadline_ms(now) if self.may_stand else NEVER
         voted = ReplicaKey(election.voted_id, election.voted_directory_id) if election.voted_id >= 0 else None
         epoch = election.leader_epoch
         if epoch < self.log.last_epoch:
@@ -659,7 +685,7 @@ class Replica:
                 return Unattached(epoch, deadline_ms, election.leader_id, voted)
             fetch_ms = now.ms + self.settings.fetch_timeout_ms
             return Follower(epoch, fetch_ms, election.leader_id, endpoints, update_ms=fetch_ms, voted=voted)
-        if voted is not None and voted.covers(me) and self.is_voter:
+        if voted is not None and voted.covers(me) and self.may_stand:
             tally = Tally(self.voters)
             tally.record(me.node_id, is_granted=True)
             return Candidate(epoch, deadline_ms, tally, voted)

@@ -84,7 +84,7 @@ VOTERS_ONLY: Final = frozenset({_PROSPECTIVE, _CANDIDATE, _LEADER})
 
 
 def check_transition(
-    old: StateName, old_epoch: int, new: StateName, new_epoch: int, *, is_voter: bool
+    old: StateName, old_epoch: int, new: StateName, new_epoch: int, *, may_stand: bool
 ) -> None:
     """See that a change of state is one of the table's."""
     steps = TRANSITIONS.get((old, new), {})
@@ -94,4 +94,4 @@ def check_transition(
         or (Step.LATER in steps and new_epoch > old_epoch)
     )
     assert is_legal, f"{old.value} in epoch {old_epoch} must not become {new.value} in epoch {new_epoch}"
-    assert is_voter or new not in VOTERS_ONLY, f"an observer must not become {new.value}"
+    assert may_stand or new not in VOTERS_ONLY, f"an observer must not become {new.value}"

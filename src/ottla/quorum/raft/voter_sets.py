@@ -158,6 +158,11 @@ class ControlHistory:
         return self._voters[-1][1] if self._voters else self._static_voters
 
     @property
+    def voters_before(self) -> VoterSet:
+        """The voters that were in force before those that are."""
+        return self._voters[-2][1] if len(self._voters) > 1 else EMPTY_VOTER_SET
+
+    @property
     def voters_offset(self) -> Offset | None:
         """The offset of the record that named the voters in force, or None if a config did."""
         return self._voters[-1][0] if self._voters else None

@@ -194,7 +194,7 @@ def poll_nominee(replica: "Replica", nominee: Prospective | Candidate, now: Mome
     if not is_stopping and now.ms >= nominee.deadline_ms:
         if isinstance(nominee, Prospective):
             replica.lose_prospect(nominee, now)
-        elif replica.is_voter:
+        elif replica.may_stand:
             replica.become_prospective(now)
         else:
             replica.become_unattached(nominee.epoch + 1, now)
