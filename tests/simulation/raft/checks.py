@@ -26,6 +26,8 @@ class Checks:
         self._leaders: dict[int, tuple[ReplicaKey, int]] = {}
         self._epochs: dict[ReplicaKey, int] = {}
         self._votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
+        # What replicas had on disks that are not there any more.
+        self.gone: dict[ReplicaKey, int] = {}
         self._high_watermarks: dict[tuple[ReplicaKey, int], int] = {}
 
     def stepped(self, node: "Node", replica: Replica, effects: list[Effect]) -> None:
@@ -91,9 +93,11 @@ class Checks:
         safe = 0
         for voter in voters.keys:
             other = self._nodes[voter.node_id]
-            if not voter.covers(other.settings.me):
-                continue
-            safe += other.durable_end >= offset
+            if voter.covers(other.settings.me):
+                safe += other.durable_end >= offset
+            else:
+                # Its disk was taken away. What it had said before was true.
+                safe += self.gone.get(voter, 0) >= offset
         if safe * 2 <= len(voters):
             raise Violation(
                 f"CommittedIsOnMajorityOfDisks: {node} committed {offset}, which {safe} of {len(voters)} have"

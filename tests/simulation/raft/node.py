@@ -76,6 +76,7 @@ class Node:
         self.applied = 0
         # What survives a power cut.
         self.durable_end = 0
+        self._was_interrupted = False
         self._ticket: FlushTicket | None = None
         self._syncs_again = False
         self._poll_at_ms: int | None = None
@@ -136,6 +137,10 @@ class Node:
             effects = self.replica.start(self.now)
             self.applied = 0
             self._take_snapshot_for_state()
+            if self._was_interrupted:
+                # It may have been cutting its log.
+                self.durable_end = min(self.durable_end, log.end_offset)
+                self._was_interrupted = False
             if log.end_offset < self.durable_end:
                 raise Violation(f"{self} lost what it had synced: its log ends at {log.end_offset}")
             return effects
@@ -206,6 +211,7 @@ class Node:
             self.world.checks.stepped(self, self.replica, effects)
             self._carry_out(effects)
         except PowerCut:
+            self._was_interrupted = True
             self.crash(loses_power=True)
             return False
         self._schedule_poll()
@@ -277,11 +283,9 @@ class Node:
                 flush.run(ticket, self.disk)
                 log.finish_flush(ticket)
             except DiskError as error:
-                # A truncation took a file away meanwhile.
-                if ticket.truncations == log.truncations:
+                # A truncation or retention took a file away meanwhile. What is left is synced again.
+                if log.fail_flush(ticket, error):
                     raise
-                assert error.path
-                log.has_unsynced_names = log.has_unsynced_epochs = True
                 self._syncs_again = True
             except PowerCut:
                 self.crash(loses_power=True)

@@ -39,8 +39,9 @@ from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 CLUSTER_ID = "simulated-quorum-00000"
 LISTENER = "CONTROLLER"
-FAULTS_MS = 8_000
-REST_MS = 40_000
+FAULTS_MS = 2_500
+REST_MS = 15_000
+"""For a leader to be found and everybody to catch up, many times over."""
 _VERSIONS = {
     "Vote": 2,
     "BeginQuorumEpoch": 1,
@@ -124,7 +125,6 @@ class World:
         # What a client was promised: offset and epoch by node and start, until it is committed or lost.
         self._promised: list[tuple[Node, int, int, int]] = []
         self.acknowledged = 0
-        self.gone: set[ReplicaKey] = set()
         self.is_calm = False
         self._make_nodes(rng)
 
@@ -133,7 +133,7 @@ class World:
         rng = self.rng
 
         def maybe(most: int) -> int:
-            return rng.choice((0, 0, most // 3, most))
+            return rng.choice((0, most // 3, most))
 
         return Faults(
             lost=maybe(150),
@@ -176,6 +176,13 @@ class World:
                 # One of the observers is a broker, which never votes.
                 can_become_voter=node_id in initial or node_id % 2 == 0,
                 auto_join=self.auto_join and self.is_dynamic,
+                # Shorter than in earnest, so that more happens between two messages.
+                fetch_timeout_ms=300,
+                election_timeout_ms=150,
+                election_backoff_max_ms=150,
+                request_timeout_ms=300,
+                retry_backoff_ms=8,
+                fetch_wait_ms_max=80,
                 fetch_snapshot_bytes_max=rng.choice((100, 1 << 20)),
                 fetch_bytes_max=rng.choice((300, 1 << 20)),
             )
@@ -183,19 +190,19 @@ class World:
             self.nodes[node_id] = node
             node.format(quorum if self.is_dynamic and node_id in initial else None)
         for node in self.nodes.values():
-            self.at(rng.randrange(200), node.check_start)
+            self.at(rng.randrange(50), node.check_start)
 
     # Running.
 
     def run(self) -> None:
         """Let faults happen for a while, then let the quorum come to rest."""
-        self.at(50, self._do_something)
+        self.at(300, self._do_something)
         self.at(30, self._client)
         self._run_until(FAULTS_MS)
         self._heal()
         end_ms = self.now_ms + REST_MS
         while self.now_ms < end_ms and not self._is_at_rest():
-            self._run_until(self.now_ms + 250)
+            self._run_until(self.now_ms + 50)
         if not self._is_at_rest():
             raise Violation(f"ProgressAfterFaults: {self._describe()}")
         self.checks.check_at_end()
@@ -275,7 +282,7 @@ class World:
 
     def _delay_ms(self) -> int:
         if self.rng.randrange(1000) < self.faults.late:
-            return self.rng.choice((30, 200, 900, 2500)) + self.rng.randrange(50)
+            return self.rng.choice((10, 40, 150, 600)) + self.rng.randrange(20)
         return 1 + self.rng.randrange(4)
 
     def _node_at(self, send: Send) -> Node | None:
@@ -294,7 +301,7 @@ class World:
         for kind, chance in faults._asdict().items():
             if kind not in ("lost", "doubled", "late") and rng.randrange(1000) < chance:
                 getattr(self, f"_{kind}")(node)
-        self.at(self.now_ms + 50, self._do_something)
+        self.at(self.now_ms + 15, self._do_something)
 
     def _crash(self, node: Node) -> None:
         if node.is_up:
@@ -312,7 +319,7 @@ class World:
     def node_crashed(self, node: Node) -> None:
         """Have a node start again after a while."""
         self.note("down", node.node_id)
-        down_ms = self.rng.choice((20, 300, 1500, 4000))
+        down_ms = self.rng.choice((5, 60, 250, 700))
         self.at(self.now_ms + down_ms, lambda: self._restart(node))
 
     def _restart(self, node: Node) -> None:
@@ -323,7 +330,7 @@ class World:
     def _partition(self, node: Node) -> None:
         """Cut some links: of one node or between two groups, in one direction or both."""
         rng = self.rng
-        until_ms = self.now_ms + rng.choice((200, 1000, 3000, 6000))
+        until_ms = self.now_ms + rng.choice((40, 200, 500, 1000))
         ids = list(self.nodes)
         group = {node.node_id} if rng.random() < 0.6 else set(rng.sample(ids, rng.randrange(1, len(ids) + 1)))
         is_one_way = rng.random() < 0.4
@@ -335,10 +342,10 @@ class World:
                         self._cut[other, one] = until_ms
 
     def _pause(self, node: Node) -> None:
-        node.paused_until_ms = self.now_ms + self.rng.choice((100, 1500, 4000))
+        node.paused_until_ms = self.now_ms + self.rng.choice((30, 300, 700))
 
     def _slow_disk(self, node: Node) -> None:
-        node.sync_ms = self.rng.choice(((1, 4), (50, 200), (500, 2600)))
+        node.sync_ms = self.rng.choice(((1, 4), (10, 60), (80, 500)))
 
     def _clock_jump(self, node: Node) -> None:
         rng = self.rng
@@ -346,7 +353,7 @@ class World:
             node.wall_ahead_ms += rng.choice((-3_600_000, -5000, 5000, 3_600_000))
         else:
             # Its timers jump too, as after a machine was suspended.
-            node.ahead_ms += rng.choice((500, 3000, 60_000))
+            node.ahead_ms += rng.choice((100, 500, 60_000))
 
     def _resign(self, node: Node) -> None:
         leader = node.leads
@@ -368,7 +375,7 @@ class World:
         sets = self._voter_sets()
         if any(len(voters) < 3 for voters in sets) or any(not other.is_up for other in self.nodes.values()):
             return
-        self.gone.add(node.settings.me)
+        self.checks.gone[node.settings.me] = node.durable_end
         if node.is_up:
             node.replica = None
         node.wipe(Uuid(bytes([node.node_id] * 8) + self.rng.randbytes(8)))
@@ -376,7 +383,7 @@ class World:
         self.node_crashed(node)
 
     def _has_gone_voter(self) -> bool:
-        return any(key in self.gone for voters in self._voter_sets() for key in voters.keys)
+        return any(key in self.checks.gone for voters in self._voter_sets() for key in voters.keys)
 
     def _voter_sets(self) -> list[VoterSet]:
         """Return the voters as the nodes see them that have a disk which knows."""
@@ -446,7 +453,7 @@ class World:
             leader = node.leads
             if leader is not None and rng.random() < 0.8:
                 self._append(node, leader.epoch)
-        self.at(self.now_ms + rng.choice((5, 40, 150, 400)), self._client)
+        self.at(self.now_ms + rng.choice((3, 15, 50, 120)), self._client)
 
     def _append(self, node: Node, epoch: int) -> None:
         self._payloads += 1
