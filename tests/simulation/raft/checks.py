@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tests.simulation.raft.truth import Truth, Violation
 
 from ottla.model.ids import Offset
+from ottla.quorum.quorum_state import QuorumState
 from ottla.quorum.raft.effects import BecameLeader, Effect, HighWatermarkMoved, Reply, Send
 from ottla.quorum.raft.replica import Replica
 from ottla.quorum.raft.states import Leader
@@ -26,6 +27,7 @@ class Checks:
         self._leaders: dict[int, tuple[ReplicaKey, int]] = {}
         self._epochs: dict[ReplicaKey, int] = {}
         self._votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
+        self._kept_votes: dict[tuple[ReplicaKey, int], int] = {}
         # What replicas had on disks that are not there any more.
         self.gone: dict[ReplicaKey, int] = {}
         self._high_watermarks: dict[tuple[ReplicaKey, int], int] = {}
@@ -35,8 +37,14 @@ class Checks:
         key = replica.settings.me
         self._check_epoch(node, key, replica.epoch)
         leader = replica.state
+        self._check_vote_in_state(node, key, replica)
         if isinstance(leader, Leader):
             self._check_single_leader(node, key, leader.epoch)
+            if leader.high_watermark is not None and leader.high_watermark <= leader.start_offset:
+                raise Violation(
+                    f"CommittedWithOwnEpoch: {node} commits up to {leader.high_watermark} in epoch {leader.epoch}, "
+                    f"which begins at {leader.start_offset}"
+                )
         for effect in effects:
             match effect:
                 case HighWatermarkMoved(offset):
@@ -79,6 +87,29 @@ class Checks:
             raise Violation(
                 f"VoteKept: {node} voted for node {candidate.node_id} in epoch {epoch}, and before for "
                 f"node {known.node_id}"
+            )
+
+    def _check_vote_in_state(self, node: "Node", key: ReplicaKey, replica: Replica) -> None:
+        """See that a vote is not forgotten while its epoch lasts, not even by a crash."""
+        voted = replica.state.voted
+        known = self._kept_votes.get((key, replica.epoch))
+        if known is not None and (voted is None or voted.node_id != known):
+            raise Violation(
+                f"VoteKept: {node} forgot that it voted for node {known} in epoch {replica.epoch}"
+            )
+        if voted is not None:
+            self._kept_votes[key, replica.epoch] = voted.node_id
+
+    def started(self, node: "Node", replica: Replica, election: QuorumState | None) -> None:
+        """See that the leader of an epoch was on disk before its records were."""
+        last_epoch = replica.log.last_epoch
+        election = election or QuorumState()
+        latest = replica.log.snapshots.latest
+        if last_epoch == 0 or (latest is not None and latest.epoch == last_epoch):
+            return
+        if (election.leader_epoch, election.leader_id) < (last_epoch, 0):
+            raise Violation(
+                f"LeaderOnDiskBeforeRecords: {node} has records of epoch {last_epoch}, but remembers {election}"
             )
 
     def _check_high_watermark(self, node: "Node", key: ReplicaKey, offset: int) -> None:

@@ -133,7 +133,9 @@ class Node:
                 now_ms=self.now.wall_ms,
             )
             log = MetadataLog(load_log(Volume(self.disk, DIRECTORY), request), snapshots)
-            self.replica = Replica(self.settings, log, QuorumStateFile(self.disk, PATH), self.rng)
+            store = QuorumStateFile(self.disk, PATH)
+            self.replica = Replica(self.settings, log, store, self.rng)
+            self.world.checks.started(self, self.replica, store.read())
             effects = self.replica.start(self.now)
             self.applied = 0
             self._take_snapshot_for_state()
