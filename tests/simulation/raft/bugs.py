@@ -1,6 +1,7 @@
 """Bugs to plant in the quorum, one line each, to prove that the simulation finds such bugs."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from tests.simulation.storage.bugs import Bug
 
@@ -14,12 +15,20 @@ from ottla.quorum.raft.replica import Replica
 from ottla.quorum.raft.snapshot_files import Download
 from ottla.quorum.raft.voter_sets import ControlHistory, ReplicaKey, VoterSet
 
-BUGS: Final = {
+
+def _getter(cls: type[Any], name: str) -> Callable[..., Any]:
+    """Return the function behind a property."""
+    getter: Callable[..., Any] = vars(cls)[name].fget
+    return getter
+
+
+BUGS: Final[dict[str, Bug]] = {
     # Votes and epochs.
     "vote-not-synced": Bug(
         "epoch and vote are written without a sync",
         QuorumStateFile.write,
-        "self._disk.write_file_atomically(self._path, encode_quorum_state(election, kraft_version, voter_ids))",
+        "self._disk.write_file_atomically(self._path, "
+        "encode_quorum_state(election, kraft_version, voter_ids))",
         "f = self._disk.open(self._path, create=True); f.truncate(0); "
         "f.write(0, (encode_quorum_state(election, kraft_version, voter_ids),))",
     ),
@@ -91,7 +100,7 @@ BUGS: Final = {
     ),
     "half-is-a-majority": Bug(
         "half of the votes are enough",
-        Tally.majority.fget or Tally.record,
+        _getter(Tally, "majority"),
         "return len(self.voters) // 2 + 1",
         "return (len(self.voters) + 1) // 2",
     ),
@@ -127,14 +136,14 @@ BUGS: Final = {
     ),
     "removed-never-stands": Bug(
         "a leader whose removal is not committed cannot be elected again",
-        Replica.may_stand.fget or Replica.poll,
+        _getter(Replica, "may_stand"),
         "return not is_committed and self.history.voters_before.is_voter(self.settings.me)",
         "return False",
     ),
     # Committing.
     "leader-counts-itself-unsynced": Bug(
         "the leader counts what it has not synced",
-        MetadataLog.synced_offset.fget or MetadataLog.read,
+        _getter(MetadataLog, "synced_offset"),
         "return min(self.log.recovery_point, self.log.log_end_offset)",
         "return self.log.log_end_offset",
     ),

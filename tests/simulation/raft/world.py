@@ -19,7 +19,6 @@ from tests.simulation.raft.truth import Truth, Violation
 from ottla.metadata.features import KRAFT_VERSION
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.quorum.raft.effects import BecameLeader, Effect, Inbound, LeadershipLost, Send
-
 from ottla.quorum.raft.settings import RaftSettings
 from ottla.quorum.raft.voter_sets import EMPTY_VOTER_SET, ReplicaKey, VoterSet, static_voter
 from ottla.quorum.voters import DYNAMIC, Endpoint, VoterHistory, voter

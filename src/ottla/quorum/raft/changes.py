@@ -14,7 +14,7 @@ from ottla.quorum.raft.effects import Destination, Inbound, Reply
 from ottla.quorum.raft.messages import update_voter_response
 from ottla.quorum.raft.settings import Moment
 from ottla.quorum.raft.states import NEVER, Leader, PendingAdd, PendingRemove
-from ottla.quorum.raft.voter_sets import ReplicaKey, VoterSet, key_of, supports
+from ottla.quorum.raft.voter_sets import ReplicaKey, VoterSet, supports
 from ottla.quorum.voters import STATIC, Endpoint
 from ottla.wire.control_records import KRaftVersionFeature, KRaftVersionRecord, Voter, VoterEndpoint
 from ottla.wire.error_code import ErrorCode
@@ -46,29 +46,36 @@ def handle_add_voter(replica: "Replica", inbound: Inbound, now: Moment) -> AddRa
         leader = _find_leader(replica, ask.cluster_id, replica.epoch)
         key = _key_in(ask, "add")
         endpoints = tuple([Endpoint(one.name, one.host, one.port) for one in ask.listeners])
-        destination = replica.destination_of(key.node_id, endpoints)
-        if destination is None:
-            raise _Refusal(
-                ErrorCode.INVALID_REQUEST,
-                f"Add voter request didn't include the endpoint for the default listener "
-                f"{replica.settings.listener}",
-            )
-        _check_ready(replica, leader)
-        if replica.voters.find(key.node_id) is not None:
-            raise _Refusal(
-                ErrorCode.DUPLICATE_VOTER,
-                f"The voter id for {_name(key)} is already part of the set of voters {replica.voters.ids}.",
-            )
-        if not replica.connections.is_ready(key.node_id, now.ms):
-            raise _Refusal(
-                ErrorCode.REQUEST_TIMED_OUT, f"New voter {_name(key)} is not ready to receive requests"
-            )
+        destination = _check_new(replica, leader, key, endpoints, now)
     except _Refusal as refusal:
         return AddRaftVoterResponse(error_code=refusal.error, error_message=refusal.message)
     replica.send(destination, ApiVersionsRequest(), now)
     deadline_ms = now.ms + replica.settings.request_timeout_ms
     leader.add = PendingAdd(inbound.token, key, endpoints, deadline_ms, ask.ack_when_committed)
     return None
+
+
+def _check_new(
+    replica: "Replica", leader: Leader, key: ReplicaKey, endpoints: tuple[Endpoint, ...], now: Moment
+) -> Destination:
+    destination = replica.destination_of(key.node_id, endpoints)
+    if destination is None:
+        raise _Refusal(
+            ErrorCode.INVALID_REQUEST,
+            f"Add voter request didn't include the endpoint for the default listener "
+            f"{replica.settings.listener}",
+        )
+    _check_ready(replica, leader)
+    if replica.voters.find(key.node_id) is not None:
+        raise _Refusal(
+            ErrorCode.DUPLICATE_VOTER,
+            f"The voter id for {_name(key)} is already part of the set of voters {replica.voters.ids}.",
+        )
+    if not replica.connections.is_ready(key.node_id, now.ms):
+        raise _Refusal(
+            ErrorCode.REQUEST_TIMED_OUT, f"New voter {_name(key)} is not ready to receive requests"
+        )
+    return destination
 
 
 def take_api_versions(
@@ -121,18 +128,21 @@ def handle_remove_voter(replica: "Replica", inbound: Inbound, now: Moment) -> Re
         leader = _find_leader(replica, ask.cluster_id, replica.epoch)
         key = _key_in(ask, "remove")
         _check_ready(replica, leader)
-        voters = replica.voters.remove(key)
-        if voters is None:
-            raise _Refusal(
-                ErrorCode.VOTER_NOT_FOUND,
-                f"Cannot remove voter {_name(key)} from the set of voters {replica.voters.ids}",
-            )
+        voters = _without(replica.voters, key)
     except _Refusal as refusal:
         return RemoveRaftVoterResponse(error_code=refusal.error, error_message=refusal.message)
     last_offset = replica.append_control(leader, (voters.record(),), now)
     deadline_ms = now.ms + replica.settings.request_timeout_ms
     leader.remove = PendingRemove(inbound.token, deadline_ms, last_offset)
     return None
+
+
+def _without(voters: VoterSet, key: ReplicaKey) -> VoterSet:
+    left = voters.remove(key)
+    if left is None:
+        text = f"Cannot remove voter {_name(key)} from the set of voters {voters.ids}"
+        raise _Refusal(ErrorCode.VOTER_NOT_FOUND, text)
+    return left
 
 
 # Updating.

@@ -54,7 +54,7 @@ class LeaderChanged(NamedTuple):
 
 
 class BecameLeader(NamedTuple):
-    """This replica leads. It may decide once everything below `start_offset` + 1 is committed and replayed."""
+    """This replica leads. It may decide once the record at `start_offset` is committed and replayed."""
 
     epoch: int
     start_offset: Offset
@@ -73,7 +73,7 @@ class LogTruncated(NamedTuple):
 
 
 class SnapshotLoaded(NamedTuple):
-    """The log now starts and ends where a snapshot of the leader's does. The state is to be loaded from it."""
+    """The log now starts and ends where a snapshot of the leader's does. Load the state from it."""
 
     snapshot_id: SnapshotId
 

@@ -216,11 +216,7 @@ def take_fetch_snapshot(
             f"node {source.node_id} answers {data.error_code.name} to a fetch of a snapshot"
         )
     try:
-        if (
-            data.snapshot_id.end_offset != download.id.end_offset
-            or data.snapshot_id.epoch != download.id.epoch
-        ):
-            raise BadSnapshot(f"a piece of {data.snapshot_id} came")
+        _check_id(download, SnapshotId(Offset(data.snapshot_id.end_offset), data.snapshot_id.epoch))
         bytes_max = replica.settings.fetch_snapshot_bytes_max
         if download.add(data.position, data.size, bytes(data.unaligned_records), bytes_max):
             _load(replica, state, download, now)
@@ -230,6 +226,11 @@ def take_fetch_snapshot(
             f"the snapshot {download.id.file_name} of node {source.node_id} is not good: {error}"
         )
     return _fetched(replica, state, now)
+
+
+def _check_id(download: Download, snapshot_id: SnapshotId) -> None:
+    if snapshot_id != download.id:
+        raise BadSnapshot(f"a piece of {snapshot_id.file_name} came")
 
 
 def _drop(state: Follower) -> None:
@@ -302,7 +303,7 @@ def _find_change(replica: "Replica", state: Follower) -> Any | None:
 
 
 def take_update_voter(
-    replica: "Replica", source: Destination, response: UpdateRaftVoterResponse, now: Moment
+    replica: "Replica", _source: Destination, response: UpdateRaftVoterResponse, now: Moment
 ) -> bool:
     """Take note that the leader knows this voter as it is."""
     leader = response.current_leader

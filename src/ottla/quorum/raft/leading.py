@@ -25,10 +25,10 @@ def append(replica: "Replica", leader: Leader, batch: bytearray, now: Moment) ->
     return last_offset
 
 
-def note_synced(replica: "Replica", leader: Leader, now: Moment) -> None:
+def note_synced(replica: "Replica", leader: Leader) -> None:
     """Count the leader's own log as far as it is synced."""
     leader.progress.synced(replica.log.synced_offset)
-    maybe_commit(replica, leader, now)
+    maybe_commit(replica, leader)
 
 
 def note_fetch(replica: "Replica", leader: Leader, key: ReplicaKey, offset: Offset, now: Moment) -> None:
@@ -36,7 +36,7 @@ def note_fetch(replica: "Replica", leader: Leader, key: ReplicaKey, offset: Offs
     leader.progress.of(key).fetched(offset, replica.log.end_offset, now)
     note_alive(replica, leader, key, now)
     if leader.progress.is_voter(key):
-        maybe_commit(replica, leader, now)
+        maybe_commit(replica, leader)
 
 
 def note_alive(replica: "Replica", leader: Leader, key: ReplicaKey, now: Moment) -> None:
@@ -45,7 +45,7 @@ def note_alive(replica: "Replica", leader: Leader, key: ReplicaKey, now: Moment)
         leader.check_quorum_ms = replica.check_quorum_deadline_ms(now)
 
 
-def maybe_commit(replica: "Replica", leader: Leader, now: Moment) -> None:
+def maybe_commit(replica: "Replica", leader: Leader) -> None:
     """Move the high watermark to where a majority has come.
 
     A leader commits what others before it appended only together with a record of its own epoch. Otherwise

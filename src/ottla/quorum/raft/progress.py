@@ -5,13 +5,15 @@ from; for the leader itself it is how far its own log was synced.
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
-from ottla.model.ids import Offset
+from ottla.model.ids import NO_OFFSET, Offset
 from ottla.quorum.raft.settings import Moment
 from ottla.quorum.raft.voter_sets import ReplicaKey, VoterSet, key_of
 
-OBSERVER_SESSION_MS = 300_000
-_CAUGHT_UP_WITHIN_MS = 3_600_000
+OBSERVER_SESSION_MS: Final = 300_000
+NOT_YET: Final = Moment(-1, -1)
+_CAUGHT_UP_WITHIN_MS: Final = 3_600_000
 
 
 @dataclass(slots=True)
@@ -20,9 +22,9 @@ class ReplicaProgress:
 
     key: ReplicaKey
     end_offset: Offset | None = None
-    last_fetch: Moment = Moment(-1, -1)
-    last_caught_up: Moment = Moment(-1, -1)
-    leader_end_at_fetch: Offset = Offset(-1)
+    last_fetch: Moment = NOT_YET
+    last_caught_up: Moment = NOT_YET
+    leader_end_at_fetch: Offset = NO_OFFSET
 
     def fetched(self, offset: Offset, leader_end: Offset, now: Moment) -> None:
         """Take note of a fetch from `offset` on."""
@@ -63,7 +65,7 @@ class Progress:
 
     @property
     def counts_me(self) -> bool:
-        """Say whether the leader is one of the voters. One that was removed leads on until that is committed."""
+        """Say whether the leader is a voter. One that was removed leads on until that is committed."""
         mine = self.voters.get(self.me.node_id)
         return mine is not None and mine.key.covers(self.me)
 

@@ -16,6 +16,7 @@ This module has the state, its changes and what every answer has in common. What
 `voting`, `serving`, `leading`, `following` and `changes`.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.model.ids import Offset
@@ -83,7 +84,7 @@ class NotLeader(Exception):
     """This replica does not lead the epoch in which something was to be appended."""
 
 
-_REQUESTS: Final = {
+_REQUESTS: Final[dict[type[Any], Callable[["Replica", Inbound, Moment], Any]]] = {
     VoteRequest: voting.handle_vote,
     BeginQuorumEpochRequest: voting.handle_begin_epoch,
     EndQuorumEpochRequest: voting.handle_end_epoch,
@@ -94,7 +95,7 @@ _REQUESTS: Final = {
     RemoveRaftVoterRequest: changes.handle_remove_voter,
     UpdateRaftVoterRequest: changes.handle_update_voter,
 }
-_RESPONSES: Final = {
+_RESPONSES: Final[dict[type[Any], Callable[["Replica", Destination, Any, Moment], bool]]] = {
     VoteResponse: voting.take_vote,
     BeginQuorumEpochResponse: voting.take_begin_epoch,
     EndQuorumEpochResponse: voting.take_end_epoch,
@@ -230,7 +231,7 @@ class Replica:
     def synced(self, now: Moment) -> list[Effect]:
         """Take note that the log was synced, as far as it says itself."""
         if isinstance(self.state, Leader):
-            leading.note_synced(self, self.state, now)
+            leading.note_synced(self, self.state)
         return self._finish(now)
 
     def poll(self, now: Moment) -> list[Effect]:
@@ -545,7 +546,7 @@ class Replica:
             endpoints = self.voters.endpoints_of(leader_id)
         if not self._is_consistent(leader_id, epoch):
             return self.refuse(
-                f"node {leader_id} is said to lead epoch {epoch}, but node {self.leader_id} leads {self.epoch}"
+                f"node {leader_id} is said to lead epoch {epoch}, but {self.leader_id} leads {self.epoch}"
             )
         if epoch < self.epoch or (epoch == self.epoch and leader_id is None):
             return True
@@ -623,7 +624,7 @@ class Replica:
         return now.ms + timeout_ms + self._chance.randrange(timeout_ms)
 
     def check_quorum_deadline_ms(self, now: Moment) -> int:
-        """Return until when a majority has to fetch. It is longer than their time-out, for the network's sake."""
+        """Return until when a majority has to fetch: later than their time-out, for the network's sake."""
         numerator, denominator = _CHECK_QUORUM_FACTOR
         return now.ms + self.settings.fetch_timeout_ms * numerator // denominator
 

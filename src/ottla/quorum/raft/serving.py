@@ -15,7 +15,6 @@ from ottla.quorum.raft.messages import (
     fetch_snapshot_response,
     fetched_data,
     find_partition,
-    refusal_of,
 )
 from ottla.quorum.raft.metadata_log import Diverging, NeedsSnapshot
 from ottla.quorum.raft.settings import Moment
@@ -24,7 +23,11 @@ from ottla.quorum.raft.voter_sets import ReplicaKey
 from ottla.quorum.snapshot_file import SnapshotId
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse
-from ottla.wire.messages.fetch_snapshot import FetchSnapshotResponse
+from ottla.wire.messages.fetch_snapshot import (
+    FetchSnapshotPartition,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
 
 if TYPE_CHECKING:
     from ottla.quorum.raft.replica import Replica
@@ -34,10 +37,10 @@ def handle_fetch(replica: "Replica", inbound: Inbound, now: Moment) -> FetchResp
     """Answer a fetch, or let it wait."""
     ask: FetchRequest = inbound.request
     if not replica.is_of_cluster(ask.cluster_id):
-        return refuse_whole(ask, ErrorCode.INCONSISTENT_CLUSTER_ID)
+        return FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID, responses=())
     wanted: FetchPartition | None = find_partition(ask.topics)
     if wanted is None:
-        return refuse_whole(ask, ErrorCode.INVALID_REQUEST)
+        return FetchResponse(error_code=ErrorCode.INVALID_REQUEST, responses=())
     if (
         ask.max_wait_ms < 0
         or wanted.fetch_offset < 0
@@ -103,21 +106,14 @@ def refuse_fetch(replica: "Replica", inbound: Inbound, error: ErrorCode) -> Fetc
     return fetch_response(info, inbound.version, data)
 
 
-def refuse_whole(ask: FetchRequest, error: ErrorCode) -> FetchResponse:
-    response: FetchResponse = refusal_of(ask, error)
-    return response
-
-
 def handle_fetch_snapshot(replica: "Replica", inbound: Inbound, now: Moment) -> FetchSnapshotResponse:
     """Give a piece of a snapshot."""
-    ask = inbound.request
+    ask: FetchSnapshotRequest = inbound.request
     if not replica.is_of_cluster(ask.cluster_id):
-        response: FetchSnapshotResponse = refusal_of(ask, ErrorCode.INCONSISTENT_CLUSTER_ID)
-        return response
-    wanted = find_partition(ask.topics)
+        return FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID, topics=())
+    wanted: FetchSnapshotPartition | None = find_partition(ask.topics)
     if wanted is None:
-        response = refusal_of(ask, ErrorCode.INVALID_REQUEST)
-        return response
+        return FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST, topics=())
     info = replica.leader_info(inbound.listener)
     error = replica.find_leader_error(wanted.current_leader_epoch)
     if error is not None:

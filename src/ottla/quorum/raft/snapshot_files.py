@@ -7,7 +7,6 @@ what a leader sends is not believed before.
 from typing import Final
 
 from ottla.metadata.errors import MetadataError
-from ottla.model.ids import Offset
 from ottla.quorum.snapshot_file import (
     FORMAT_SNAPSHOT,
     SUFFIX,
@@ -41,7 +40,7 @@ class Download:
         self._file.truncate(0)
 
     def add(self, position: int, size: int, piece: bytes, bytes_max: int) -> bool:
-        """Take the next piece. Says whether it was the last. Raises `BadSnapshot` for one that is not next."""
+        """Take the next piece. Says whether it was the last. Raises `BadSnapshot` for any other."""
         if position != self.position:
             raise BadSnapshot(f"a piece from {position} on came instead of one from {self.position} on")
         if self._size not in (None, size) or size > SNAPSHOT_BYTES_MAX:
@@ -126,7 +125,3 @@ class SnapshotFiles:
 
     def _open(self, snapshot_id: SnapshotId) -> File:
         return self._disk.open(f"{self._directory}/{snapshot_id.file_name}")
-
-
-NO_SNAPSHOT: Final = SnapshotId(Offset(-1), -1)
-"""How an answer says that there is no snapshot to fetch."""

@@ -76,7 +76,7 @@ class Follower:
 
 @dataclass(slots=True)
 class PendingAdd:
-    """A voter that is being added. It is in the log from `last_offset` on, once it was asked for its levels."""
+    """A voter that is being added. It is asked for its levels, and then in the log at `last_offset`."""
 
     token: Any
     key: ReplicaKey
