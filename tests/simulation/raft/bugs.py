@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tests.simulation.storage.bugs import Bug
 
-from ottla.quorum.raft import changes, election, following, leading, serving, voting
+from ottla.quorum.raft import changes, election, following, leading, voting
 from ottla.quorum.raft.connections import Connections
 from ottla.quorum.raft.election import Tally
 from ottla.quorum.raft.metadata_log import MetadataLog, OffsetAndEpoch, QuorumStateFile
@@ -13,7 +13,7 @@ from ottla.quorum.raft.parked import ParkedFetches
 from ottla.quorum.raft.progress import Progress
 from ottla.quorum.raft.replica import Replica
 from ottla.quorum.raft.snapshot_files import Download
-from ottla.quorum.raft.voter_sets import ControlHistory, ReplicaKey, VoterSet
+from ottla.quorum.raft.voter_sets import ControlHistory, ReplicaKey
 
 
 def _getter(cls: type[Any], name: str) -> Callable[..., Any]:
@@ -43,12 +43,6 @@ BUGS: Final[dict[str, Bug]] = {
         Replica._persist,
         "if election != self._persisted:",
         "if election != self._persisted and (election.voted_id >= 0 or election.leader_id >= 0):",
-    ),
-    "leader-not-persisted-before-append": Bug(
-        "the first record of an epoch is appended before it is on disk that this node leads it",
-        Replica._become_leader,
-        "self._persist()",
-        "pass",
     ),
     "leader-starts-as-candidate": Bug(
         "a leader that starts again forgets that it led",
@@ -212,7 +206,8 @@ BUGS: Final[dict[str, Bug]] = {
     "stale-snapshot-accepted": Bug(
         "a snapshot is loaded that is older than the log",
         following._begin_download,
-        "if not is_newer or not is_possible or (committed is not None and snapshot_id.end_offset < committed):",
+        "if not is_newer or not is_possible or (committed is not None and "
+        "snapshot_id.end_offset < committed):",
         "if False:",
     ),
     "snapshot-always-offered": Bug(
@@ -294,12 +289,6 @@ BUGS: Final[dict[str, Bug]] = {
         "leader.is_resigning = True",
         "pass",
     ),
-    "removes-by-id": Bug(
-        "a voter is removed whatever its directory",
-        VoterSet.remove,
-        "if key_of(voter) != key",
-        "if voter.voter_id != key.node_id",
-    ),
     "history-forgets-kraft-version": Bug(
         "a start does not read the control records of the log",
         Replica._read_control_records,
@@ -342,11 +331,5 @@ BUGS: Final[dict[str, Bug]] = {
         Replica.servers,
         "return (*self.bootstrap, *[one for one in others if one is not None and one[1:] not in known])",
         "return self.bootstrap",
-    ),
-    "parked-fetch-answered-unchecked": Bug(
-        "the offset of a fetch counts though the log departs before it",
-        serving.handle_fetch,
-        "if is_valid and key.node_id >= 0:",
-        "if key.node_id >= 0:",
     ),
 }

@@ -6,10 +6,18 @@ from tests.simulation.raft.truth import Truth, Violation
 
 from ottla.model.ids import Offset
 from ottla.quorum.quorum_state import QuorumState
-from ottla.quorum.raft.effects import BecameLeader, Effect, HighWatermarkMoved, Reply, Send
+from ottla.quorum.raft.effects import (
+    BecameLeader,
+    Effect,
+    HighWatermarkMoved,
+    LogTruncated,
+    Reply,
+    Send,
+    SnapshotLoaded,
+)
 from ottla.quorum.raft.replica import Replica
 from ottla.quorum.raft.states import Leader
-from ottla.quorum.raft.voter_sets import ReplicaKey
+from ottla.quorum.raft.voter_sets import ControlHistory, ReplicaKey
 from ottla.records.batch import iter_batches
 from ottla.wire.messages.vote import VoteRequest, VoteResponse
 
@@ -40,10 +48,11 @@ class Checks:
         self._check_vote_in_state(node, key, replica)
         if isinstance(leader, Leader):
             self._check_single_leader(node, key, leader.epoch)
+            self._check_one_change(node, replica, leader)
             if leader.high_watermark is not None and leader.high_watermark <= leader.start_offset:
                 raise Violation(
-                    f"CommittedWithOwnEpoch: {node} commits up to {leader.high_watermark} in epoch {leader.epoch}, "
-                    f"which begins at {leader.start_offset}"
+                    f"CommittedWithOwnEpoch: {node} commits up to {leader.high_watermark} in epoch "
+                    f"{leader.epoch}, which begins at {leader.start_offset}"
                 )
         for effect in effects:
             match effect:
@@ -53,6 +62,9 @@ class Checks:
                         self._check_on_disks(node, replica, offset)
                 case BecameLeader():
                     self._check_complete(node, replica)
+                    self._check_voters(node, replica)
+                case LogTruncated() | SnapshotLoaded():
+                    self._check_voters(node, replica)
                 case Send(_, _, VoteRequest() as request):
                     wanted = request.topics[0].partitions[0]
                     if not wanted.pre_vote:
@@ -89,6 +101,31 @@ class Checks:
                 f"node {known.node_id}"
             )
 
+    def _check_one_change(self, node: "Node", replica: Replica, leader: Leader) -> None:
+        """See that voters are changed one at a time, and by nobody who has not committed anything yet."""
+        since = leader.start_offset if leader.high_watermark is None else leader.high_watermark
+        # The first batch of an epoch may say again who the voters are.
+        changes = [at for at in replica.history.offsets_from(since) if at > leader.start_offset + 2]
+        if len(changes) > (leader.high_watermark is not None):
+            raise Violation(
+                f"OneChangeAtATime: {node} has changes of the voters at {changes}, committed {since}"
+            )
+
+    def _check_voters(self, node: "Node", replica: Replica) -> None:
+        """See that the voters are those that the log names, no more and no less."""
+        again = ControlHistory(replica.settings.static_voters)
+        offset = replica.log.start_offset
+        latest = replica.log.snapshots.read_latest()
+        if latest is not None:
+            again.restart_from(latest[0].end_offset, latest[1].quorum)
+            offset = latest[0].end_offset
+        for batch in replica.log.control_batches(offset):
+            again.add(batch.base_offset, batch.records)
+        if (again.voters, again.kraft_version) != (replica.voters, replica.history.kraft_version):
+            raise Violation(
+                f"VotersAreThoseOfTheLog: {node} goes by {replica.voters.ids}, its log says {again.voters.ids}"
+            )
+
     def _check_vote_in_state(self, node: "Node", key: ReplicaKey, replica: Replica) -> None:
         """See that a vote is not forgotten while its epoch lasts, not even by a crash."""
         voted = replica.state.voted
@@ -109,7 +146,7 @@ class Checks:
             return
         if (election.leader_epoch, election.leader_id) < (last_epoch, 0):
             raise Violation(
-                f"LeaderOnDiskBeforeRecords: {node} has records of epoch {last_epoch}, but remembers {election}"
+                f"LeaderOnDiskBeforeRecords: {node} has records of {last_epoch}, but remembers {election}"
             )
 
     def _check_high_watermark(self, node: "Node", key: ReplicaKey, offset: int) -> None:
@@ -147,8 +184,9 @@ class Checks:
             epoch = truth.last_epoch if log.start_offset == truth.end else -1
         if epoch != truth.last_epoch:
             raise Violation(
-                f"CommittedNeverLostOrChanged: {node} leads epoch {replica.epoch} without what was committed up "
-                f"to {truth.end} in epoch {truth.last_epoch}: its log has {log.start_offset} to {log.end_offset}"
+                f"CommittedNeverLostOrChanged: {node} leads epoch {replica.epoch} without what was "
+                f"committed up to {truth.end} in epoch {truth.last_epoch}: its log has "
+                f"{log.start_offset} to {log.end_offset}"
             )
 
     def check_at_end(self) -> None:
@@ -158,6 +196,7 @@ class Checks:
             replica = node.replica
             if replica is None or replica.high_watermark is None:
                 continue
+            self._check_voters(node, replica)
             log = replica.log
             offset = log.start_offset
             while offset < replica.high_watermark:
@@ -169,5 +208,5 @@ class Checks:
                     known = committed.get(header.base_offset)
                     if known is None or known.content != bytes(batch.view):
                         raise Violation(
-                            f"LogPrefixesEqualBelowHighWatermark: {node} has other bytes at {header.base_offset}"
+                            f"LogPrefixesEqualBelowHighWatermark: {node} differs at {header.base_offset}"
                         )

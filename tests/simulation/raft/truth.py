@@ -1,4 +1,4 @@
-"""What has been committed, as far as anybody in a simulated quorum was ever told: batch by batch, with bytes."""
+"""What has been committed, as far as anybody in a simulated quorum was ever told: each batch."""
 
 from hashlib import blake2b
 from typing import NamedTuple

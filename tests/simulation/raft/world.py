@@ -1,9 +1,9 @@
-"""A simulated quorum: nodes, a network, clients, and everything that can go wrong. One seed decides all of it.
+"""A simulated quorum: nodes, a network, clients, and all that can go wrong. One seed decides everything.
 
-Time is whole milliseconds. Events of the same millisecond come in an order that the seed decides. Messages are
-lost, late, doubled and overtaken; links are cut in one direction or both; nodes lose power in the middle of a
-write, are killed, paused, get slow disks, wrong clocks and empty disks; voters are added and removed. Then all
-of it stops, and the quorum has to come to rest within a bounded time.
+Time is whole milliseconds. Events of the same millisecond come in an order that the seed decides. Messages
+are lost, late, doubled and overtaken; links are cut in one direction or both; nodes lose power in the middle
+of a write, are killed, paused, get slow disks, wrong clocks and empty disks; voters are added and removed.
+Then all of it stops, and the quorum has to come to rest within a bounded time.
 """
 
 import heapq
@@ -365,11 +365,9 @@ class World:
 
     def _wipe(self, node: Node) -> None:
         """Give a node an empty disk. Only one at a time: two of three would be more than a quorum survives."""
-        if (
-            not (self.is_dynamic and self.auto_join)
-            or self._has_gone_voter()
-            or not node.settings.can_become_voter
-        ):
+        if not (self.is_dynamic and self.auto_join) or not node.settings.can_become_voter:
+            return
+        if self._has_gone_voter():
             return
         sets = self._voter_sets()
         if any(len(voters) < 3 for voters in sets) or any(not other.is_up for other in self.nodes.values()):
@@ -399,7 +397,8 @@ class World:
             return
         leader = self.rng.choice(leaders)
         replica = leader.replica
-        assert replica is not None and leader.leads is not None
+        assert replica is not None
+        assert leader.leads is not None
         if not replica.history.is_dynamic:
             if self.rng.random() < 0.2:
                 epoch = leader.leads.epoch
@@ -494,13 +493,15 @@ class World:
     # The end.
 
     def _is_at_rest(self) -> bool:
-        """Say whether somebody leads, all have caught up with it, and something was committed since faults ended."""
+        """Say whether one leads, which all have caught up with, and whether something is committed in its epoch."""
         leaders = [node for node in self.nodes.values() if node.leads is not None]
         if len(leaders) != 1 or self.truth.end == 0:
             return False
         (leader,) = leaders
         state = leader.leads
         assert state is not None
+        if leader.replica is None or not leader.replica.is_voter:
+            return False
         if state.high_watermark is None or self.truth.last_epoch != state.epoch:
             return False
         return all(
