@@ -123,7 +123,7 @@ class Checks:
             again.add(batch.base_offset, batch.records)
         if (again.voters, again.kraft_version) != (replica.voters, replica.history.kraft_version):
             raise Violation(
-                f"VotersAreThoseOfTheLog: {node} goes by {replica.voters.ids}, its log says {again.voters.ids}"
+                f"VotersAreThoseOfTheLog: {node} goes by {replica.voters.ids}, its log by {again.voters.ids}"
             )
 
     def _check_vote_in_state(self, node: "Node", key: ReplicaKey, replica: Replica) -> None:

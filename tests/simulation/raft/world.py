@@ -364,7 +364,7 @@ class World:
         node.write_snapshot()
 
     def _wipe(self, node: Node) -> None:
-        """Give a node an empty disk. Only one at a time: two of three would be more than a quorum survives."""
+        """Give a node an empty disk. One at a time: no quorum survives the loss of two of three."""
         if not (self.is_dynamic and self.auto_join) or not node.settings.can_become_voter:
             return
         if self._has_gone_voter():
@@ -467,16 +467,11 @@ class World:
         left = []
         for promise in self._promised:
             leader, starts, epoch, offset = promise
-            if (
-                leader is node
-                and starts == node.starts
-                and node.leads is not None
-                and node.leads.epoch == epoch
-            ):
-                if offset < node.applied:
-                    self.acknowledged += 1
-                    continue
-            left.append(promise)
+            is_kept = leader is node and starts == node.starts and offset < node.applied
+            if is_kept and node.leads is not None and node.leads.epoch == epoch:
+                self.acknowledged += 1
+            else:
+                left.append(promise)
         self._promised = left
         self.note("applied", node.node_id, node.applied)
 
@@ -492,8 +487,15 @@ class World:
 
     # The end.
 
+    def trace_digest(self) -> str:
+        """Return a digest of all that happened, and of every byte that was written."""
+        digest = self.trace.copy()
+        for node in self.nodes.values():
+            digest.update(node.disk.trace.encode())
+        return digest.hexdigest()
+
     def _is_at_rest(self) -> bool:
-        """Say whether one leads, which all have caught up with, and whether something is committed in its epoch."""
+        """Say whether one leads, all have caught up with it, and its epoch has something committed."""
         leaders = [node for node in self.nodes.values() if node.leads is not None]
         if len(leaders) != 1 or self.truth.end == 0:
             return False
@@ -519,9 +521,9 @@ class World:
                 parts.append(f"{node} is down")
                 continue
             parts.append(
-                f"{node} is {replica.state.name.value} in epoch {replica.epoch} of leader {replica.leader_id}, log "
-                f"{replica.log.start_offset} to {replica.log.end_offset} (epoch {replica.log.last_epoch}), high "
-                f"watermark {replica.high_watermark}, applied {node.applied}, voters {replica.voters.ids}, "
+                f"{node} is {replica.state.name.value} in epoch {replica.epoch} of leader {replica.leader_id}, "
+                f"log {replica.log.start_offset} to {replica.log.end_offset} (epoch {replica.log.last_epoch}), "
+                f"high watermark {replica.high_watermark}, applied {node.applied}, voters {replica.voters.ids}, "
                 f"votes: {replica.is_voter}"
             )
         return "; ".join(parts)

@@ -1,8 +1,8 @@
 """Changes of the voters (KIP-853): AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter, and kraft.version 0 to 1.
 
 There is one change at a time, and each adds or removes one voter, so that every majority of the old set
-shares a voter with every majority of the new one. A leader changes nothing before a record of its own epoch is
-committed: a change that an earlier leader began may still be in somebody's log.
+shares a voter with every majority of the new one. A leader changes nothing before a record of its own epoch
+is committed: a change that an earlier leader began may still be in somebody's log.
 """
 
 from typing import TYPE_CHECKING, Any

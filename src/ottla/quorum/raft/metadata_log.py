@@ -250,7 +250,7 @@ class MetadataLog:
         return snapshot
 
     def settle(self, wall_ms: int) -> None:
-        """Finish what a crash may have interrupted: a newest snapshot that is ahead of the log replaces it."""
+        """Finish what a crash may have interrupted: a snapshot that is ahead of the log replaces it."""
         latest = self.snapshots.latest
         if latest is None or latest == FORMAT_SNAPSHOT:
             return
