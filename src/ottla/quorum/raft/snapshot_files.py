@@ -16,6 +16,7 @@ from ottla.quorum.snapshot_file import (
     decode_snapshot,
 )
 from ottla.quorum.snapshots import Snapshots
+from ottla.records.errors import RecordsError
 from ottla.world.disk import Disk, File
 
 SNAPSHOT_BYTES_MAX: Final = 1 << 31
@@ -57,7 +58,7 @@ class Download:
         content = self._file.read(0, self.position)
         try:
             snapshot = decode_snapshot(content, self.id.file_name)
-        except MetadataError as error:
+        except (MetadataError, RecordsError) as error:
             raise BadSnapshot(str(error)) from error
         self._file.sync()
         self._file.close()

@@ -42,6 +42,12 @@ def key(node_id: int) -> ReplicaKey:
     return ReplicaKey(node_id, directory(node_id))
 
 
+def altered(message: Any, **fields: Any) -> Any:
+    """Return a message with other values in some of its fields."""
+    kind = type(message)
+    return kind(**{name: getattr(message, name) for name in kind.__annotations__} | fields)
+
+
 class Peer:
     """Node 1, and a clock that goes when it is told to."""
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.quorum.raft.quorum_of_three import PATH, Peer, directory, key
+from tests.unit.quorum.raft.quorum_of_three import PATH, Peer, altered, directory, key
 
 from ottla.model.ids import Offset
 from ottla.quorum.raft import messages
@@ -31,9 +31,9 @@ def piece(response: Any) -> Any:
     return response.topics[0].partitions[0]
 
 
-def changed(request: FetchRequest, **fields: Any) -> FetchRequest:
+def changed(request: FetchRequest, **fields: Any) -> Any:
     topic = request.topics[0]
-    return request._replace(topics=(topic._replace(partitions=(topic.partitions[0]._replace(**fields),)),))
+    return altered(request, topics=(altered(topic, partitions=(altered(topic.partitions[0], **fields),)),))
 
 
 @pytest.fixture
@@ -69,15 +69,15 @@ def batch(offset: int, epoch: int, payload: bytes = b"x") -> bytes:
 
 
 def test_a_fetch_of_another_cluster_is_refused(leader: Peer) -> None:
-    response = leader.ask(leader.fetch(2)._replace(cluster_id="another"))
+    response = leader.ask(altered(leader.fetch(2), cluster_id="another"))
     assert response.error_code is ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
 def test_a_fetch_of_another_topic_is_invalid(leader: Peer) -> None:
     request = leader.fetch(2)
-    other = request._replace(topics=(request.topics[0]._replace(topic_id=directory(7)),))
+    other = altered(request, topics=(altered(request.topics[0], topic_id=directory(7)),))
     assert leader.ask(other).error_code is ErrorCode.INVALID_REQUEST
-    assert leader.ask(request._replace(topics=request.topics * 2)).error_code is ErrorCode.INVALID_REQUEST
+    assert leader.ask(altered(request, topics=request.topics * 2)).error_code is ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_an_impossible_fetch_is_invalid(leader: Peer, fields: dict[str, int]) ->
 
 
 def test_a_negative_wait_is_invalid(leader: Peer) -> None:
-    assert data(leader.ask(leader.fetch(2)._replace(max_wait_ms=-1))).error_code is ErrorCode.INVALID_REQUEST
+    assert data(leader.ask(altered(leader.fetch(2), max_wait_ms=-1))).error_code is ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_refusals_of_snapshots(leader: Peer) -> None:
     assert error(fetch_piece(leader, snapshot_id, -1)) is ErrorCode.POSITION_OUT_OF_RANGE
     assert error(fetch_piece(leader, snapshot_id, 0, epoch=0)) is ErrorCode.FENCED_LEADER_EPOCH
     assert error(fetch_piece(leader, snapshot_id, 0, epoch=9)) is ErrorCode.UNKNOWN_LEADER_EPOCH
-    other = fetch_piece(leader, snapshot_id, 0)._replace(cluster_id="another")
+    other = altered(fetch_piece(leader, snapshot_id, 0), cluster_id="another")
     assert leader.ask(other).error_code is ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
