@@ -9,7 +9,6 @@ from ottla.quorum.raft import changes, election, following, leading, voting
 from ottla.quorum.raft.connections import Connections
 from ottla.quorum.raft.election import Tally
 from ottla.quorum.raft.metadata_log import MetadataLog, OffsetAndEpoch, QuorumStateFile
-from ottla.quorum.raft.parked import ParkedFetches
 from ottla.quorum.raft.progress import Progress
 from ottla.quorum.raft.replica import Replica
 from ottla.quorum.raft.snapshot_files import Download
@@ -203,13 +202,6 @@ BUGS: Final[dict[str, Bug]] = {
         "return self.end_offset",
     ),
     # Snapshots.
-    "stale-snapshot-accepted": Bug(
-        "a snapshot is loaded that is older than the log",
-        following._begin_download,
-        "if not is_newer or not is_possible or (committed is not None and "
-        "snapshot_id.end_offset < committed):",
-        "if False:",
-    ),
     "snapshot-always-offered": Bug(
         "the leader offers its snapshot to whoever fetches",
         MetadataLog.validate,
@@ -232,12 +224,6 @@ BUGS: Final[dict[str, Bug]] = {
         "a start does not finish the loading of a snapshot",
         MetadataLog.settle,
         "if (log_epoch, self.end_offset) < (latest.epoch, latest.end_offset):",
-        "if False:",
-    ),
-    "snapshot-piece-anywhere": Bug(
-        "a piece of a snapshot is appended wherever it came from",
-        Download.add,
-        "if position != self.position:",
         "if False:",
     ),
     "snapshot-without-voters": Bug(
@@ -313,18 +299,6 @@ BUGS: Final[dict[str, Bug]] = {
         following._ask_bootstrap_server,
         "return connections.ready_ms(server.node_id, now.ms)",
         "return NEVER",
-    ),
-    "parked-fetch-forgotten": Bug(
-        "a fetch that waits is not answered when its time is over",
-        ParkedFetches.expire,
-        "if now.ms < self.wake_ms:",
-        "if True:",
-    ),
-    "no-new-endpoints": Bug(
-        "a replica that knows its leader by id alone does not learn where it is",
-        Replica.take_common,
-        "(self.state.leader_id is None or self._knows_less(endpoints))",
-        "self.state.leader_id is None",
     ),
     "bootstrap-servers-only": Bug(
         "who has lost its leader asks none of the voters it knows",

@@ -199,6 +199,8 @@ class Checks:
             self._check_voters(node, replica)
             log = replica.log
             offset = log.start_offset
+            if log.end_offset < replica.high_watermark:
+                raise Violation(f"HighWatermarkMonotonic: {node} has less than what it knows to be committed")
             while offset < replica.high_watermark:
                 for batch in iter_batches(memoryview(log.read(offset, 1 << 20))):
                     header = batch.header
