@@ -520,11 +520,11 @@ class World:
             if replica is None:
                 parts.append(f"{node} is down")
                 continue
+            log = replica.log
             parts.append(
                 f"{node} is {replica.state.name.value} in epoch {replica.epoch} of leader {replica.leader_id}, "
-                f"log {replica.log.start_offset} to {replica.log.end_offset} (epoch {replica.log.last_epoch}), "
-                f"high watermark {replica.high_watermark}, applied {node.applied}, voters {replica.voters.ids}, "
-                f"votes: {replica.is_voter}"
+                f"log {log.start_offset} to {log.end_offset} (epoch {log.last_epoch}), applied {node.applied}, "
+                f"high watermark {replica.high_watermark}, voters {replica.voters.ids}"
             )
         return "; ".join(parts)
 
