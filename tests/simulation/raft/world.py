@@ -522,9 +522,9 @@ class World:
                 continue
             log = replica.log
             parts.append(
-                f"{node} is {replica.state.name.value} in epoch {replica.epoch} of leader {replica.leader_id}, "
-                f"log {log.start_offset} to {log.end_offset} (epoch {log.last_epoch}), applied {node.applied}, "
-                f"high watermark {replica.high_watermark}, voters {replica.voters.ids}"
+                f"{node} is {replica.state.name.value} in epoch {replica.epoch} of {replica.leader_id}, "
+                f"log {log.start_offset} to {log.end_offset} (epoch {log.last_epoch}), "
+                f"applied {node.applied}, high watermark {replica.high_watermark}, voters {replica.voters.ids}"
             )
         return "; ".join(parts)
 

@@ -50,7 +50,9 @@ def levels(highest: int = 1) -> ApiVersionsResponse:
 
 
 def replies(peer: Peer) -> list[ErrorCode]:
-    return [one.response.error_code for one in peer.effects if isinstance(one, Reply)]
+    """Return how changes were answered, whatever fetches were."""
+    found = [one.response for one in peer.effects if isinstance(one, Reply)]
+    return [one.error_code for one in found if hasattr(one, "error_message")]
 
 
 def update(peer: Peer, node_id: int, **fields: Any) -> Any:
