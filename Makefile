@@ -103,6 +103,14 @@ sim-storage: $(VENV)/.ready ## crash the storage engine, SEEDS=10000 times from 
 sim-storage-bugs: $(VENV)/.ready ## plant bugs in the storage engine and see that the simulation finds each
 	$(BIN)/python -m tests.simulation.storage.campaign --all-bugs
 
+.PHONY: sim-quorum
+sim-quorum: $(VENV)/.ready ## simulate a quorum of several with faults, SEEDS=10000 times from seed FIRST=0 on
+	$(BIN)/python -m tests.simulation.raft.campaign --seeds $(SEEDS) --first $(FIRST)
+
+.PHONY: sim-quorum-bugs
+sim-quorum-bugs: $(VENV)/.ready ## plant bugs in the quorum and see that the simulation finds each
+	$(BIN)/python -m tests.simulation.raft.campaign --all-bugs
+
 .PHONY: bench-log
 bench-log: $(VENV)/.ready ## measure the log: append, look-up, group commit, recovery, compaction (needs Java)
 	$(BIN)/python -m benchmarks.log
