@@ -40,7 +40,6 @@ TURNS = {
 _TURN = re.compile("|".join(f"(?:{turn})" for turn in TURNS), re.IGNORECASE)
 
 
-
 def find_turns(text: str) -> list[str]:
     """Return what should be said in plain words."""
     return [match.group() for match in _TURN.finditer(" ".join(text.split()))]

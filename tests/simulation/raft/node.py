@@ -36,12 +36,14 @@ from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT, SnapshotId, encode_snaps
 from ottla.quorum.snapshots import Snapshots
 from ottla.quorum.voters import VoterHistory
 from ottla.records.batch import iter_batches
-from ottla.storage import flush, partition_metadata, retention
+from ottla.storage import retention
 from ottla.storage.config import LogConfig
-from ottla.storage.flush import FlushTicket
-from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.log_dirs import partition_metadata
 from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.read import ReadLimit
+from ottla.storage.syncing import flush
+from ottla.storage.syncing.flush import FlushTicket
 from ottla.storage.volume import Volume
 from ottla.testing.simulated_disk import PowerCut, SimulatedDisk
 from ottla.wire.metadata_records.configs import ConfigRecord

@@ -15,7 +15,7 @@ from ottla.quorum.raft.snapshot_files import Download, SnapshotFiles
 from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT, Snapshot, SnapshotId
 from ottla.records.batch import BatchView, LegacyBatchView, iter_batches
 from ottla.records.errors import CorruptBatch
-from ottla.storage.append_info import AppendOrigin
+from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.errors import AppendError
 from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit

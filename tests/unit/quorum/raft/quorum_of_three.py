@@ -17,9 +17,9 @@ from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT, encode_snapshot
 from ottla.quorum.voters import DYNAMIC, Endpoint, VoterHistory, voter
 from ottla.records.builder import build_batch
 from ottla.records.codec import Record
-from ottla.storage import partition_metadata
 from ottla.storage.config import LogConfig
-from ottla.storage.load import LoadRequest, load_log
+from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.log_dirs import partition_metadata
 from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
 from ottla.testing.simulated_disk import SimulatedDisk
