@@ -356,3 +356,22 @@ def test_who_knows_its_leader_by_id_alone_learns_where_it_is() -> None:
     peer.answer(send, messages.fetch_response(info, 18, part))
     assert isinstance(peer.replica.state, Follower)
     assert peer.replica.log.end_offset == 1
+
+
+def test_the_leader_is_on_disk_before_its_records() -> None:
+    peer = Peer()
+    (send,) = peer.sent(FetchRequest)
+    info = messages.LeaderInfo(2, 4, (peer.settings.endpoints[0],))
+    part = messages.fetched_data(info, ErrorCode.NONE, Offset(0), None, batch(0, 4))
+    peer.ask(
+        messages.vote_request(
+            peer.settings._replace(me=key(3)), key(1), 4, peer.replica.log.end, is_pre_vote=False
+        )
+    )
+    (send,) = peer.sent(FetchRequest)
+    order: list[str] = []
+    write, append = peer.replica._store.write, peer.replica.log.append_as_follower
+    peer.replica._store.write = lambda *a: (order.append("state"), write(*a))[1]  # type: ignore[method-assign]
+    peer.replica.log.append_as_follower = lambda *a: (order.append("records"), append(*a))[1]  # type: ignore[method-assign]
+    peer.answer(send, messages.fetch_response(info, 18, part))
+    assert order == ["state", "records"]

@@ -88,7 +88,7 @@ def test_a_candidate_without_an_id_is_invalid() -> None:
     assert result(peer.ask(request)).error_code is ErrorCode.INVALID_REQUEST
 
 
-def _with_replica(request: VoteRequest, replica_id: int) -> VoteRequest:
+def _with_replica(request: VoteRequest, replica_id: int) -> Any:
     topic = request.topics[0]
     partition = altered(topic.partitions[0], replica_id=replica_id)
     return altered(request, topics=(altered(topic, partitions=(partition,)),))
