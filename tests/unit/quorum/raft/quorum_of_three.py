@@ -85,6 +85,10 @@ class Peer:
         self.take(self.replica.start(self.now))
 
     @property
+    def state(self) -> Any:
+        return self.replica.state
+
+    @property
     def now(self) -> Moment:
         return Moment(self.now_ms, self.now_ms)
 
