@@ -34,12 +34,12 @@ BUGS: Final[dict[str, Bug]] = {
     "vote-not-persisted": Bug(
         "a vote is given before it is on disk",
         Replica._finish,
-        "self._persist()",
-        "self._persist() if self.state.voted is None or self.state.leader_id is not None else None",
+        "self.persist()",
+        "self.persist() if self.state.voted is None or self.state.leader_id is not None else None",
     ),
     "epoch-not-persisted": Bug(
         "a new epoch without a vote or a leader is not remembered",
-        Replica._persist,
+        Replica.persist,
         "if election != self._persisted:",
         "if election != self._persisted and (election.voted_id >= 0 or election.leader_id >= 0):",
     ),

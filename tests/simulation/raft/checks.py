@@ -174,7 +174,8 @@ class Checks:
     def _check_complete(self, node: "Node", replica: Replica) -> None:
         """See that a new leader has everything that was ever committed."""
         truth = self._truth
-        if truth.end == 0:
+        if truth.end == 0 or replica.epoch <= truth.last_epoch:
+            # A vote may arrive so late that others have gone on. Such a leader commits nothing.
             return
         log = replica.log
         has_end = log.end_offset > truth.end and log.start_offset <= truth.end

@@ -524,8 +524,7 @@ class World:
             parts.append(
                 f"{node} is {replica.state.name.value} in epoch {replica.epoch} of {replica.leader_id}, "
                 f"log {log.start_offset} to {log.end_offset} (epoch {log.last_epoch}), "
-                f"applied {node.applied}, high watermark {replica.high_watermark}, "
-                f"voters {replica.voters.ids}"
+                f"applied {node.applied}, committed {replica.high_watermark}, voters {replica.voters.ids}"
             )
         return "; ".join(parts)
 

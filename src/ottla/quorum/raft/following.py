@@ -149,6 +149,8 @@ def _fetched(replica: "Replica", state: Follower, now: Moment) -> bool:
 
 def _append(replica: "Replica", records: bytes, high_watermark: int, now: Moment) -> bool:
     if records:
+        # The leader may just have been found, by this very answer. Its records come after it.
+        replica.persist()
         try:
             control = replica.log.append_as_follower(records, replica.epoch, now.wall_ms)
         except BadRecords as error:

@@ -319,7 +319,7 @@ class Replica:
         else:
             # Several changes of state in one step are fine; more come with the next.
             self.wake_ms = now.ms + 1
-        self._persist()
+        self.persist()
         told = LeaderChanged(-1 if isinstance(self.state, Resigned) else self.leader_id, self.epoch)
         if told != self._told:
             self._told = told
@@ -344,7 +344,8 @@ class Replica:
                 wake_ms = following.poll_unattached(self, state, now)
         return min(wake_ms, self.parked.wake_ms)
 
-    def _persist(self) -> None:
+    def persist(self) -> None:
+        """Have epoch, vote and leader on disk. It costs nothing if they are."""
         election = election_of(self.state)
         if election != self._persisted:
             self._store.write(election, self.history.kraft_version, self.voters.ids)
@@ -475,7 +476,7 @@ class Replica:
         self._enter(leader)
         # Records of an epoch are told apart by their offsets. If a crash made this node forget that it led,
         # it could lead again, and append others at the same offsets.
-        self._persist()
+        self.persist()
         leader.progress.set_voters(self.voters)
         leader.progress.synced(self.log.synced_offset)
         self.append_control(leader, self._first_records(granting), now)

@@ -85,6 +85,14 @@ class Peer:
         self.take(self.replica.start(self.now))
 
     @property
+    def state(self) -> Any:
+        return self.replica.state
+
+    def is_a(self, *kinds: type[Any]) -> bool:
+        """Say in which state the replica is."""
+        return isinstance(self.replica.state, kinds)
+
+    @property
     def now(self) -> Moment:
         return Moment(self.now_ms, self.now_ms)
 

@@ -164,10 +164,10 @@ def test_a_leader_that_is_removed_leads_until_that_is_committed(leader: Peer) ->
     assert leader.ask(remove(1)) is None
     leader.sync()
     leader.ask(leader.fetch(2))
-    assert isinstance(leader.replica.state, Leader)
+    assert leader.is_a(Leader)
     leader.ask(leader.fetch(3))
     assert ErrorCode.NONE in replies(leader)
-    assert isinstance(leader.replica.state, Resigned)
+    assert leader.is_a(Resigned)
 
 
 def test_a_removed_leader_that_crashed_may_have_to_be_elected_again() -> None:
@@ -183,7 +183,7 @@ def test_a_removed_leader_that_crashed_may_have_to_be_elected_again() -> None:
     peer.wait(2000)
     assert peer.lead() > 1
     peer.commit()
-    assert isinstance(peer.replica.state, Resigned)
+    assert peer.is_a(Resigned)
 
 
 def test_a_voter_is_updated(leader: Peer) -> None:

@@ -47,7 +47,7 @@ def follower(epoch: int = 4, **settings: Any) -> Peer:
     """Return node 1, which follows node 2 and has a fetch under way."""
     peer = Peer(**settings)
     peer.ask(messages.begin_epoch_request(peer.settings._replace(me=key(2)), key(1), epoch))
-    assert isinstance(peer.replica.state, Follower)
+    assert peer.is_a(Follower)
     return peer
 
 
@@ -349,10 +349,30 @@ def test_who_knows_its_leader_by_id_alone_learns_where_it_is() -> None:
     peer = follower(voters=(3,), can_become_voter=False)
     peer.disk.kill()
     peer.start()
-    assert not isinstance(peer.replica.state, Follower)
+    assert not peer.is_a(Follower)
     (send,) = peer.sent(FetchRequest)
     info = messages.LeaderInfo(2, 4, (peer.settings.endpoints[0],))
     part = messages.fetched_data(info, ErrorCode.NONE, Offset(0), None, batch(0, 4))
     peer.answer(send, messages.fetch_response(info, 18, part))
-    assert isinstance(peer.replica.state, Follower)
+    assert peer.is_a(Follower)
     assert peer.replica.log.end_offset == 1
+
+
+def test_the_leader_is_on_disk_before_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    peer = Peer()
+    (send,) = peer.sent(FetchRequest)
+    info = messages.LeaderInfo(2, 4, (peer.settings.endpoints[0],))
+    part = messages.fetched_data(info, ErrorCode.NONE, Offset(0), None, batch(0, 4))
+    peer.ask(
+        messages.vote_request(
+            peer.settings._replace(me=key(3)), key(1), 4, peer.replica.log.end, is_pre_vote=False
+        )
+    )
+    (send,) = peer.sent(FetchRequest)
+    order: Any = []
+    store, log = peer.replica._store, peer.replica.log
+    write, append = store.write, log.append_as_follower
+    monkeypatch.setattr(store, "write", lambda *a: order.append("state") or write(*a))
+    monkeypatch.setattr(log, "append_as_follower", lambda *a: order.append("records") or append(*a))
+    peer.answer(send, messages.fetch_response(info, 18, part))
+    assert order == ["state", "records"]

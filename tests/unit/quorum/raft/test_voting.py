@@ -71,7 +71,7 @@ def test_a_pre_vote_may_have_records_of_its_epoch() -> None:
     peer = Peer()
     assert result(peer.ask(vote(peer, 5, (3, 5), pre_vote=True))).vote_granted
     assert peer.replica.epoch == 5
-    assert peer.replica.state.voted is None
+    assert peer.state.voted is None
 
 
 def test_an_old_epoch_is_fenced() -> None:
@@ -88,7 +88,7 @@ def test_a_candidate_without_an_id_is_invalid() -> None:
     assert result(peer.ask(request)).error_code is ErrorCode.INVALID_REQUEST
 
 
-def _with_replica(request: VoteRequest, replica_id: int) -> VoteRequest:
+def _with_replica(request: VoteRequest, replica_id: int) -> Any:
     topic = request.topics[0]
     partition = altered(topic.partitions[0], replica_id=replica_id)
     return altered(request, topics=(altered(topic, partitions=(partition,)),))
@@ -119,15 +119,15 @@ def test_a_vote_for_another_voter_key_is_refused() -> None:
     partition = altered(topic.partitions[0], voter_directory_id=directory(8))
     other = altered(request, topics=(altered(topic, partitions=(partition,)),))
     assert result(peer.ask(other)).error_code is ErrorCode.INVALID_VOTER_KEY
-    assert peer.replica.state.voted is None
+    assert peer.state.voted is None
 
 
 def test_who_has_fetched_from_its_leader_refuses_pre_votes() -> None:
     peer = Peer()
     peer.ask(begin(peer, 4))
-    assert isinstance(peer.replica.state, Follower)
+    assert peer.is_a(Follower)
     assert result(peer.ask(vote(peer, 4, node_id=3, pre_vote=True))).vote_granted
-    peer.replica.state.has_fetched = True
+    peer.state.has_fetched = True
     assert not result(peer.ask(vote(peer, 4, node_id=3, pre_vote=True))).vote_granted
     assert not result(peer.ask(vote(peer, 4, node_id=3))).vote_granted
 
@@ -136,18 +136,18 @@ def test_a_leader_refuses_all_votes_of_its_epoch() -> None:
     peer = Peer()
     epoch = peer.lead()
     assert not result(peer.ask(vote(peer, epoch, (99, epoch), pre_vote=True))).vote_granted
-    assert isinstance(peer.replica.state, Leader)
+    assert peer.is_a(Leader)
 
 
 def test_an_election_goes_by_pre_vote_and_vote() -> None:
     peer = Peer()
-    assert isinstance(peer.replica.state, Unattached)
+    assert peer.is_a(Unattached)
     peer.wait(2000)
-    assert isinstance(peer.replica.state, Prospective)
+    assert peer.is_a(Prospective)
     assert peer.replica.epoch == 0
     assert {send.request.topics[0].partitions[0].pre_vote for send in peer.vote_requests()} == {True}
     assert peer.lead() == 1
-    assert isinstance(peer.replica.state, Leader)
+    assert peer.is_a(Leader)
 
 
 def test_a_voter_without_pre_votes_is_asked_for_its_vote() -> None:
@@ -155,7 +155,7 @@ def test_a_voter_without_pre_votes_is_asked_for_its_vote() -> None:
     peer.wait(2000)
     send = peer.vote_requests()[0]
     peer.take(peer.replica.fail(send.correlation_id, send.request, peer.now, ErrorCode.UNSUPPORTED_VERSION))
-    assert isinstance(peer.replica.state, Candidate)
+    assert peer.is_a(Candidate)
 
 
 def test_answers_to_pre_votes_do_not_count_as_votes() -> None:
@@ -166,17 +166,17 @@ def test_answers_to_pre_votes_do_not_count_as_votes() -> None:
     granted = messages.vote_response(info, 2, ErrorCode.NONE, is_granted=True)
     peer.answer(first, granted)
     peer.answer(second, granted)
-    assert isinstance(peer.replica.state, Candidate)
+    assert peer.is_a(Candidate)
 
 
 def test_the_only_voter_leads_at_once() -> None:
     peer = Peer((1,))
-    assert isinstance(peer.replica.state, Leader)
+    assert peer.is_a(Leader)
     peer.sync()
     assert peer.replica.high_watermark == peer.replica.log.end_offset
     peer.disk.kill()
     peer.start()
-    assert isinstance(peer.replica.state, Leader)
+    assert peer.is_a(Leader)
     assert peer.replica.epoch == 2
 
 
@@ -185,7 +185,7 @@ def test_a_leader_that_starts_again_has_resigned() -> None:
     epoch = peer.lead()
     peer.disk.kill()
     peer.start()
-    assert isinstance(peer.replica.state, Resigned)
+    assert peer.is_a(Resigned)
     assert {send.destination.node_id for send in peer.sent(EndQuorumEpochRequest)} == {2, 3}
     assert not result(peer.ask(vote(peer, epoch, (99, epoch - 1)))).vote_granted
 
@@ -194,9 +194,9 @@ def test_a_leader_without_a_majority_resigns() -> None:
     peer = Peer()
     peer.lead()
     peer.wait(2999)
-    assert isinstance(peer.replica.state, Leader)
+    assert peer.is_a(Leader)
     peer.wait(1)
-    assert isinstance(peer.replica.state, Resigned)
+    assert peer.is_a(Resigned)
 
 
 def test_fetches_of_a_majority_keep_the_leader() -> None:
@@ -205,7 +205,7 @@ def test_fetches_of_a_majority_keep_the_leader() -> None:
     peer.wait(2000)
     peer.ask(peer.fetch(2))
     peer.wait(2000)
-    assert isinstance(peer.replica.state, Leader)
+    assert peer.is_a(Leader)
 
 
 def test_voters_that_do_not_fetch_are_told_who_leads() -> None:
@@ -230,7 +230,7 @@ def test_the_first_successor_stands_at_once(successors: tuple[int, ...], backoff
     settings = peer.settings._replace(me=key(2))
     request = messages.end_epoch_request(settings, 4, [key(one) for one in successors])
     assert result(peer.ask(request)).error_code is ErrorCode.NONE
-    state = peer.replica.state
+    state = peer.state
     if backoff_ms == 0:
         assert isinstance(state, Prospective)
     else:
