@@ -44,8 +44,8 @@ SCHEMAS_FOR_COMPLETENESS = {
 }
 # It names what a module imports for the sake of its being imported.
 PRELOADED = "ottla.pipelines.spark.daemon._PRELOADED"
-# A node that is alone has no other node to talk to, or to agree with. The connection to another node is tested
-# against real ones, and the quorum of several is simulated.
+# A node that is alone has no other node to talk to, or to agree with. The connection to another node is
+# tested against real ones, and the quorum of several is simulated.
 FOR_CLUSTERS = ("ottla.runtime.connections.peer", "ottla.quorum.raft")
 
 

@@ -219,8 +219,8 @@ def test_a_static_quorum_becomes_dynamic_when_all_voters_are_known() -> None:
     assert peer.replica.upgrade_kraft_version(epoch, DYNAMIC, peer.now)[0] is ErrorCode.INVALID_UPDATE_VERSION
     for node_id in (2, 3):
         assert peer.ask(update(peer, node_id)).error_code is ErrorCode.NONE
-    assert not peer.replica.history.is_dynamic
+    was_dynamic = peer.replica.history.is_dynamic
     assert peer.replica.upgrade_kraft_version(epoch, DYNAMIC, peer.now)[0] is ErrorCode.NONE
-    assert peer.replica.history.is_dynamic
+    assert (was_dynamic, peer.replica.history.is_dynamic) == (False, True)
     assert peer.replica.voters.keys == (key(1), key(2), key(3))
     assert peer.replica.upgrade_kraft_version(epoch, 0, peer.now)[0] is ErrorCode.INVALID_UPDATE_VERSION

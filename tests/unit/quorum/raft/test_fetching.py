@@ -201,7 +201,7 @@ def test_an_empty_log_is_sent_to_the_snapshot(leader: Peer) -> None:
     snapshot_id = SnapshotId(leader.replica.log.end_offset, 1)
     content = write_snapshot(leader, snapshot_id)
     answer = data(leader.ask(leader.fetch(3, 0, 0)))
-    assert (answer.snapshot_id.end_offset, answer.snapshot_id.epoch) == snapshot_id
+    assert SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch) == snapshot_id
     part = piece(leader.ask(fetch_piece(leader, snapshot_id, 10)))
     assert (part.size, part.position, bytes(part.unaligned_records)) == (len(content), 10, content[10:])
 
