@@ -1,7 +1,6 @@
 """What users read is plain English: the README, the guide, the help of commands, logs and errors.
 
-The turns below are archaic, literary, or not idiomatic. Native readers stumble on them. Modules that still
-have some are listed. The list may only get shorter.
+The turns below are archaic, literary, or not idiomatic. Native readers stumble on them.
 """
 
 import ast
