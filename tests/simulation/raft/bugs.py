@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.simulation.storage.bugs import Bug
+from tests.simulation.planting import Bug
 
 from ottla.quorum.raft import changes, election, following, leading, voting
 from ottla.quorum.raft.connections import Connections

@@ -1,9 +1,9 @@
 """The simulated quorum finds bugs: every planted one, within its budget of seeds."""
 
 import pytest
+from tests.simulation.planting import planted
 from tests.simulation.raft.bugs import BUGS
-from tests.simulation.raft.campaign import find_failure
-from tests.simulation.storage.bugs import planted
+from tests.simulation.raft.campaign import CAMPAIGN
 
 SEEDS_MAX = 100
 # The bugs that take the fewest seeds, so that the suite stays quick. `make sim-quorum-bugs` runs them all.
@@ -27,9 +27,9 @@ QUICK = (
 @pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in QUICK])
 def test_a_planted_bug_is_found(name: str) -> None:
     with planted(BUGS[name]):
-        found = next((seed for seed in range(SEEDS_MAX) if find_failure(seed) is not None), None)
+        found = next((seed for seed in range(SEEDS_MAX) if CAMPAIGN.find_failure(seed) is not None), None)
     assert found is not None, f"not found in {SEEDS_MAX} seeds: {BUGS[name].what}"
-    assert find_failure(found) is None, f"seed {found} fails without the bug, too"
+    assert CAMPAIGN.find_failure(found) is None, f"seed {found} fails without the bug, too"
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in BUGS])

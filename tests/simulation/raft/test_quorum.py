@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.simulation.raft.campaign import find_failure
+from tests.simulation.raft.campaign import CAMPAIGN
 from tests.simulation.raft.world import run_seed
 
 SEEDS = 240
@@ -15,7 +15,7 @@ SEEDS_PER_TEST = 40
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
 def test_committed_survives_and_the_quorum_comes_to_rest(first: int) -> None:
     for seed in range(first, first + SEEDS_PER_TEST):
-        failure = find_failure(seed)
+        failure = CAMPAIGN.find_failure(seed)
         assert failure is None, f"{failure}\n{failure.details}"
 
 

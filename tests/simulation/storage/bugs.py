@@ -1,16 +1,8 @@
-"""Bugs to plant in the storage engine, one line each, to prove that the simulation finds such bugs.
+"""Bugs to plant in the storage engine, one line each, to prove that the simulation finds such bugs."""
 
-Each names a function, a line of it (or a part of one) and what to put in its place. Planting compiles the
-function anew with the wrong line; leaving the context puts the right one back. Where the engine's code has
-changed so that a line is not found, planting fails and says so: the table has to follow the code.
-"""
+from typing import Final, cast
 
-import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from textwrap import dedent
-from types import CodeType, FunctionType
-from typing import Any, Final, NamedTuple, cast
+from tests.simulation.planting import Bug
 
 from ottla.storage import read, retention, roll, truncation
 from ottla.storage.appending import append
@@ -27,16 +19,6 @@ from ottla.storage.segment import Segment
 from ottla.storage.syncing import flush
 from ottla.storage.syncing.group_commit import GroupCommit
 from ottla.storage.volume import Volume
-
-
-class Bug(NamedTuple):
-    """What a programmer may get wrong in one line."""
-
-    what: str
-    function: Callable[..., Any]
-    right: str
-    wrong: str
-
 
 _ALL: Final = {
     # Syncing.
@@ -282,26 +264,3 @@ _ALL: Final = {
 }
 
 BUGS: Final[dict[str, Bug]] = _ALL
-
-
-@contextmanager
-def planted(bug: Bug) -> Iterator[None]:
-    """Have a bug in the engine for the time being."""
-    function = cast("FunctionType", bug.function)
-    right_code = function.__code__
-    function.__code__ = _compile_wrong(function, bug)
-    try:
-        yield
-    finally:
-        function.__code__ = right_code
-
-
-def _compile_wrong(function: FunctionType, bug: Bug) -> CodeType:
-    source = dedent(inspect.getsource(function))
-    source = source[source.index("def ") :]
-    found = source.count(bug.right)
-    assert found == 1, f"{bug.right!r} is {found} times in {function.__qualname__}, not once"
-    made: dict[str, Any] = {}
-    code = compile(source.replace(bug.right, bug.wrong), function.__code__.co_filename, "exec")
-    exec(code, function.__globals__, made)
-    return cast("CodeType", made[function.__name__].__code__)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.simulation.storage.campaign import find_failure
+from tests.simulation.storage.campaign import CAMPAIGN
 from tests.simulation.storage.crashes import OPERATIONS, run_seed
 
 SEEDS = 300
@@ -17,7 +17,7 @@ SEEDS_PER_TEST = 50
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
 def test_logs_survive_crashes(first: int) -> None:
     for seed in range(first, first + SEEDS_PER_TEST):
-        failure = find_failure(seed)
+        failure = CAMPAIGN.find_failure(seed)
         assert failure is None, f"{failure}\n{failure.details}"
 
 

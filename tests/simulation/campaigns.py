@@ -1,0 +1,149 @@
+"""Many seeds of a simulation, on several processes, with or without bugs planted in the code.
+
+A simulation has a module with a `CAMPAIGN`, which is run by `python -m`. A failure prints its seed and the
+command that replays it. With `--bug` a planted bug is in the code, and the campaign says which seeds find it.
+With `--all-bugs` each is planted in turn until a seed finds it that fails for no other reason.
+"""
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from importlib import import_module
+from multiprocessing import Pool
+from time import monotonic
+from typing import NamedTuple
+
+from tests.simulation.planting import Bug, planted
+
+_CHUNK_SEEDS = 25
+
+
+class Failure(NamedTuple):
+    """A seed that broke an invariant, and how."""
+
+    seed: int
+    message: str
+    details: str
+
+
+class Campaign(NamedTuple):
+    """A simulation that can be run with any seed."""
+
+    module: str
+    description: str
+    run_seed: Callable[[int], object]
+    bugs: Mapping[str, Bug]
+    bug_seeds_max: int
+
+    def replay_command(self, seed: int, bug: str = "") -> str:
+        """Return the command that runs one seed again."""
+        rest = f" --bug {bug}" if bug else ""
+        return f".venv/bin/python -m {self.module} --first {seed} --seeds 1{rest}"
+
+    def find_failure(self, seed: int) -> Failure | None:
+        """Run one seed. Anything it raises is a failure, since what may happen is caught within."""
+        try:
+            self.run_seed(seed)
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            message = f"seed {seed}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+            return Failure(seed, f"{message}\n  replay: {self.replay_command(seed)}", traceback.format_exc())
+        return None
+
+    def find_failures(self, first: int, seeds: int) -> list[Failure]:
+        """Run seeds in this process."""
+        found = map(self.find_failure, range(first, first + seeds))
+        return [failure for failure in found if failure is not None]
+
+    def find_bug(self, name: str) -> int | None:
+        """Return the first seed that finds a planted bug, and that is fine without it."""
+        for seed in range(self.bug_seeds_max):
+            with planted(self.bugs[name]):
+                failure = self.find_failure(seed)
+            if failure is not None and self.find_failure(seed) is None:
+                return seed
+        return None
+
+    def main(self, arguments: list[str] | None = None) -> int:
+        """Run what the command line asks for, and return the exit code."""
+        parser = argparse.ArgumentParser(prog=f"python -m {self.module}", description=self.description)
+        parser.add_argument("--seeds", type=int, default=10_000)
+        parser.add_argument("--first", type=int, default=0)
+        parser.add_argument("--processes", type=int, default=2)
+        parser.add_argument(
+            "--bug", choices=sorted(self.bugs), default="", help="plant a bug that is to be found"
+        )
+        parser.add_argument("--all-bugs", action="store_true", help="plant every bug, one after the other")
+        options = parser.parse_args(arguments)
+        if options.all_bugs:
+            return int(_find_all_bugs(self, options.processes) > 0)
+        if options.seeds == 1:
+            with planted(self.bugs[options.bug]) if options.bug else nullcontext():
+                failure = self.find_failure(options.first)
+            print(f"{failure.details}{failure.message}" if failure else f"seed {options.first}: all is well")
+            return int(failure is not None)
+        return int(_run_all(self, options.first, options.seeds, options.processes, options.bug) > 0)
+
+
+def _run_all(campaign: Campaign, first: int, seeds: int, processes: int, bug: str) -> int:
+    """Run seeds on several processes, with progress. Returns how many failed."""
+    failed = 0
+    started, done = monotonic(), 0
+    for count, found in _chunks(campaign, first, seeds, processes, bug):
+        done += count
+        failed += len(found)
+        for failure in found:
+            print(f"\r{failure.message}", flush=True)
+        rate = done / (monotonic() - started)
+        line = f"\r{done:,} of {seeds:,} seeds, {rate:.0f}/s, {failed} failures "
+        print(line, end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    print(f"{done:,} seeds in {monotonic() - started:.0f} s, {failed} failures")
+    return failed
+
+
+def _chunks(
+    campaign: Campaign, first: int, seeds: int, processes: int, bug: str
+) -> Iterator[tuple[int, list[Failure]]]:
+    """Give how many seeds were run and what was found, chunk by chunk."""
+    tasks = [
+        (campaign.module, start, min(_CHUNK_SEEDS, first + seeds - start), bug)
+        for start in range(first, first + seeds, _CHUNK_SEEDS)
+    ]
+    with Pool(processes) as pool:
+        yield from pool.imap_unordered(_run_chunk, tasks)
+
+
+def _find_all_bugs(campaign: Campaign, processes: int) -> int:
+    """Plant every bug and print which seed finds it. Returns how many are not found."""
+    missed = 0
+    tasks = [(campaign.module, name) for name in campaign.bugs]
+    with Pool(processes) as pool:
+        for name, seed in pool.imap(_find_bug, tasks):
+            missed += seed is None
+            result = f"not within {campaign.bug_seeds_max} seeds" if seed is None else f"seed {seed}"
+            print(f"{name:34} {result:26} {campaign.bugs[name].what}", flush=True)
+    print(f"{len(campaign.bugs) - missed} of {len(campaign.bugs)} planted bugs were found")
+    return missed
+
+
+# In the processes
+
+
+def _campaign_of(module: str) -> Campaign:
+    campaign: Campaign = import_module(module).CAMPAIGN
+    return campaign
+
+
+def _find_bug(task: tuple[str, str]) -> tuple[str, int | None]:
+    module, name = task
+    return name, _campaign_of(module).find_bug(name)
+
+
+def _run_chunk(task: tuple[str, int, int, str]) -> tuple[int, list[Failure]]:
+    module, first, seeds, bug = task
+    campaign = _campaign_of(module)
+    with planted(campaign.bugs[bug]) if bug else nullcontext():
+        return seeds, campaign.find_failures(first, seeds)
