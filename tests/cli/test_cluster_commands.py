@@ -210,14 +210,14 @@ def test_only_committed_records_are_read_unless_asked_for(bootstrap: str, name: 
 
 def test_wrong_wishes_are_refused_in_one_sentence(bootstrap: str, name: str) -> None:
     succeed("topic", "create", name, bootstrap=bootstrap)
-    assert fail("consume", "nowhere", bootstrap=bootstrap).endswith(
-        "`ottla topic list` lists the topics"
-    )
+    assert fail("consume", "nowhere", bootstrap=bootstrap).endswith("`ottla topic list` lists the topics")
     assert fail("consume", name, "-p", "7", bootstrap=bootstrap) == f"{name} has no partition 7, only 0 to 0"
     assert fail("produce", name, "-K:", stdin="nothing\n", bootstrap=bootstrap) == (
         "line 1 has no ':' between key and value"
     )
-    assert "line 1 is not a record" in fail("produce", name, "--format=json", stdin="[]\n", bootstrap=bootstrap)
+    assert "line 1 is not a record" in fail(
+        "produce", name, "--format=json", stdin="[]\n", bootstrap=bootstrap
+    )
 
 
 # Groups

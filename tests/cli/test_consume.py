@@ -211,8 +211,12 @@ def test_times_and_offsets_bound_what_is_read(bootstrap: str, name: str) -> None
     assert values(bootstrap, name, "-o", "@1970-01-01T00:00:04+00:00") == ["v3", "v4"]
     assert values(bootstrap, name, "-o", "e@1970-01-01T00:00:02Z") == ["v0"]
     assert values(bootstrap, name, "-o", "1", "--until-offset", "3") == ["v1", "v2"]
-    assert "only one beginning can be given" in refused("consume", name, "-o", "1", "-o", "2", bootstrap=bootstrap)
-    assert "only one end can be given" in refused("consume", name, "-o", "e@1", "-o", "e@2", bootstrap=bootstrap)
+    assert "only one beginning can be given" in refused(
+        "consume", name, "-o", "1", "-o", "2", bootstrap=bootstrap
+    )
+    assert "only one end can be given" in refused(
+        "consume", name, "-o", "e@1", "-o", "e@2", bootstrap=bootstrap
+    )
     with following(bootstrap, name, "-o", "3", "--until-offset", "6") as process:
         write(bootstrap, name, "v5", "v6")
         assert [next_line(process) for _ in range(3)] == ["v3", "v4", "v5"]

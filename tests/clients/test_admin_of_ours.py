@@ -471,5 +471,7 @@ def test_a_wrong_address_is_told_in_one_sentence() -> None:
     async def scenario(admin: Admin) -> None:
         await admin.topics.list()
 
-    with pytest.raises(NoBrokerReached, match=r"no broker answers at 127\.0\.0\.1:1; check that it is running"):
+    with pytest.raises(
+        NoBrokerReached, match=r"no broker answers at 127\.0\.0\.1:1; check that it is running"
+    ):
         run("127.0.0.1:1", scenario)

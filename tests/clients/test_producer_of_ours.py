@@ -174,7 +174,9 @@ def test_a_wrong_address_is_told_in_one_sentence() -> None:
         async with Producer("127.0.0.1:1"):
             pass
 
-    with pytest.raises(NoBrokerReached, match=r"no broker answers at 127\.0\.0\.1:1; check that it is running"):
+    with pytest.raises(
+        NoBrokerReached, match=r"no broker answers at 127\.0\.0\.1:1; check that it is running"
+    ):
         asyncio.run(produce())
 
 

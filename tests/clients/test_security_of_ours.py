@@ -205,7 +205,9 @@ def test_a_broker_that_wants_a_certificate_and_gets_none_is_told(kafka: SecureKa
 
 
 def test_the_wrong_protocol_is_told(kafka: SecureKafka) -> None:
-    with pytest.raises(NoBrokerReached, match=r"check that it is a TLS listener|closed the connection before it answered"):
+    with pytest.raises(
+        NoBrokerReached, match=r"check that it is a TLS listener|closed the connection before it answered"
+    ):
         _connect(kafka.plaintext, security_protocol="SSL", ssl_ca_location=kafka.ca)
     with pytest.raises(NoBrokerReached, match=r"check that its listener uses PLAINTEXT"):
         _connect(kafka.addresses["SSL"])

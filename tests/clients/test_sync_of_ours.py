@@ -172,5 +172,7 @@ def test_ctrl_c_leaves_the_group_and_commits(bootstrap: str, topic: str) -> None
 
 def test_a_wrong_address_is_told_in_one_sentence() -> None:
     for client in (Admin, Producer, Consumer):
-        with pytest.raises(NoBrokerReached, match=r"no broker answers at 127\.0\.0\.1:1; check that it is running"):
+        with pytest.raises(
+            NoBrokerReached, match=r"no broker answers at 127\.0\.0\.1:1; check that it is running"
+        ):
             client("127.0.0.1:1")

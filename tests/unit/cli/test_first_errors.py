@@ -24,8 +24,14 @@ def failure(cause: OSError) -> NodeFailure:
 @pytest.mark.parametrize(
     ("number", "step"),
     [
-        (errno.EACCES, "; get the permission, or choose another directory with --data or another port with --port"),
-        (errno.EPERM, "; get the permission, or choose another directory with --data or another port with --port"),
+        (
+            errno.EACCES,
+            "; get the permission, or choose another directory with --data or another port with --port",
+        ),
+        (
+            errno.EPERM,
+            "; get the permission, or choose another directory with --data or another port with --port",
+        ),
         (errno.EADDRINUSE, "; stop the process that uses the port, or choose another with --port"),
         (errno.ENOSPC, ""),
     ],

@@ -98,5 +98,5 @@ def test_round_robin_takes_one_after_the_other() -> None:
 
 def test_a_custom_partitioner_is_held_to_the_partitions_there_are() -> None:
     assert CustomPartitioner(lambda *_: 3).choose(_among(), None, b"v") == 3
-    with pytest.raises(ValueError, match="chose 4: 't' has 0 to 3"):
+    with pytest.raises(ValueError, match="chose 4, but 't' has partitions 0 to 3"):
         CustomPartitioner(lambda *_: 4).choose(_among(), None, b"v")

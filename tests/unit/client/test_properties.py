@@ -94,9 +94,7 @@ def test_a_file_is_read_as_kafkas_clients_read_it(
     assert (settings.linger_ms, settings.security_protocol) == (9, "SASL_SSL")
     assert (settings.sasl_username, settings.sasl_password) == ("ann", 'se"cret;')
     assert settings.ssl_ca_location == "/etc/ca.pem"
-    assert [record.message for record in caplog.records] == [
-        f"{path}: this client does not use key.serializer"
-    ]
+    assert [record.message for record in caplog.records] == [f"{path}: this client ignores key.serializer"]
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_topic_inside_the_function_is_read_at_once() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"mode": "upsert"}, "there are append, update, complete"),
+        ({"mode": "upsert"}, "use one of append, update, complete"),
         ({"to": ()}, "has no output"),
         ({"to": "no spaces"}, "no spaces"),
         ({"to": print}, "cannot write to"),

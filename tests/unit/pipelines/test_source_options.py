@@ -74,7 +74,7 @@ def test_times_win_over_offsets() -> None:
         (True, {"failOnDataLoss": "maybe"}, "true or false"),
         (True, {"maxTriggerDelay": "soon"}, "maxTriggerDelay"),
         (True, {"kafka.isolation.level": "some"}, "read_committed"),
-        (True, {"startingOfsets": "earliest"}, "no option 'startingofsets'"),
+        (True, {"startingOfsets": "earliest"}, "unknown option 'startingofsets'"),
         (True, {"subscribePattern": "("}, "exactly one of"),
         (True, {"startingOffsetsByTimestampStrategy": "x"}, "'error' or 'latest'"),
     ],

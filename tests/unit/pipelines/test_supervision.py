@@ -262,5 +262,5 @@ def test_wish_to_stop_is_seen_until_it_is_forgotten(tmp_path: Path) -> None:
 
 def test_directory_of_a_node_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1")
-    with pytest.raises(InvalidDirectory, match="where a node keeps its log"):
+    with pytest.raises(InvalidDirectory, match="the log directory of a node"):
         prepare_directory(tmp_path / "below")

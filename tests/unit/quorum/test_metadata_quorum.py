@@ -291,7 +291,7 @@ def test_a_quorum_with_other_voters_is_not_taken_over() -> None:
     node.voter.append(PreparedAppend((), [batch], position), START_MS)
     node.voter.log.flush()
     disk.kill()
-    with pytest.raises(OtherVoters, match=r"nodes \[1, 2\]"):
+    with pytest.raises(OtherVoters, match=r"has the voters \[1, 2\]"):
         QuorumNode(disk)
 
 

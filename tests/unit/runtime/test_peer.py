@@ -179,8 +179,8 @@ def test_a_machine_that_is_off_is_given_up() -> None:
         (pack(">i", 0x7FFFFFFF), "a frame announces 2147483647 bytes"),
         (pack(">ii", 4, 99), "response 99 arrived instead of 1"),
         (pack(">ih", 2, 0), "has no correlation id"),
-        (pack(">ii", 4, 1), "no answer"),
-        (pack(">iiB", 5, 1, 0) + b"\xff" * 3, "no answer"),
+        (pack(">ii", 4, 1), "an invalid response"),
+        (pack(">iiB", 5, 1, 0) + b"\xff" * 3, "an invalid response"),
     ],
 )
 def test_nonsense_closes_the_connection_and_is_told(content: bytes, complaint: str) -> None:
@@ -202,7 +202,7 @@ def test_an_answer_that_nobody_asked_for_closes_the_connection() -> None:
     server = Server(world)
     world.connect()
     server.answer(pack(">ii", 4, 1))
-    assert "nobody asked for" in str(world.lost[0])
+    assert "an unexpected response arrived" in str(world.lost[0])
 
 
 def test_a_silent_node_is_given_up() -> None:

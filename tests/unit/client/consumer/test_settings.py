@@ -51,7 +51,7 @@ def test_a_reset_policy_that_does_not_exist_is_told(text: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"partition_assignment_strategy": "rnage"}, "has no rnage"),
+        ({"partition_assignment_strategy": "rnage"}, "has the unknown rnage"),
         ({"group_instance_id": "i"}, "needs a group.id"),
         ({"heartbeat_interval_ms": 9, "session_timeout_ms": 9}, "less than session.timeout.ms"),
         ({"group_protocol": "share"}, "must be one of 'classic', 'consumer'"),
