@@ -410,7 +410,8 @@ def test_an_unknown_transactional_id_is_named(bootstrap: str) -> None:
     for words in (("describe", "nobody"), ("abort", "nobody", "--yes")):
         said = fail("txn", *words, bootstrap=bootstrap)
         assert said == (
-            "cannot describe 'nobody': TRANSACTIONAL_ID_NOT_FOUND; `ottla txn list` lists the transactional ids"
+            "cannot describe 'nobody': TRANSACTIONAL_ID_NOT_FOUND; "
+            "`ottla txn list` lists the transactional ids"
         )
     assert "either a TRANSACTIONAL_ID or a --topic" in run("txn", "abort", bootstrap=bootstrap).err
 

@@ -71,7 +71,7 @@ def test_a_directory_that_is_not_there_is_refused() -> None:
 
 
 def test_a_directory_is_formatted_only_once() -> None:
-    with pytest.raises(UnusableDirectory, match="formatted already"):
+    with pytest.raises(UnusableDirectory, match="already formatted"):
         format_directory(formatted_disk(), ROOT, META)
 
 
@@ -88,7 +88,7 @@ def test_a_directory_of_another_node_or_cluster_is_refused() -> None:
     disk = formatted_disk()
     with pytest.raises(UnusableDirectory, match=r"node 1.*node 2"):
         open_directory(Volume(disk, ROOT), NodeId(2))
-    with pytest.raises(UnusableDirectory, match=r"cluster cluster.*this is other"):
+    with pytest.raises(UnusableDirectory, match=r"cluster cluster.*this is cluster other"):
         open_directory(Volume(disk, ROOT), NodeId(1), "other")
     open_directory(Volume(disk, ROOT), NodeId(1), "cluster")
 
