@@ -183,7 +183,7 @@ def test_a_file_of_an_api_registers_the_handler_of_that_api(key: ApiKey) -> None
 
 def test_only_requests_that_carry_records_may_be_large() -> None:
     small = encode_request(ApiVersionsRequest(), API_VERSIONS, 3, 5, "test")[4:]
-    with pytest.raises(MalformedBytes, match="API_VERSIONS has .* bytes"):
+    with pytest.raises(MalformedBytes, match=r"API_VERSIONS has .* bytes"):
         Fixture().session.receive(memoryview(small + bytes(PLAIN_FRAME_BYTES_MAX)))
     routes = Routes(perf_counter_ns)
     produce, fetch = (routes.find(key, 12) for key in (ApiKey.PRODUCE, ApiKey.FETCH))
