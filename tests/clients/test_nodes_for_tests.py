@@ -266,7 +266,7 @@ def test_a_request_newer_than_the_pretended_release_is_cut_off(kafka: ThreadNode
 def test_wrong_names_are_named(kafka: ThreadNode) -> None:
     with pytest.raises(ValueError, match="'prodduce' is not an API"):
         kafka.faults.drop("prodduce")
-    with pytest.raises(ValueError, match=r"'not_enuff_replicas' is no error.*mean 'not_enough_replicas"):
+    with pytest.raises(ValueError, match=r"'not_enuff_replicas' is not an error.*mean 'not_enough_replicas"):
         kafka.faults.refuse("produce", "not_enuff_replicas")
     with pytest.raises(ValueError, match="mean 'not_enough_replicas"):
         kafka.faults.refuse("produce", "NotEnoughReplicasException")

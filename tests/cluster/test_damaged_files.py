@@ -77,7 +77,7 @@ def test_one_flipped_bit_in_the_metadata_stops_the_start_and_can_be_repaired(
     damaged = log.read_bytes()
     sentence = refusal(node)
     assert str(log) in sentence
-    assert re.search(r"bytes at position \d+ of .* offsets \d+ to \d+, and \d+ sound batches", sentence)
+    assert re.search(r"bytes at position \d+ of .* offsets \d+ to \d+, and \d+ valid batches", sentence)
     assert "ottla storage repair" in sentence
     assert log.read_bytes() == damaged
     assert (node.data_directory / MARK).exists() == is_clean
@@ -116,7 +116,7 @@ def test_a_repair_that_was_interrupted_is_done_again(tmp_path: Path) -> None:
             repairing.repair_metadata(loaded.configs)
     assert "was interrupted" in refusal(node)
     done = run("storage", "repair", "--data", str(node.data_directory), "--yes")
-    assert "put orders back" in done.stdout
+    assert "restored orders with partitions" in done.stdout
     check_all_there(node)
 
 

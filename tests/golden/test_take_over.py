@@ -65,7 +65,7 @@ def test_a_directory_that_was_only_formatted_becomes_a_cluster(tmp_path: Path) -
 def test_a_member_of_a_larger_quorum_is_left_alone(tmp_path: Path) -> None:
     directory = unpack("04-cluster", tmp_path) / "node1-a"
     before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
-    with pytest.raises(OtherVoters, match=r"nodes \[1, 2, 3\]"):
+    with pytest.raises(OtherVoters, match=r"voters \[1, 2, 3\]"):
         QuorumNode(RealDisk(), str(directory))
     log = next(path for path in before if path.name.endswith("1770.log"))
     assert log.read_bytes() == before[log]

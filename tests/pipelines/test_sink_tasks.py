@@ -137,7 +137,7 @@ def test_rows_that_cannot_be_delivered_go_to_the_dead_letters(node: OttlaNode, l
     }
     assert letters[b"nowhere"]["ottla.reason"] == b"'sink-letters' has no partition 9, only 0 to 1"
     assert letters[b"nowhere"]["ottla.topic"] == b"sink-letters"
-    assert b"above max.request.size" in letters[b"xxxxxxx"]["ottla.reason"]
+    assert b"larger than max.request.size" in letters[b"xxxxxxx"]["ottla.reason"]
     layout = link.run(link.group_offsets.list(layout_group("sink-letters")))
     assert [item.metadata.count('"dead_letters":2') for item in layout.values()] == [1]
 
