@@ -73,7 +73,7 @@ class Features(NamedTuple):
     finalized_epoch: int
 
 
-class Surroundings(NamedTuple):
+class NodeParts(NamedTuple):
     """What a broker is given when it is made."""
 
     world: World
@@ -93,9 +93,9 @@ class Broker:
         cluster_id: str,
         configs: EffectiveConfigs,
         metadata: PublishedMetadata,
-        surroundings: Surroundings,
+        parts: NodeParts,
     ) -> None:
-        world = surroundings.world
+        world = parts.world
         scheduler, clock = world.scheduler, world.clock
         self.node_id = node_id
         self.cluster_id = cluster_id
@@ -103,13 +103,13 @@ class Broker:
         self.config: NodeConfig = configs.node
         self.metadata = metadata
         self.world = world
-        self.quorum = surroundings.quorum
+        self.quorum = parts.quorum
         self.clock = clock
         self.workers = world.workers
         self.random = world.random
-        self.flusher = surroundings.flusher
-        self.directories = surroundings.directories
-        self.controller = surroundings.controller
+        self.flusher = parts.flusher
+        self.directories = parts.directories
+        self.controller = parts.controller
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
         self.partitions = Partitions(node_id, self.directories, configs, self, clock, self.leaving_logs)
@@ -143,7 +143,7 @@ class Broker:
             world.workers.run,
             self.connection_rates.admit,
         )
-        for listener, listening in surroundings.addresses:
+        for listener, listening in parts.addresses:
             self.listeners.add(listener.name, listening)
         self.use_dynamic_configs(self.image)
 

@@ -42,22 +42,22 @@ def write_txn_markers(
             is_spoiled = True
             break
         codes = results.setdefault(marker.producer_id, {})
-        for where in _partitions(marker):
-            outcome = append_marker(context.broker, where, _marker_of(marker))
+        for topic_partition in _partitions(marker):
+            outcome = append_marker(context.broker, topic_partition, _marker_of(marker))
             if isinstance(outcome, WrittenMarker):
-                written.append((marker.producer_id, where, outcome))
-                codes[where] = ErrorCode.NONE
+                written.append((marker.producer_id, topic_partition, outcome))
+                codes[topic_partition] = ErrorCode.NONE
             else:
-                codes[where] = outcome
+                codes[topic_partition] = outcome
     answer: Deferred[WriteTxnMarkersResponse] = Deferred()
 
     def synced(failed: list[WrittenMarker]) -> None:
         if is_spoiled:
             answer.resolve(_answer(_all_failed(ask)))
             return
-        for producer_id, where, one in written:
+        for producer_id, topic_partition, one in written:
             if one in failed:
-                results[producer_id][where] = ErrorCode.KAFKA_STORAGE_ERROR
+                results[producer_id][topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
         answer.resolve(_answer(results))
 
     when_markers_committed([one for _, _, one in written], synced)
@@ -70,8 +70,9 @@ def _spoils(marker: WritableTxnMarker, context: RequestContext) -> bool:
         return False
     find = context.broker.partitions.find
     return any(
-        where.topic != GROUP_TOPIC and find(where.topic, where.partition) is not None
-        for where in _partitions(marker)
+        topic_partition.topic != GROUP_TOPIC
+        and find(topic_partition.topic, topic_partition.partition) is not None
+        for topic_partition in _partitions(marker)
     )
 
 
@@ -109,9 +110,9 @@ def _answer(results: dict[int, Codes]) -> WriteTxnMarkersResponse:
 
 def _by_topic(codes: Codes) -> tuple[WritableTxnMarkerTopicResult, ...]:
     topics: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
-    for where, code in codes.items():
-        topics.setdefault(where.topic, []).append(
-            WritableTxnMarkerPartitionResult(partition_index=where.partition, error_code=code)
+    for topic_partition, code in codes.items():
+        topics.setdefault(topic_partition.topic, []).append(
+            WritableTxnMarkerPartitionResult(partition_index=topic_partition.partition, error_code=code)
         )
     return tuple(
         WritableTxnMarkerTopicResult(name=name, partitions=tuple(partitions))

@@ -51,9 +51,11 @@ class WrittenMarker(NamedTuple):
     """The group coordinator's shard, if it is one of its partitions."""
 
 
-def append_marker(broker: "Broker", where: TopicPartition, marker: Marker) -> WrittenMarker | ErrorCode:
+def append_marker(
+    broker: "Broker", topic_partition: TopicPartition, marker: Marker
+) -> WrittenMarker | ErrorCode:
     """Append a marker to a partition that this node leads, or say why not."""
-    partition = broker.partitions.find(where.topic, where.partition)
+    partition = broker.partitions.find(topic_partition.topic, topic_partition.partition)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not partition.is_leader:
@@ -62,8 +64,8 @@ def append_marker(broker: "Broker", where: TopicPartition, marker: Marker) -> Wr
         # Deviation: Kafka writes what negative ids other than -1 ask for.
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     shard: AnyShard | None = None
-    if where.topic == GROUP_TOPIC:
-        shard = broker.groups.coordinator.shards.get(where.partition)
+    if topic_partition.topic == GROUP_TOPIC:
+        shard = broker.groups.coordinator.shards.get(topic_partition.partition)
         if shard is None or shard.refusal is not ErrorCode.NONE:
             # A shard that is being loaded might read the marker, or might not.
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -152,25 +154,25 @@ class MarkerWriter:
             markers.transaction_version,
         )
         # In order, since a set has another one in each process: a simulation could not be repeated.
-        for where in sorted(partitions):
-            result = append_marker(self._broker, where, marker)
+        for topic_partition in sorted(partitions):
+            result = append_marker(self._broker, topic_partition, marker)
             if isinstance(result, WrittenMarker):
                 written.append(result)
             elif result in _FOR_GOOD:
                 _lines.warn(
                     "a partition refused a transaction marker permanently",
-                    f"{where}, transactional id {markers.transactional_id!r}: {result.name}",
+                    f"{topic_partition}, transactional id {markers.transactional_id!r}: {result.name}",
                 )
                 is_refused = True
                 break
-            elif self._exists(where):
-                again.add(where)
+            elif self._exists(topic_partition):
+                again.add(topic_partition)
 
         def settled(failed: list[WrittenMarker]) -> None:
             if is_refused:
                 return
             again.update(TopicPartition(one.partition.topic, one.partition.index) for one in failed)
-            remaining = {where for where in again if self._exists(where)}
+            remaining = {topic_partition for topic_partition in again if self._exists(topic_partition)}
             if remaining:
                 self._scheduler.call_later(RETRY_MS, self._write, markers, remaining, is_current, done)
             else:
@@ -179,7 +181,7 @@ class MarkerWriter:
         # Also of those before a refusal: a group's shard holds answers back until its marker is on disk.
         when_markers_committed(written, settled)
 
-    def _exists(self, where: TopicPartition) -> bool:
+    def _exists(self, topic_partition: TopicPartition) -> bool:
         """Say whether a partition is still there. One that was deleted needs no marker."""
-        topic = self._broker.image.topics.find(where.topic)
-        return topic is not None and where.partition in topic.partitions
+        topic = self._broker.image.topics.find(topic_partition.topic)
+        return topic is not None and topic_partition.partition in topic.partitions

@@ -35,7 +35,7 @@ from ottla.broker.lifecycle.housekeeping import Housekeeping
 from ottla.broker.lifecycle.membership import NotRegistered, join_cluster
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
 from ottla.broker.limits.connection_limits import connection_limits
-from ottla.broker.node import Broker, Surroundings
+from ottla.broker.node import Broker, NodeParts
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig
@@ -222,7 +222,7 @@ class NodeStart:
         directory.metadata_log = quorum.voter.log
         for damage in quorum.voter.log.damages:
             tell(directory.volume, damage)
-        surroundings = Surroundings(
+        parts = NodeParts(
             world=world,
             flusher=self._flusher,
             directories=directories,
@@ -230,7 +230,7 @@ class NodeStart:
             controller=LocalController(quorum.ask),
             addresses=self._addresses,
         )
-        broker = Broker(config.node_id, cluster_id, self._configs, metadata, surroundings)
+        broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)
         _restore_missing(broker)
         self._then(self._load_next, broker, iter(directories.online))
 
