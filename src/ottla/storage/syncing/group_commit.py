@@ -90,8 +90,8 @@ class GroupCommit(Generic[T]):
             if self._settle(log, outcome) or log in self._again:
                 self._queue[log] = None
             self._again.discard(log)
-        for volume in {log.volume for log in logs}:
-            # Before anybody in `outcome` is told.
+        # Each once, in the order of the logs, so that a simulation repeats. The waiters come after this.
+        for volume in dict.fromkeys(log.volume for log in logs):
             volume.save_synced()
         return outcome
 
