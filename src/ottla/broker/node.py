@@ -161,7 +161,7 @@ class Broker:
         """Return the features that ApiVersions lists."""
         image = self.image
         finalized = dict(image.features)
-        kraft_version = self.quorum.voter.kraft_version
+        kraft_version = self.quorum.driver.kraft_version
         if kraft_version > 0:
             finalized[KRAFT_VERSION] = kraft_version
         return Features(
