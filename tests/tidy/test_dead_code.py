@@ -46,7 +46,12 @@ SCHEMAS_FOR_COMPLETENESS = {
 PRELOADED = "ottla.pipelines.spark.daemon._PRELOADED"
 # A node that is alone has no other node to talk to, or to agree with. The connection to another node is
 # tested against real ones, and the quorum of several is simulated.
-FOR_CLUSTERS = ("ottla.runtime.connections.peer", "ottla.quorum.raft")
+FOR_CLUSTERS = (
+    "ottla.runtime.connections.peer",
+    "ottla.quorum.raft",
+    "ottla.quorum.quorum_protocols",
+    "ottla.quorum.metadata_quorum",
+)
 
 
 class Definition(NamedTuple):

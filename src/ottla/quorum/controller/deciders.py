@@ -26,6 +26,7 @@ MODULES: Final[Mapping[ApiKey, str]] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: "producer_ids",
     ApiKey.ALTER_CLIENT_QUOTAS: "quotas",
     ApiKey.ALTER_CONFIGS: "configs",
+    ApiKey.ALTER_PARTITION: "alter_partition",
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: "reassignments",
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "scram",
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: "directory_assignments",
