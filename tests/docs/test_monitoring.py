@@ -14,6 +14,9 @@ from tests.support.data_plane import fetch
 from tests.support.ottla_node import OttlaNode, free_port
 from tests.support.plain_client import PlainClient
 
+from ottla.explain.lag.exporting import LagMetrics
+from ottla.explain.lag.outlook import Bounds
+
 ROOT = Path(__file__).parents[2]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "docs/grafana/ottla.json").read_text())
 GUIDE = (ROOT / "docs/guide/monitoring.md").read_text()

@@ -142,11 +142,6 @@ def records_deleted_unread(lag: PartitionLag) -> int:
     return max(lag.log_start_offset - lag.committed, 0)
 
 
-def worst(labels: Iterable[str | None]) -> str:
-    """Return the worst of some labels."""
-    return max((label for label in labels if label in LEVELS), key=LEVELS.index, default=NORMAL)
-
-
 def total(values: Iterable[int | None]) -> int | None:
     """Add up what is known; None when nothing is."""
     known = [value for value in values if value is not None]
