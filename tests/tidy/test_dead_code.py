@@ -32,6 +32,9 @@ PACKAGES_LISTED = {
     "ottla.wire.messages",
     "ottla.cli.commands",
     "ottla.quorum.controller",
+    "ottla.quorum.controller.brokers",
+    "ottla.quorum.controller.partitions",
+    "ottla.quorum.controller.topics",
 }
 # Kafka's schemas are all declared, also those that nothing encodes with: see the docstring of `ottla.wire`.
 SHARE_STATE_RECORDS = "ottla.wire.coordinator_records.framing.SHARE_STATE_RECORDS"

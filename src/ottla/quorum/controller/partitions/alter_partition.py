@@ -12,9 +12,9 @@ from typing import Any
 from ottla.metadata.topics import NO_LEADER_CHANGE, RECOVERED, RECOVERING, Topic, merge
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal
-from ottla.quorum.controller.leadership import automatic_election, terms_of
-from ottla.quorum.controller.partition_change import Target, change_partition
-from ottla.quorum.controller.replicas import Brokers, is_active
+from ottla.quorum.controller.partitions.leadership import automatic_election, terms_of
+from ottla.quorum.controller.partitions.partition_change import Target, change_partition
+from ottla.quorum.controller.partitions.replicas import Brokers, is_active
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_partition import (
     AlterPartitionPartition,

@@ -7,9 +7,9 @@ from tests.support.deciding import DecidingController, registration
 
 from ottla.metadata.topics import RECOVERED, RECOVERING
 from ottla.model.uuid import ZERO_UUID
-from ottla.quorum.controller.alter_partition import decide_alter_partition
-from ottla.quorum.controller.heartbeat import decide_heartbeat
-from ottla.quorum.controller.reassignments import decide_alter_reassignments
+from ottla.quorum.controller.brokers.heartbeat import decide_heartbeat
+from ottla.quorum.controller.partitions.alter_partition import decide_alter_partition
+from ottla.quorum.controller.partitions.reassignments import decide_alter_reassignments
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_partition import (
