@@ -16,6 +16,7 @@ from ottla.wire.messages import (
     allocate_producer_ids,
     alter_client_quotas,
     alter_configs,
+    alter_partition,
     alter_partition_reassignments,
     alter_user_scram_credentials,
     assign_replicas_to_dirs,
@@ -66,6 +67,7 @@ REQUESTS: dict[ApiKey, list[Any]] = {
             validate_only=False,
         )
     ],
+    ApiKey.ALTER_PARTITION: [alter_partition.AlterPartitionRequest(broker_id=1, broker_epoch=5, topics=())],
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: [
         alter_partition_reassignments.AlterPartitionReassignmentsRequest(
             topics=(
