@@ -2,7 +2,7 @@
 
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
-from ottla.quorum.controller.access_rules import describe_acls as describe
+from ottla.quorum.controller.security.access_rules import describe_acls as describe
 from ottla.security.rights import NO_AUTHORIZER
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse

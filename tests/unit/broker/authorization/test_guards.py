@@ -153,7 +153,7 @@ def test_a_rule_opens_what_it_is_about_and_nothing_else(node: Node) -> None:
         node,
         BOSS,
         DescribeAclsRequest(
-            resource_type_filter=1,
+            resource_type_filter=2,
             resource_name_filter=None,
             pattern_type_filter=1,
             principal_filter=None,

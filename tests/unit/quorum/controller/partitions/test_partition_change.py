@@ -4,7 +4,7 @@ import pytest
 
 from ottla.metadata.topics import NO_LEADER, NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERING, merge
 from ottla.model.uuid import Uuid
-from ottla.quorum.controller.partition_change import (
+from ottla.quorum.controller.partitions.partition_change import (
     Election,
     Target,
     Terms,

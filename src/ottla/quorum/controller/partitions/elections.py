@@ -5,8 +5,8 @@ from typing import Any, Final
 from ottla.metadata.topics import NO_LEADER, Topic
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
-from ottla.quorum.controller.leadership import terms_of
-from ottla.quorum.controller.partition_change import Election, Target, change_partition
+from ottla.quorum.controller.partitions.leadership import terms_of
+from ottla.quorum.controller.partitions.partition_change import Election, Target, change_partition
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.elect_leaders import (
     ElectLeadersRequest,

@@ -17,7 +17,7 @@ from ottla.quorum.controller.decision import (
     Refusal,
     check_record_count,
 )
-from ottla.quorum.controller.placement import (
+from ottla.quorum.controller.partitions.placement import (
     Assignment,
     check_manual_assignment,
     new_partition_fields,

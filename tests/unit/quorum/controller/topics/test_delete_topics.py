@@ -3,7 +3,7 @@
 from tests.support.deciding import DecidingController
 
 from ottla.model.uuid import ZERO_UUID, Uuid
-from ottla.quorum.controller.delete_topics import decide_delete_topics
+from ottla.quorum.controller.topics.delete_topics import decide_delete_topics
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 

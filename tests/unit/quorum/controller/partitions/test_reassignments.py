@@ -2,9 +2,9 @@
 
 from tests.support.deciding import DecidingController, registration
 
-from ottla.quorum.controller.leadership import terms_of
-from ottla.quorum.controller.partition_change import Target, change_partition
-from ottla.quorum.controller.reassignments import decide_alter_reassignments, list_reassignments
+from ottla.quorum.controller.partitions.leadership import terms_of
+from ottla.quorum.controller.partitions.partition_change import Target, change_partition
+from ottla.quorum.controller.partitions.reassignments import decide_alter_reassignments, list_reassignments
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

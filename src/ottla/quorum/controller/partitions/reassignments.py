@@ -11,9 +11,9 @@ from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import Topic
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
-from ottla.quorum.controller.leadership import automatic_election, terms_of
-from ottla.quorum.controller.partition_change import Target, change_partition
-from ottla.quorum.controller.placement import Assignment, check_manual_assignment
+from ottla.quorum.controller.partitions.leadership import automatic_election, terms_of
+from ottla.quorum.controller.partitions.partition_change import Target, change_partition
+from ottla.quorum.controller.partitions.placement import Assignment, check_manual_assignment
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -5,7 +5,7 @@ from tests.support.deciding import DecidingController, directory_of, new_topic, 
 
 from ottla.metadata.directory_ids import UNASSIGNED
 from ottla.metadata.features import default_levels
-from ottla.quorum.controller.new_topics import decide_create_partitions, decide_create_topics
+from ottla.quorum.controller.topics.new_topics import decide_create_partitions, decide_create_topics
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsAssignment,

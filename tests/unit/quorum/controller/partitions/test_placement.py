@@ -7,7 +7,7 @@ import pytest
 from tests.support.deciding import DecidingController, registration
 
 from ottla.quorum.controller.decision import Refusal
-from ottla.quorum.controller.placement import Placer, place_partitions
+from ottla.quorum.controller.partitions.placement import Placer, place_partitions
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.brokers import RegisterBrokerRecord
 

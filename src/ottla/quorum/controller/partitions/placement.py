@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ottla.quorum.controller.decision import ControllerView, Randomness, Refusal
-from ottla.quorum.controller.replicas import default_directory, has_room, is_active
+from ottla.quorum.controller.partitions.replicas import default_directory, has_room, is_active
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.brokers import RegisterBrokerRecord
 

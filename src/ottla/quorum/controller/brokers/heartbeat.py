@@ -16,7 +16,7 @@ from ottla.metadata.image import MetadataImage
 from ottla.model.uuid import Uuid
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal
-from ottla.quorum.controller.leadership import BrokerChange, partition_changes
+from ottla.quorum.controller.partitions.leadership import BrokerChange, partition_changes
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.metadata_records.brokers import BrokerRegistrationChangeRecord, RegisterBrokerRecord

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from ottla.metadata.topics import NO_LEADER, Topic
 from ottla.quorum.controller.decision import ControllerView
-from ottla.quorum.controller.partition_change import Election, Target, Terms, change_partition
-from ottla.quorum.controller.replicas import default_directory, has_directory_online, is_active
+from ottla.quorum.controller.partitions.partition_change import Election, Target, Terms, change_partition
+from ottla.quorum.controller.partitions.replicas import default_directory, has_directory_online, is_active
 from ottla.wire.metadata_records.partitions import PartitionChangeRecord, PartitionRecord
 
 

@@ -8,8 +8,8 @@ from tests.support.deciding import CLUSTER_ID, DecidingController, directory_of,
 from ottla.metadata.features import default_levels
 from ottla.metadata.topics import NO_LEADER, RECOVERING
 from ottla.model.uuid import Uuid
-from ottla.quorum.controller.heartbeat import decide_heartbeat
-from ottla.quorum.controller.registration import (
+from ottla.quorum.controller.brokers.heartbeat import decide_heartbeat
+from ottla.quorum.controller.brokers.registration import (
     decide_register_broker,
     decide_register_controller,
     decide_unregister_broker,

@@ -4,8 +4,8 @@ from ottla.metadata.features import DIRECTORIES_FROM
 from ottla.model.uuid import Uuid
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal
-from ottla.quorum.controller.leadership import terms_of
-from ottla.quorum.controller.partition_change import Target, change_partition
+from ottla.quorum.controller.partitions.leadership import terms_of
+from ottla.quorum.controller.partitions.partition_change import Target, change_partition
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignedPartitionResult,

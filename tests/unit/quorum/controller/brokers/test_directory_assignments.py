@@ -4,7 +4,7 @@ from tests.support.deciding import DecidingController, directory_of, registratio
 
 from ottla.metadata.features import default_levels
 from ottla.model.uuid import Uuid
-from ottla.quorum.controller.directory_assignments import decide_assign_replicas_to_dirs
+from ottla.quorum.controller.brokers.directory_assignments import decide_assign_replicas_to_dirs
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignedPartition,

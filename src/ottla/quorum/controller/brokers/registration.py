@@ -12,7 +12,7 @@ from ottla.metadata.features import (
 )
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
-from ottla.quorum.controller.leadership import BrokerChange, partition_changes
+from ottla.quorum.controller.partitions.leadership import BrokerChange, partition_changes
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ottla.wire.messages.controller_registration import (
