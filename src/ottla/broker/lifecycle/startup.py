@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ottla.broker.controller_channel import LocalController
+from ottla.broker.controller_server import ControllerParts, ControllerServer
 from ottla.broker.lifecycle.bound_listeners import (
     BoundListener,
     ListenerRefused,
@@ -90,8 +91,9 @@ class NodeOptions(NamedTuple):
 class Node:
     """A node that was started: what there is to keep going, and to stop."""
 
-    def __init__(self, broker: Broker, bound: list[BoundListener]) -> None:
+    def __init__(self, broker: Broker, controller: ControllerServer, bound: list[BoundListener]) -> None:
         self.broker = broker
+        self.controller = controller
         self.world = broker.world
         self.bound = bound
         self.housekeeping = Housekeeping(broker, broker.world.scheduler)
@@ -122,6 +124,7 @@ class NodeStart:
         self._directories: LogDirectories | None = None
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
+        self._controller: ControllerServer | None = None
         world.scheduler.call_soon(self._run, self._open_directories)
 
     def _run(self, step: Callable[[], None]) -> None:
@@ -142,6 +145,8 @@ class NodeStart:
             self._flusher.close()
         for address in self._addresses:
             address.listening.close()
+        if self._controller is not None:
+            self._controller.listeners.close()
         if self._directories is not None:
             self._directories.release()
         if isinstance(error, _REASONS):
@@ -163,7 +168,7 @@ class NodeStart:
         check_configs(self._configs.node)
         self._configs = with_address(self._configs, self._options.host, self._options.port)
         config, world = self._configs.node, self._world
-        check_endpoints(config.broker_endpoints, self._options.is_insecure)
+        check_endpoints(config.listener_endpoints, self._options.is_insecure)
         paths = data_directories(config)
         if not self._options.formats_empty:
             check_empty_directories(world.disk, config, paths)
@@ -184,7 +189,7 @@ class NodeStart:
     def _take_addresses(self, directories: LogDirectories) -> None:
         config, world = self._configs.node, self._world
         limits = connection_limits(config, world.connections_max)
-        self._addresses = bind(world.network, config.broker_endpoints, limits.send_buffer_bytes)
+        self._addresses = bind(world.network, config.listener_endpoints, limits.send_buffer_bytes)
         self._then(self._open_quorum, directories)
 
     def _open_quorum(self, directories: LogDirectories) -> None:
@@ -225,13 +230,18 @@ class NodeStart:
         directory.metadata_log = quorum.voter.log
         for damage in quorum.voter.log.damages:
             tell(directory.volume, damage)
+        names = config.controller_listeners
+        own = [address for address in self._addresses if address.listener.name in names]
+        controller_parts = ControllerParts(world, quorum, metadata, own)
+        self._controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
+        self._controller.listeners.start()
         parts = NodeParts(
             world=world,
             flusher=self._flusher,
             directories=directories,
             quorum=quorum,
             controller=LocalController(quorum.ask),
-            addresses=self._addresses,
+            addresses=[address for address in self._addresses if address.listener.name not in names],
         )
         broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)
         _restore_missing(broker)
@@ -279,7 +289,8 @@ class NodeStart:
     def _join(self, broker: Broker) -> None:
         """Make the broker a member of the cluster."""
         broker.metadata.listen(broker)
-        bound = [address.listener for address in self._addresses]
+        names = self._configs.node.controller_listeners
+        bound = [address.listener for address in self._addresses if address.listener.name not in names]
         listeners = advertised(self._configs.node, bound, self._world.network.host_name())
         joined = join_cluster(broker, listeners)
         joined.when_done(lambda _: self._then(self._serve, broker, bound), self._fail)
@@ -288,7 +299,8 @@ class NodeStart:
         for coordinator in broker.coordinators:
             coordinator.start(broker.image)
         broker.log_moves.resume()
-        node = Node(broker, bound)
+        assert self._controller is not None, "it was made with the quorum"
+        node = Node(broker, self._controller, bound)
         node.housekeeping.start()
         broker.listeners.start()
         self._started(node)
