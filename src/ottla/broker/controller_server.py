@@ -4,9 +4,10 @@ Other nodes of the quorum, brokers and admin clients (`--bootstrap-controller`) 
 soon as the quorum is there, long before the node's broker does. A node without the controller role has none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import LocalController
 from ottla.broker.features import Features, features_of
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
@@ -17,6 +18,7 @@ from ottla.broker.serving.dispatch import Routes, Session
 from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
 from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.quorum.metadata_quorum import MetadataQuorum
@@ -51,7 +53,9 @@ class ControllerServer:
         # The quotas of clients hold where they connect: at their broker.
         self.quotas = Quotas()
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
-        self.routes = Routes(clock.monotonic_ns, Listener.CONTROLLER)
+        self.authorizer = make_authorizer(configs.node)
+        guard = guarded if self.authorizer.is_active else None
+        self.routes = Routes(clock.monotonic_ns, Listener.CONTROLLER, guard)
         self._static_configs = configs
         self._metadata = parts.metadata
         self.listeners = Listeners(
@@ -63,6 +67,8 @@ class ControllerServer:
         )
         for listener, listening in parts.addresses:
             self.listeners.add(listener.name, listening)
+        use_rules(self.authorizer, self.image)
+        parts.metadata.listen(self)
 
     def new_session(self, connection: Connection) -> Session:
         """Begin the conversation with another node, or with an admin client."""
@@ -73,6 +79,15 @@ class ControllerServer:
     def image(self) -> MetadataImage:
         """The metadata that this node acts on: all of it is committed."""
         return self._metadata.image
+
+    def prepare(self, _image: MetadataImage, _delta: MetadataDelta, _done: Callable[[], None]) -> bool:
+        """Be ready for any metadata."""
+        return True
+
+    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        """Let new access rules hold."""
+        if delta.acls:
+            use_rules(self.authorizer, image)
 
     @property
     def configs(self) -> EffectiveConfigs:

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from types import GeneratorType
 from typing import Any, Final
 
+from ottla.broker.authorization.authorizers import guarded
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import find_handler, handles
@@ -79,6 +80,9 @@ def envelope(ask: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse 
         return EnvelopeResponse(error_code=refused.error_code)
     handler = find_handler(head.api.key, Listener.CONTROLLER)
     assert handler is not None, "what is forwardable is served"
+    if context.node.authorizer.is_active:
+        # The broker may forward, but whether the client may do what it asks for is decided here.
+        handler = guarded(head.api.key, handler)
     response = handler(request, inner)
     if isinstance(response, Deferred):
         return response.then(lambda value: _wrap(head, value))

@@ -16,7 +16,10 @@ from ottla.metadata.image import MetadataImage
 from ottla.quorum.controller.decision import Caller
 from ottla.quorum.metadata_quorum import MetadataQuorum
 from ottla.runtime.turns import Turns
-from ottla.security.principal import ANONYMOUS
+from ottla.security.authorizer import Authorizer
+from ottla.security.hosts import java_address
+from ottla.security.principal import ANONYMOUS, Principal
+from ottla.security.rights import ResourceType, Right
 from ottla.world.clock import Clock
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ class ServingNode(Protocol):
 
     @property
     def node_id(self) -> int: ...
+    @property
+    def authorizer(self) -> Authorizer: ...
     @property
     def cluster_id(self) -> str: ...
     @property
@@ -72,6 +77,7 @@ class RequestContext:
         "broker",
         "client_id",
         "correlation_id",
+        "host",
         "large_session_id",
         "listener",
         "listener_name",
@@ -93,8 +99,10 @@ class RequestContext:
         self.listener_name = client.listener_name
         self.local_host, self.local_port = client.local
         self.peer_host = client.peer_host
+        # The same as access rules write it.
+        self.host = java_address(client.peer_host)
         self.mute = client.mute
-        self.principal = ANONYMOUS
+        self.principal: Principal = ANONYMOUS
         self.listener = listener
         # What ends the wait for a deferred answer when the client is gone.
         self.abandon: Callable[[], None] | None = None
@@ -111,6 +119,22 @@ class RequestContext:
     def user(self) -> str:
         """The name of the principal, as quotas know it."""
         return self.principal.name
+
+    def allows(self, right: Right, name: str) -> bool:
+        """Say whether the client may use a right on a resource that it named."""
+        return self.node.authorizer.allows(self.principal, self.host, right, name)
+
+    def may(self, right: Right, name: str) -> bool:
+        """Say the same where a no only means that something is left out of an answer."""
+        return self.node.authorizer.allows(self.principal, self.host, right, name)
+
+    def may_some(self, right: Right) -> bool:
+        """Say whether there may be a resource that the client may use a right on."""
+        return self.node.authorizer.allows_some(self.principal, self.host, right)
+
+    def operations(self, resource_type: ResourceType, name: str) -> int:
+        """Return the bit set of what the client may do to a resource."""
+        return self.node.authorizer.operations(self.principal, self.host, resource_type, name)
 
     def ask_controller(self, ask: Any) -> Deferred[Any]:
         """Ask the controller for the client. If the client is over a quota there, it has to wait.
