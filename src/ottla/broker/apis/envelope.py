@@ -5,22 +5,21 @@ the address that the broker vouches for. If this node is not the active controll
 that the broker looks for the one that is.
 """
 
-from functools import cache
 from ipaddress import ip_address
 from types import GeneratorType
 from typing import Any, Final
 
 from ottla.broker.authorization.authorizers import guarded
+from ottla.broker.controller_channel import says_not_controller
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import find_handler, handles
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.security.principal import Principal
 from ottla.security.principal_data import UnreadablePrincipal, decode_principal
-from ottla.wire.apis import Api, ApiKey, api_of
+from ottla.wire.apis import ApiKey
 from ottla.wire.codec import decode_from
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.error_finder import ErrorFinder, compile_error_finder
 from ottla.wire.errors import MalformedBytes
 from ottla.wire.framing import RequestHead, decode_request_head, encode_response
 from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -130,7 +129,7 @@ def _principal(data: bytes | None) -> Principal:
 
 
 def _wrap(head: RequestHead, response: Any) -> EnvelopeResponse:
-    if says_not_controller(head.api, head.version, response):
+    if says_not_controller(response, head.version):
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     frame = encode_response(response, head.api, head.version, head.correlation_id)
     return EnvelopeResponse(response_data=frame[4:])
@@ -142,16 +141,3 @@ def _exhaust(answer: "GeneratorType[Any, Any, Any]") -> Any:
             next(answer)
     except StopIteration as done:
         return done.value
-
-
-def says_not_controller(api: Api, version: int, response: Any) -> bool:
-    """Say whether a response refuses its request because another node is the active controller."""
-    found: list[ErrorCode] = []
-    _finder(api.key, version)(response, found.append)
-    return ErrorCode.NOT_CONTROLLER in found
-
-
-@cache
-def _finder(key: ApiKey, version: int) -> ErrorFinder:
-    finder: ErrorFinder = compile_error_finder(api_of(key).response, version)
-    return finder

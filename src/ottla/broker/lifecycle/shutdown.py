@@ -118,6 +118,7 @@ class NodeStop:
         broker.workers.close()
         broker.world.openers.close()
         self._node.controller.listeners.close()
+        broker.controller.close()
         try:
             broker.quorum.close()
         except (StorageError, DiskError) as error:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.controller_channel import LocalController
+from ottla.broker.controller_channel import ChannelWorld, ClusterController, LocalController
 from ottla.broker.controller_server import ControllerParts, ControllerServer
 from ottla.broker.lifecycle.bound_listeners import (
     BoundListener,
@@ -49,7 +49,9 @@ from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank
 from ottla.quorum.metadata_log import SyncedMetadata
 from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
 from ottla.quorum.voter import OtherVoters
-from ottla.quorum.voters import VoterIdentity
+from ottla.quorum.voters import Endpoint, VoterIdentity
+from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link, new_peer_memory
+from ottla.runtime.connections.peer import PeerMemory, PeerSettings
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.recovery import LoadingLogs, tell
 from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError, UnusableDirectory
@@ -125,6 +127,7 @@ class NodeStart:
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
         self._controller: ControllerServer | None = None
+        self._channel: ClusterController | None = None
         world.scheduler.call_soon(self._run, self._open_directories)
 
     def _run(self, step: Callable[[], None]) -> None:
@@ -147,6 +150,8 @@ class NodeStart:
             address.listening.close()
         if self._controller is not None:
             self._controller.listeners.close()
+        if self._channel is not None:
+            self._channel.close()
         if self._directories is not None:
             self._directories.release()
         if isinstance(error, _REASONS):
@@ -158,6 +163,8 @@ class NodeStart:
 
     def _give_up(self, error: Exception) -> None:
         """What was decided is in memory and not on disk: there is no way on from here."""
+        if self._channel is not None:
+            self._channel.close()
         if not self._is_over:
             self._is_over = True
             self._failed(NodeFailure(f"cannot write the metadata: {error}"))
@@ -230,6 +237,11 @@ class NodeStart:
         directory.metadata_log = quorum.voter.log
         for damage in quorum.voter.log.damages:
             tell(directory.volume, damage)
+        self._channel = ClusterController(
+            quorum,
+            LocalController(quorum.ask),
+            ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, new_peer_memory())),
+        )
         names = config.controller_listeners
         own = [address for address in self._addresses if address.listener.name in names]
         controller_parts = ControllerParts(world, quorum, metadata, own)
@@ -240,7 +252,7 @@ class NodeStart:
             flusher=self._flusher,
             directories=directories,
             quorum=quorum,
-            controller=LocalController(quorum.ask),
+            controller=self._channel,
             addresses=[address for address in self._addresses if address.listener.name not in names],
         )
         broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)
@@ -314,6 +326,15 @@ def _words(error: Exception) -> str:
             "shows the damage, keeps a copy of what it changes, and repairs the metadata"
         )
     return str(error)
+
+
+def _make_link(world: World, config: NodeConfig, memory: PeerMemory, endpoint: Endpoint) -> Link:
+    """Return the way to a controller."""
+    settings = PeerSettings(
+        client_id=f"node-{config.node_id}-to-controller",
+        request_timeout_ms=config.controller_socket_timeout_ms,
+    )
+    return Link(world, memory, endpoint.host, endpoint.port, settings, BACK_OFF_MS_MIN)
 
 
 def _begin(directories: LogDirectories) -> None:
