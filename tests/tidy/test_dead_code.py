@@ -55,6 +55,7 @@ FOR_CLUSTERS = (
     "ottla.quorum.raft",
     "ottla.quorum.quorum_protocols",
     "ottla.quorum.metadata_quorum",
+    "ottla.quorum.raft_driver",
 )
 
 

@@ -19,7 +19,7 @@ class Features(NamedTuple):
 def features_of(image: MetadataImage, quorum: MetadataQuorum) -> Features:
     """Return the features as of an image. The quorum alone knows kraft.version."""
     finalized = dict(image.features)
-    kraft_version = quorum.voter.kraft_version
+    kraft_version = quorum.driver.kraft_version
     if kraft_version > 0:
         finalized[KRAFT_VERSION] = kraft_version
     return Features(

@@ -47,8 +47,7 @@ from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.format import METADATA_DIRECTORY
 from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank
 from ottla.quorum.metadata_log import SyncedMetadata
-from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
-from ottla.quorum.voter import OtherVoters
+from ottla.quorum.metadata_quorum import MetadataQuorum, OtherVoters, QuorumSettings, QuorumWorld
 from ottla.quorum.voters import Endpoint, VoterIdentity
 from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link, new_peer_memory
 from ottla.runtime.connections.peer import PeerMemory, PeerSettings
@@ -214,28 +213,27 @@ class NodeStart:
             controller=ControllerSettings(config.node_id, cluster_id, self._configs.layers.static),
             voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
             config=config,
-            static_voters=_static_voters(config),
         )
         metadata = PublishedMetadata()
         quorum_world = QuorumWorld(
             directory.volume,
             world.clock,
+            world.scheduler.call_later,
             world.random,
-            self._flusher.request,
             self._give_up,
-            SyncedMetadata(
+            known=SyncedMetadata(
                 directory.was_clean,
                 directory.find_synced(METADATA_PARTITION),
                 directory.find_stopped(METADATA_PARTITION),
             ),
-            partial(_begin, directories),
+            begin=partial(_begin, directories),
         )
         quorum = MetadataQuorum(settings, metadata, quorum_world)
         quorum.start()
         # The only voter commits what it has synced.
         quorum.flush()
-        directory.metadata_log = quorum.voter.log
-        for damage in quorum.voter.log.damages:
+        directory.metadata_log = quorum.driver.log
+        for damage in quorum.driver.log.damages:
             tell(directory.volume, damage)
         self._channel = ClusterController(
             quorum,
@@ -357,11 +355,6 @@ def _check_metadata(directories: LogDirectories) -> None:
         path = directory.find_data()
         if path is not None:
             raise DamagedLog(f"{METADATA_PARTITION} is empty, but {path} has records: the metadata is lost")
-
-
-def _static_voters(config: NodeConfig) -> list[int]:
-    """Return the node ids of `controller.quorum.voters`, whose entries are `id@host:port`."""
-    return [int(voter.partition("@")[0]) for voter in config.controller_quorum_voters]
 
 
 def _restore_missing(broker: Broker) -> None:
