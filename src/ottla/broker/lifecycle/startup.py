@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.controller_channel import LocalController
+from ottla.broker.controller_channel import ChannelWorld, ClusterController, LocalController
+from ottla.broker.controller_server import ControllerParts, ControllerServer
 from ottla.broker.lifecycle.bound_listeners import (
     BoundListener,
     ListenerRefused,
@@ -38,6 +39,7 @@ from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.node import Broker, NodeParts
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig
+from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.errors import MetadataError, UnknownRecord
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NodeId, TopicPartition
@@ -46,7 +48,9 @@ from ottla.quorum.format import METADATA_DIRECTORY
 from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank
 from ottla.quorum.metadata_log import SyncedMetadata
 from ottla.quorum.metadata_quorum import MetadataQuorum, OtherVoters, QuorumSettings, QuorumWorld
-from ottla.quorum.voters import VoterIdentity
+from ottla.quorum.voters import Endpoint, VoterIdentity
+from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link, new_peer_memory
+from ottla.runtime.connections.peer import PeerMemory, PeerSettings
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.recovery import LoadingLogs, tell
 from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError, UnusableDirectory
@@ -88,8 +92,9 @@ class NodeOptions(NamedTuple):
 class Node:
     """A node that was started: what there is to keep going, and to stop."""
 
-    def __init__(self, broker: Broker, bound: list[BoundListener]) -> None:
+    def __init__(self, broker: Broker, controller: ControllerServer, bound: list[BoundListener]) -> None:
         self.broker = broker
+        self.controller = controller
         self.world = broker.world
         self.bound = bound
         self.housekeeping = Housekeeping(broker, broker.world.scheduler)
@@ -120,6 +125,8 @@ class NodeStart:
         self._directories: LogDirectories | None = None
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
+        self._controller: ControllerServer | None = None
+        self._channel: ClusterController | None = None
         world.scheduler.call_soon(self._run, self._open_directories)
 
     def _run(self, step: Callable[[], None]) -> None:
@@ -140,6 +147,10 @@ class NodeStart:
             self._flusher.close()
         for address in self._addresses:
             address.listening.close()
+        if self._controller is not None:
+            self._controller.listeners.close()
+        if self._channel is not None:
+            self._channel.close()
         if self._directories is not None:
             self._directories.release()
         if isinstance(error, _REASONS):
@@ -151,6 +162,8 @@ class NodeStart:
 
     def _give_up(self, error: Exception) -> None:
         """What was decided is in memory and not on disk: there is no way on from here."""
+        if self._channel is not None:
+            self._channel.close()
         if not self._is_over:
             self._is_over = True
             self._failed(NodeFailure(f"cannot write the metadata: {error}"))
@@ -161,7 +174,7 @@ class NodeStart:
         check_configs(self._configs.node)
         self._configs = with_address(self._configs, self._options.host, self._options.port)
         config, world = self._configs.node, self._world
-        check_endpoints(config.broker_endpoints, self._options.is_insecure)
+        check_endpoints(config.listener_endpoints, self._options.is_insecure)
         paths = data_directories(config)
         if not self._options.formats_empty:
             check_empty_directories(world.disk, config, paths)
@@ -182,7 +195,7 @@ class NodeStart:
     def _take_addresses(self, directories: LogDirectories) -> None:
         config, world = self._configs.node, self._world
         limits = connection_limits(config, world.connections_max)
-        self._addresses = bind(world.network, config.broker_endpoints, limits.send_buffer_bytes)
+        self._addresses = bind(world.network, config.listener_endpoints, limits.send_buffer_bytes)
         self._then(self._open_quorum, directories)
 
     def _open_quorum(self, directories: LogDirectories) -> None:
@@ -222,13 +235,23 @@ class NodeStart:
         directory.metadata_log = quorum.driver.log
         for damage in quorum.driver.log.damages:
             tell(directory.volume, damage)
+        self._channel = ClusterController(
+            quorum,
+            LocalController(quorum.ask),
+            ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, new_peer_memory())),
+        )
+        names = config.controller_listeners
+        own = [address for address in self._addresses if address.listener.name in names]
+        controller_parts = ControllerParts(world, quorum, metadata, own)
+        self._controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
+        self._controller.listeners.start()
         parts = NodeParts(
             world=world,
             flusher=self._flusher,
             directories=directories,
             quorum=quorum,
-            controller=LocalController(quorum.ask),
-            addresses=self._addresses,
+            controller=self._channel,
+            addresses=[address for address in self._addresses if address.listener.name not in names],
         )
         broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)
         _restore_missing(broker)
@@ -276,7 +299,8 @@ class NodeStart:
     def _join(self, broker: Broker) -> None:
         """Make the broker a member of the cluster."""
         broker.metadata.listen(broker)
-        bound = [address.listener for address in self._addresses]
+        names = self._configs.node.controller_listeners
+        bound = [address.listener for address in self._addresses if address.listener.name not in names]
         listeners = advertised(self._configs.node, bound, self._world.network.host_name())
         joined = join_cluster(broker, listeners)
         joined.when_done(lambda _: self._then(self._serve, broker, bound), self._fail)
@@ -285,7 +309,8 @@ class NodeStart:
         for coordinator in broker.coordinators:
             coordinator.start(broker.image)
         broker.log_moves.resume()
-        node = Node(broker, bound)
+        assert self._controller is not None, "it was made with the quorum"
+        node = Node(broker, self._controller, bound)
         node.housekeeping.start()
         broker.listeners.start()
         self._started(node)
@@ -299,6 +324,15 @@ def _words(error: Exception) -> str:
             "shows the damage, keeps a copy of what it changes, and repairs the metadata"
         )
     return str(error)
+
+
+def _make_link(world: World, config: NodeConfig, memory: PeerMemory, endpoint: Endpoint) -> Link:
+    """Return the way to a controller."""
+    settings = PeerSettings(
+        client_id=f"node-{config.node_id}-to-controller",
+        request_timeout_ms=config.controller_socket_timeout_ms,
+    )
+    return Link(world, memory, endpoint.host, endpoint.port, settings, BACK_OFF_MS_MIN)
 
 
 def _begin(directories: LogDirectories) -> None:
