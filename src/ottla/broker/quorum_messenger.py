@@ -56,6 +56,8 @@ def _take(answered: Callable[[Any], None], failed: Callable[[ErrorCode], None], 
     match answer:
         case NotServed():
             failed(ErrorCode.UNSUPPORTED_VERSION)
+        case PeerLost(is_refused=True):
+            failed(ErrorCode.BROKER_NOT_AVAILABLE)
         case PeerLost():
             failed(ErrorCode.NETWORK_EXCEPTION)
         case _:

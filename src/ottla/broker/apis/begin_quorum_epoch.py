@@ -8,6 +8,8 @@ from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, Begi
 
 
 @handles(BeginQuorumEpochRequest)
-def begin_quorum_epoch(ask: BeginQuorumEpochRequest, context: RequestContext) -> Deferred[BeginQuorumEpochResponse]:
+def begin_quorum_epoch(
+    ask: BeginQuorumEpochRequest, context: RequestContext
+) -> Deferred[BeginQuorumEpochResponse]:
     """Follow it, unless a later epoch is known."""
     return serve_by_quorum(ask, context)

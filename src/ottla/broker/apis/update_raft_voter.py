@@ -8,6 +8,8 @@ from ottla.wire.messages.update_raft_voter import UpdateRaftVoterRequest, Update
 
 
 @handles(UpdateRaftVoterRequest)
-def update_raft_voter(ask: UpdateRaftVoterRequest, context: RequestContext) -> Deferred[UpdateRaftVoterResponse]:
+def update_raft_voter(
+    ask: UpdateRaftVoterRequest, context: RequestContext
+) -> Deferred[UpdateRaftVoterResponse]:
     """Let the voter be known by that."""
     return serve_by_quorum(ask, context)
