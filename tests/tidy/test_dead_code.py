@@ -29,11 +29,13 @@ PLAIN_DECORATORS = {
 # A package imports all modules in it, by their file names.
 PACKAGES_LISTED = {
     "ottla.broker.apis",
+    "ottla.broker.authorization",
     "ottla.wire.messages",
     "ottla.cli.commands",
     "ottla.quorum.controller",
     "ottla.quorum.controller.brokers",
     "ottla.quorum.controller.partitions",
+    "ottla.quorum.controller.security",
     "ottla.quorum.controller.topics",
 }
 # Kafka's schemas are all declared, also those that nothing encodes with: see the docstring of `ottla.wire`.

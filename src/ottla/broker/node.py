@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import ControllerChannel
 from ottla.broker.coordinators.groups import Groups
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
@@ -47,7 +48,7 @@ from ottla.runtime.connections.connection import Connection
 from ottla.runtime.connections.listener import Listeners
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.turns import Turns
-from ottla.security.authorizer import AllowsEverything, Authorizer
+from ottla.security.authorizer import Authorizer
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directories import LogDirectories
@@ -127,8 +128,9 @@ class Broker:
         self.coordinators: tuple[HostedCoordinator[Any], ...] = (self.groups, self.transactions)
         self.log_moves = LogMoves(self, scheduler)
         self.directory_reports = DirectoryReports(self, scheduler)
-        self.authorizer: Authorizer = AllowsEverything()
-        self.routes = Routes(clock.monotonic_ns, Listener.BROKER)
+        self.authorizer: Authorizer = make_authorizer(self.config)
+        guard = guarded if self.authorizer.is_active else None
+        self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
         self.broker_epoch = -1
@@ -146,6 +148,7 @@ class Broker:
         for listener, listening in parts.addresses:
             self.listeners.add(listener.name, listening)
         self.use_dynamic_configs(self.image)
+        use_rules(self.authorizer, self.image)
 
     def new_session(self, connection: Connection) -> Session:
         """Begin the conversation with a client."""
@@ -192,6 +195,8 @@ class Broker:
             coordinator.metadata_changed(image, delta)
         if delta.quotas:
             self.use_quotas(image)
+        if delta.acls:
+            use_rules(self.authorizer, image)
 
     def use_dynamic_configs(self, image: MetadataImage) -> None:
         """Let the configs hold that were set for this broker or for all brokers while running."""
