@@ -284,6 +284,7 @@ class NodeStart:
     def _serve(self, broker: Broker, bound: list[BoundListener]) -> None:
         for coordinator in broker.coordinators:
             coordinator.start(broker.image)
+        broker.replication.start()
         broker.log_moves.resume()
         node = Node(broker, bound)
         node.housekeeping.start()
