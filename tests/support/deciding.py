@@ -113,7 +113,7 @@ class DecidingController:
 
     def create(self, *topics: CreatableTopic) -> tuple[CreatableTopicResult, ...]:
         """Create topics, and return what became of each."""
-        from ottla.quorum.controller.new_topics import decide_create_topics
+        from ottla.quorum.controller.topics.new_topics import decide_create_topics
 
         return self.ask(decide_create_topics, CreateTopicsRequest(topics=topics)).topics
 

@@ -16,7 +16,7 @@ from ottla.quorum.format import METADATA_DIRECTORY, NewCluster, format_directori
 from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
 from ottla.quorum.random_id import random_id
 from ottla.quorum.voter import Voter
-from ottla.quorum.voters import Endpoint, VoterIdentity
+from ottla.quorum.voters import Endpoint, VoterIdentity, voter
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.meta_properties import FILE as META_PROPERTIES
 from ottla.storage.log_dirs.meta_properties import decode_meta_properties
@@ -71,7 +71,9 @@ class QuorumNode:
         self.port = port
         endpoint = Endpoint("CONTROLLER", "127.0.0.1", port + 1)
         if not is_formatted(disk, path):
-            cluster = NewCluster(str(random_id(self.random)), NodeId(node_id), endpoint)
+            directory_id = random_id(self.random)
+            voters = [voter(node_id, directory_id, [endpoint])]
+            cluster = NewCluster(str(random_id(self.random)), NodeId(node_id), directory_id, voters)
             format_directories(disk, [path], cluster, self.random, self.now_ms)
         meta = decode_meta_properties(disk.read_file(f"{path}/{META_PROPERTIES}"))
         assert meta.node_id is not None

@@ -290,7 +290,8 @@ class ReplicaPair:
         self.follower = Replica(ReplicaNode(2, self.clock, self.scheduler), config)
         self.serving = ServingLeader(self.leader)
         peer: Any = self.serving
-        self.fetcher = Fetcher(self.follower.node, peer, "the fetcher")
+        follower: Any = self.follower.node
+        self.fetcher = Fetcher(follower, peer, "the fetcher")
         self.elect(0, in_sync)
 
     @property

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import ControllerChannel
 from ottla.broker.coordinators.groups import Groups
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
@@ -48,7 +49,7 @@ from ottla.runtime.connections.connection import Connection
 from ottla.runtime.connections.listener import Listeners
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.turns import Turns
-from ottla.security.authorizer import AllowsEverything, Authorizer
+from ottla.security.authorizer import Authorizer
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directories import LogDirectories
@@ -113,7 +114,9 @@ class Broker:
         self.controller = parts.controller
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
-        self.partitions: Partitions = Partitions(node_id, self.directories, configs, self, clock, self.leaving_logs)
+        self.partitions: Partitions = Partitions(
+            node_id, self.directories, configs, self, clock, self.leaving_logs
+        )
         self.parked_fetches = ParkedFetches(scheduler)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, lambda: self.random.randrange(1, 2**31)
@@ -130,8 +133,9 @@ class Broker:
         self.coordinators: tuple[HostedCoordinator[Any], ...] = (self.groups, self.transactions)
         self.log_moves = LogMoves(self, scheduler)
         self.directory_reports = DirectoryReports(self, scheduler)
-        self.authorizer: Authorizer = AllowsEverything()
-        self.routes = Routes(clock.monotonic_ns, Listener.BROKER)
+        self.authorizer: Authorizer = make_authorizer(self.config)
+        guard = guarded if self.authorizer.is_active else None
+        self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
         self.connection_rates = ConnectionRates(
@@ -148,6 +152,7 @@ class Broker:
         for listener, listening in parts.addresses:
             self.listeners.add(listener.name, listening)
         self.use_dynamic_configs(self.image)
+        use_rules(self.authorizer, self.image)
 
     def new_session(self, connection: Connection) -> Session:
         """Begin the conversation with a client."""
@@ -195,6 +200,8 @@ class Broker:
             coordinator.metadata_changed(image, delta)
         if delta.quotas:
             self.use_quotas(image)
+        if delta.acls:
+            use_rules(self.authorizer, image)
 
     def use_dynamic_configs(self, image: MetadataImage) -> None:
         """Let the configs hold that were set for this broker or for all brokers while running."""

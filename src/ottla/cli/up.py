@@ -3,11 +3,12 @@
 import errno
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from ottla.cli.failure import Failure
+from ottla.cli.formatting import format_options, read_format_options
 from ottla.cli.profiles import DEFAULT_BOOTSTRAP
 from ottla.cli.settings import load_settings, settings_options
 
@@ -61,6 +62,7 @@ Any Kafka client works as well, with {address} as its bootstrap.servers."""
     is_flag=True,
     help="Format an empty log directory even if a log directory of this node is missing.",
 )
+@format_options
 def up(
     data_directory: Path | None,
     config_file: Path | None,
@@ -73,10 +75,12 @@ def up(
     hints: bool,
     insecure: bool,
     format_empty: bool,
+    **format_given: Any,
 ) -> None:
     """Run a node (a broker and its controller) until SIGTERM or SIGINT.
 
-    Prints one line, `ready HOST:PORT`, when it accepts clients. An empty data directory is formatted first.
+    Prints one line, `ready HOST:PORT`, when it accepts clients. An empty data directory is formatted
+    first, as `ottla storage format` would do it with the same options.
     """
     if brokers > 1:
         raise Failure(
@@ -90,7 +94,13 @@ def up(
     try:
         run_node(
             loaded,
-            NodeOptions(host=host, port=port, is_insecure=insecure, formats_empty=format_empty),
+            NodeOptions(
+                host=host,
+                port=port,
+                is_insecure=insecure,
+                formats_empty=format_empty,
+                format=read_format_options(format_given),
+            ),
             lambda address: _tell_ready(address, hints),
         )
     except NodeFailure as error:

@@ -30,7 +30,7 @@ from ottla.quorum.format import METADATA_DIRECTORY, make_lasting_directory
 from ottla.quorum.load import load_metadata
 from ottla.quorum.metadata_follower import MetadataFollower
 from ottla.quorum.metadata_log import NOTHING_KNOWN, SyncedMetadata, open_metadata_log
-from ottla.quorum.quorum_protocols import CommittedRecords, RequestSync
+from ottla.quorum.quorum_protocols import CommittedRecords, KnownLeader, RequestSync
 from ottla.quorum.snapshot_writer import SnapshotWriter
 from ottla.quorum.snapshots import Snapshots
 from ottla.quorum.voter import Voter
@@ -90,6 +90,23 @@ class MetadataQuorum:
         self._started: _Parts | None = None
         self.controller: ActiveController | None = None
         """The active controller, while this node leads."""
+        self.leader = KnownLeader()
+        """Who leads, as far as this node knows."""
+        self._leader_listeners: list[Callable[[KnownLeader], None]] = []
+
+    @property
+    def is_active(self) -> bool:
+        """Say whether the active controller is on this node."""
+        return self.controller is not None
+
+    def when_leader_changes(self, listener: Callable[[KnownLeader], None]) -> None:
+        """Call `listener` whenever another leader is known, or none, or another epoch has begun."""
+        self._leader_listeners.append(listener)
+
+    def _leader_changed(self, leader: KnownLeader) -> None:
+        self.leader = leader
+        for listener in self._leader_listeners:
+            listener(leader)
 
     def start(self) -> None:
         """Load the log, and stand for election. What the log holds is published when that is won.
@@ -194,12 +211,15 @@ class MetadataQuorum:
         if records:
             controller.append(records)
         self.controller = controller
+        me = self._settings.voter
+        self._leader_changed(KnownLeader(me.node_id, voter.epoch, me.endpoint))
 
     def resigned(self) -> None:
         """Decide no longer, and refuse who waits for a decision."""
         controller, self.controller = self.controller, None
         if controller is not None:
             controller.resign()
+        self._leader_changed(KnownLeader(epoch=self.voter.epoch))
 
     def failed(self, error: Exception) -> None:
         """Give up: what was decided may be in no log, and there is no way on from here."""

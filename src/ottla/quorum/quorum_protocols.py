@@ -12,9 +12,35 @@ from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import Position
 from ottla.metadata.loader import MetadataLoader
 from ottla.model.ids import Offset
-from ottla.quorum.voters import VoterIdentity
+from ottla.quorum.voters import Endpoint, VoterIdentity
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
+
+
+class KnownLeader(NamedTuple):
+    """Who leads the quorum, and so has the active controller, as far as this node knows.
+
+    `node_id` is -1 if no leader of the epoch is known. `endpoint` is where its controller listens.
+    """
+
+    node_id: int = -1
+    epoch: int = 0
+    endpoint: Endpoint | None = None
+
+
+class LeaderWatch(Protocol):
+    """Where a node learns who has the active controller. `MetadataQuorum` is one."""
+
+    @property
+    def leader(self) -> KnownLeader:
+        """The leader that is known now."""
+
+    @property
+    def is_active(self) -> bool:
+        """Say whether the active controller is on this node, so that it can be asked without the network."""
+
+    def when_leader_changes(self, listener: Callable[[KnownLeader], None]) -> None:
+        """Call `listener` whenever another leader is known, or none, or another epoch has begun."""
 
 
 class BatchTooLarge(Exception):

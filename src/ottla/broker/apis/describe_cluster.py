@@ -4,7 +4,7 @@ from typing import Final
 
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
-from ottla.security.rights import ALL_ON_CLUSTER, NOT_ASKED
+from ottla.security.rights import CLUSTER, NOT_ASKED, Operation, ResourceType, on_cluster
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -39,9 +39,16 @@ def describe_cluster(ask: DescribeClusterRequest, context: RequestContext) -> De
             for one in listed
         ),
         cluster_authorized_operations=(
-            ALL_ON_CLUSTER if ask.include_cluster_authorized_operations else NOT_ASKED
+            cluster_operations(context) if ask.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
+
+
+def cluster_operations(context: RequestContext) -> int:
+    """Return the bit set of what the client may do to the cluster. Who may not describe it learns nothing."""
+    if not context.may(on_cluster(Operation.DESCRIBE), CLUSTER):
+        return 0
+    return context.operations(ResourceType.CLUSTER, CLUSTER)
 
 
 def _refused(error_code: ErrorCode, message: str) -> DescribeClusterResponse:

@@ -13,12 +13,15 @@ from itertools import groupby
 from typing import Final, TypeAlias, TypeVar
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.fetch.fetch_reading import DEBUGGING_REPLICA, FetchResult, Limits, read_partitions
+from ottla.broker.fetch.fetch_reading import DEBUGGING_REPLICA, FetchResult, Limits, read_partitions, refused
 from ottla.broker.fetch.fetch_session import FetchPlan, FetchSession, PartitionKey, asked_partitions
 from ottla.broker.limits.quotas import QuotaKind
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import weigh
 from ottla.broker.serving.handlers import handles
+from ottla.metadata.topics import Topics
+from ottla.model.uuid import Uuid
+from ottla.security.rights import CLUSTER, Operation, on_cluster, on_topic
 from ottla.storage.read import ReadLimit
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -36,6 +39,7 @@ from ottla.wire.messages.fetch import (
 )
 
 _READ_COMMITTED: Final = 1
+_READ: Final = on_topic(Operation.READ)
 _AT_ONCE: Final = 1_000
 """Up to how many partitions are read at once: that takes 5 ms."""
 _IN_A_TURN: Final = 200
@@ -45,6 +49,7 @@ ELEMENTS_MAX: Final = 500_000
 
 T = TypeVar("T")
 InTurns: TypeAlias = Generator[Deferred[None] | None, None, T]
+Asked: TypeAlias = Sequence[tuple[PartitionKey, FetchPartition]]
 Answers: TypeAlias = list[tuple[PartitionKey, PartitionData]]
 
 
@@ -124,7 +129,7 @@ class _WakingCall:
 class _Fetch:
     """One fetch, from its first attempt to its answer."""
 
-    __slots__ = ("_context", "_limits", "_min_bytes", "_plan", "_version", "response")
+    __slots__ = ("_asked", "_context", "_denied", "_limits", "_min_bytes", "_plan", "_version", "response")
 
     response: Deferred[FetchResponse]
     """Only for one that has to wait."""
@@ -134,6 +139,10 @@ class _Fetch:
         self._plan = plan
         self._version = context.version
         self._limits = _limits(ask, context)
+        self._asked = plan.partitions
+        self._denied: Answers = []
+        if context.broker.authorizer.is_active:
+            self._asked, self._denied = _sort_out(plan.partitions, self._limits.replica_id, context)
         self._min_bytes = min(ask.min_bytes, self._limits.bytes_max)
 
     @property
@@ -144,18 +153,19 @@ class _Fetch:
     def read(self, is_first: bool = False) -> FetchResult:
         """Read what there is now. The first time tells the leader what a follower has."""
         limits = self._limits
-        return read_partitions(
+        result = read_partitions(
             self._context.broker.partitions,
-            self._plan.partitions,
+            self._asked,
             limits,
             notes_fetch=is_first and limits.is_follower,
         )
+        return _with_denied(result, self._denied) if self._denied else result
 
     def read_in_turns(self, is_first: bool) -> InTurns[FetchResult]:
         """Read what there is now, and let others be served meanwhile."""
         notes_fetch = is_first and self._limits.is_follower
         result = FetchResult([], [], 0, False)
-        asked = self._plan.partitions
+        asked = self._asked
         for start in range(0, len(asked), _IN_A_TURN):
             result = read_partitions(
                 self._context.broker.partitions,
@@ -165,7 +175,7 @@ class _Fetch:
                 notes_fetch,
             )
             yield None
-        return result
+        return _with_denied(result, self._denied) if self._denied else result
 
     def missing_bytes(self, result: FetchResult) -> int:
         """Return how many bytes are missing; 0 or less: the answer can go."""
@@ -286,6 +296,34 @@ class _Fetch:
             quotas.take_back(QuotaKind.FETCH, user, client_id, result.size_bytes, now_ms)
             context.mute(throttle_ms)
         return throttle_ms
+
+
+def _sort_out(asked: Asked, replica_id: int, context: RequestContext) -> tuple[Asked, Answers]:
+    """Take out the partitions that the reader may not read. Another broker may read all, or none."""
+    topics = context.broker.image.topics
+    is_follower = replica_id >= 0
+    may_read_all = is_follower and context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER)
+    allowed: list[tuple[PartitionKey, FetchPartition]] = []
+    denied: Answers = []
+    for key, ask in asked:
+        name = _name_of(key[0], topics)
+        # Of a topic that is unknown, that is what the reader is told.
+        if name is None or may_read_all or (not is_follower and context.allows(_READ, name)):
+            allowed.append((key, ask))
+        else:
+            denied.append((key, refused(ask, ErrorCode.TOPIC_AUTHORIZATION_FAILED, aborted=())))
+    return allowed, denied
+
+
+def _name_of(topic: str | Uuid, topics: Topics) -> str | None:
+    if isinstance(topic, str):
+        return topic
+    found = topics.find_by_id(topic)
+    return None if found is None else found.name
+
+
+def _with_denied(result: FetchResult, denied: Answers) -> FetchResult:
+    return result._replace(answers=denied + result.answers, is_urgent=True)
 
 
 def _news(session: FetchSession, answers: Answers) -> Answers:

@@ -22,6 +22,7 @@ from ottla.broker.produce.produce_lane import NOT_MINE
 from ottla.coordination.group.offsets.commit import refused_commit
 from ottla.coordination.group.offsets.repeated import RepeatedCommit
 from ottla.records.codec import encode_fields
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.wire.codec import encode
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
 from ottla.wire.declare import replace
@@ -72,6 +73,8 @@ class CommitLanes:
         before = self._seen.pop(size, None)
         self._lanes.pop(size, None)
         if route.version < _FIRST_VERSION or size > FRAME_BYTES_MAX or size in self._hopeless:
+            return
+        if self._context.broker.authorizer.is_active and not _may_commit(ask, route, self._context):
             return
         if len(self._seen) + len(self._hopeless) >= LANES_MAX:
             self._seen.clear()
@@ -213,6 +216,18 @@ class CommitLane:
             self._pieces = pieces
         else:
             self._answer_later(pieces)
+
+
+def _may_commit(ask: OffsetCommitRequest, route: "Route", context: "RequestContext") -> bool:
+    """Say whether the access rules allow all of a commit."""
+    topics = context.broker.image.topics
+    names = [topic.name for topic in ask.topics]
+    if route.version >= TOPIC_IDS_FROM:
+        found = [topics.find_by_id(topic.topic_id) for topic in ask.topics]
+        names = [topic.name for topic in found if topic is not None]
+    return context.may(on_group(Operation.READ), ask.group_id) and all(
+        context.may(on_topic(Operation.READ), name) for name in names
+    )
 
 
 def _differ_in_offsets_only(one: OffsetCommitRequest, other: OffsetCommitRequest) -> bool:

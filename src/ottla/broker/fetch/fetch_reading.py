@@ -132,14 +132,9 @@ def _read(
             follower = found
     if error_code is not ErrorCode.NONE:
         return _refused_by_leader(partition, ask, error_code, limits)
-    if ask.last_fetched_epoch >= 0:
-        diverging = _find_divergence(partition, ask)
-        if diverging is not None:
-            return diverging
-    if limits.select_replica is not None:
-        nearer = limits.select_replica(partition, ask.fetch_offset)
-        if nearer >= 0:
-            return _elsewhere(partition, ask, nearer)
+    instead = _find_answer_without_records(partition, ask, limits)
+    if instead is not None:
+        return instead
     log = partition.log
     try:
         result = log.read(
@@ -157,6 +152,21 @@ def _read(
         if log.high_watermark != result.high_watermark:
             result = result._replace(high_watermark=log.high_watermark)
     return _answer(ask, result)
+
+
+def _find_answer_without_records(
+    partition: Partition, ask: FetchPartition, limits: Limits
+) -> PartitionData | None:
+    """Return the answer to a reader that has to cut its log first, or that should read elsewhere."""
+    if ask.last_fetched_epoch >= 0:
+        diverging = _find_divergence(partition, ask)
+        if diverging is not None:
+            return diverging
+    if limits.select_replica is not None:
+        nearer = limits.select_replica(partition, ask.fetch_offset)
+        if nearer >= 0:
+            return _elsewhere(partition, ask, nearer)
+    return None
 
 
 def _find_follower(partition: Partition, ask: FetchPartition, limits: Limits) -> RemoteReplica | ErrorCode:

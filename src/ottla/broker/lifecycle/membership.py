@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.lifecycle.bound_listeners import BoundListener
-from ottla.broker.lifecycle.formatting import controller_endpoint
+from ottla.broker.lifecycle.format_options import controller_endpoint
 from ottla.metadata.features import SUPPORTED
 from ottla.model.uuid import Uuid
 from ottla.quorum.random_id import random_id

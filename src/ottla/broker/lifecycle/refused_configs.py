@@ -8,9 +8,9 @@ from typing import Final
 
 from ottla.coordination.group.consumer.assignors import ASSIGNORS, find_assignor_name
 from ottla.metadata.configs.node import NodeConfig
+from ottla.security.standard_authorizer import CLASS_NAME
 
 _PROMISES: Final = {
-    "authorizer.class.name": "is set, but Ottla does not check access rules yet",
     "create.topic.policy.class.name": "is set, but Ottla cannot call Java classes",
     "alter.config.policy.class.name": "is set, but Ottla cannot call Java classes",
     "client.quota.callback.class": "is set, but Ottla cannot call Java classes",
@@ -28,6 +28,11 @@ def check_configs(config: NodeConfig) -> None:
     for name, reason in _PROMISES.items():
         if config.value_of(name):
             raise ConfigRefused(f"{name} {reason}. Remove it, or keep using Apache Kafka for now")
+    if config.authorizer_class_name not in ("", CLASS_NAME):
+        raise ConfigRefused(
+            f"authorizer.class.name is {config.authorizer_class_name}, but Ottla cannot call Java "
+            f"classes: set it to {CLASS_NAME}, whose rules Ottla follows"
+        )
     if not (config.is_broker and config.is_controller):
         roles = ",".join(config.process_roles)
         raise ConfigRefused(

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.lifecycle.formatting import controller_endpoint, data_directories
+from ottla.broker.lifecycle.format_options import controller_endpoint
+from ottla.broker.lifecycle.formatting import data_directories
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.errors import MetadataError, UnknownRecord
@@ -37,7 +38,7 @@ from ottla.quorum.quorum_state import FILE as QUORUM_STATE_FILE
 from ottla.quorum.quorum_state import decode_quorum_state
 from ottla.quorum.snapshot_file import BOOTSTRAP_FILE, decode_snapshot
 from ottla.quorum.snapshots import Snapshots
-from ottla.quorum.voters import VoterIdentity
+from ottla.quorum.voters import VoterIdentity, voter
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.disk import RealDisk
 from ottla.storage.damages import stopped_files
@@ -291,9 +292,8 @@ class _Repair:
         self._check_bootstrap()
         directory_id = self.directory.meta.directory_id
         assert directory_id is not None, "directories without ids are of the ZooKeeper age"
-        endpoint = controller_endpoint(self.config)
-        node_id = NodeId(self.config.node_id)
-        write_voters(self.disk, self.directory.path, node_id, endpoint, directory_id, self.now_ms)
+        only = voter(self.config.node_id, directory_id, [controller_endpoint(self.config)])
+        write_voters(self.disk, self.directory.path, [only], self.now_ms)
         self.done.append(
             f"the metadata starts again; copies of the old files are in {self.path}, with names that end in "
             f"{SUFFIX}"

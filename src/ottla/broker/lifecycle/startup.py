@@ -24,13 +24,13 @@ from ottla.broker.lifecycle.bound_listeners import (
     check_endpoints,
     with_address,
 )
-from ottla.broker.lifecycle.formatting import (
+from ottla.broker.lifecycle.format_options import (
+    NO_OPTIONS,
     FormatFailure,
-    check_empty_directories,
+    FormatOptions,
     controller_endpoint,
-    data_directories,
-    format_missing,
 )
+from ottla.broker.lifecycle.formatting import check_empty_directories, data_directories, format_missing
 from ottla.broker.lifecycle.housekeeping import Housekeeping
 from ottla.broker.lifecycle.membership import NotRegistered, join_cluster
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
@@ -84,6 +84,7 @@ class NodeOptions(NamedTuple):
     port: int | None = None
     is_insecure: bool = False
     formats_empty: bool = False
+    format: FormatOptions = NO_OPTIONS
 
 
 class Node:
@@ -166,7 +167,9 @@ class NodeStart:
         paths = data_directories(config)
         if not self._options.formats_empty:
             check_empty_directories(world.disk, config, paths)
-        formatted = format_missing(world.disk, config, paths, world.random, world.clock.now_ms())
+        formatted = format_missing(
+            world.disk, config, paths, world.random, world.clock.now_ms(), self._options.format
+        )
         for path in formatted.directories:
             _logger.info("formatted %s for cluster %s", path, formatted.cluster_id)
         chance = world.random

@@ -21,6 +21,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.handlers import EncodedResponse
 from ottla.records.attributes import TRANSACTIONAL_BIT
 from ottla.records.batch import ATTRIBUTES_LOW_BYTE, HEADER_BYTES
+from ottla.security.rights import Operation, on_topic
 from ottla.storage.appending.append_info import AppendInfo
 from ottla.storage.errors import AppendError, LogDirectoryOffline
 from ottla.wire.codec import encode
@@ -43,6 +44,7 @@ NOT_MINE: Final = object()
 LANES_MAX: Final = 64
 """For how many partitions a connection may have lanes."""
 
+_WRITE: Final = on_topic(Operation.WRITE)
 _START: Final = Struct(">ii")
 _NUMBERS: Final = Struct(">qqq")
 _ALL: Final = -1
@@ -83,7 +85,8 @@ class ProduceLanes:
             self.route, self._stop = route, stop
             self._lanes.clear()
             self._seen.clear()
-        if middle in self._seen and middle not in self._lanes:
+        known = self._lanes.get(middle)
+        if middle in self._seen and (known is None or not known.is_current):
             lane = ProduceLane(ask, partition, route, self._context)
             if lane.find_batch(frame, stop) == ask.topic_data[0].partition_data[0].records:
                 self._lanes[middle] = lane
@@ -123,6 +126,11 @@ class ProduceLane:
         self._is_compact = route.is_flexible
         self._key_and_version = route.api.key << 16 | route.version
         self._learn_answer()
+
+    @property
+    def is_current(self) -> bool:
+        """Say whether the access rules are those under which the lane was made."""
+        return self._rights_version == self._broker.authorizer.version
 
     def _learn_answer(self) -> None:
         """Find out where in an encoded answer the numbers are."""
@@ -222,7 +230,10 @@ def _plain_partition(ask: ProduceRequest, route: "Route", context: "RequestConte
     if ask.transactional_id is not None or not -1 <= ask.acks <= 1:
         return None
     name = topics[0].topic_id if route.version >= TOPIC_IDS_FROM else topics[0].name
-    return context.broker.partitions.by_key.get((name, topics[0].partition_data[0].partition_index))
+    partition = context.broker.partitions.by_key.get((name, topics[0].partition_data[0].partition_index))
+    if partition is None or not context.may(_WRITE, partition.topic):
+        return None
+    return partition
 
 
 def _start_of_length(ask: ProduceRequest, frame: memoryview, route: "Route") -> int:

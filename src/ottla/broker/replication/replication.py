@@ -6,8 +6,7 @@ fetches. Nothing here runs while nothing is replicated, but for one look at all 
 followers that have fallen behind.
 """
 
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
@@ -33,8 +32,6 @@ from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
-
-_logger: Final = logging.getLogger("ottla.replication")
 
 _FETCH_VERSIONS: Final = ((27, 18), (21, 17), (14, 16), (11, 15))
 """From which metadata.version on followers fetch in which version."""
@@ -284,8 +281,3 @@ def _select(rack: str, racks: dict[int, str | None], node_id: int, one: Partitio
 def _is_alive(image: MetadataImage, broker_id: int) -> bool:
     record = image.brokers.get(broker_id)
     return record is not None and not record.fenced
-
-
-def lagging(fetchers: Iterable[Fetcher]) -> int:
-    """Return how many records the follower that is furthest behind has still to copy."""
-    return max((followed.lag for one in fetchers for followed in one.partitions.values()), default=0)

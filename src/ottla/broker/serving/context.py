@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.served_apis import Listener
 from ottla.quorum.controller.decision import Caller
-from ottla.security.principal import ANONYMOUS
+from ottla.security.hosts import java_address
+from ottla.security.principal import ANONYMOUS, Principal
+from ottla.security.rights import ResourceType, Right
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
@@ -36,6 +38,7 @@ class RequestContext:
         "broker",
         "client_id",
         "correlation_id",
+        "host",
         "large_session_id",
         "listener",
         "listener_name",
@@ -54,8 +57,10 @@ class RequestContext:
         self.listener_name = client.listener_name
         self.local_host, self.local_port = client.local
         self.peer_host = client.peer_host
+        # The same as access rules write it.
+        self.host = java_address(client.peer_host)
         self.mute = client.mute
-        self.principal = ANONYMOUS
+        self.principal: Principal = ANONYMOUS
         self.listener = Listener.BROKER
         # What ends the wait for a deferred answer when the client is gone.
         self.abandon: Callable[[], None] | None = None
@@ -72,6 +77,22 @@ class RequestContext:
     def user(self) -> str:
         """The name of the principal, as quotas know it."""
         return self.principal.name
+
+    def allows(self, right: Right, name: str) -> bool:
+        """Say whether the client may use a right on a resource that it named."""
+        return self.broker.authorizer.allows(self.principal, self.host, right, name)
+
+    def may(self, right: Right, name: str) -> bool:
+        """Say the same where a no only means that something is left out of an answer."""
+        return self.broker.authorizer.allows(self.principal, self.host, right, name)
+
+    def may_some(self, right: Right) -> bool:
+        """Say whether there may be a resource that the client may use a right on."""
+        return self.broker.authorizer.allows_some(self.principal, self.host, right)
+
+    def operations(self, resource_type: ResourceType, name: str) -> int:
+        """Return the bit set of what the client may do to a resource."""
+        return self.broker.authorizer.operations(self.principal, self.host, resource_type, name)
 
     def ask_controller(self, ask: Any) -> Deferred[Any]:
         """Ask the controller for the client. If the client is over a quota there, it has to wait."""

@@ -234,10 +234,16 @@ class Routes:
     `by_key` has them by API key and version in one number.
     """
 
-    def __init__(self, now_ns: Callable[[], int], listener: Listener = Listener.BROKER) -> None:
-        """`now_ns` is the clock that requests are timed by."""
+    def __init__(
+        self,
+        now_ns: Callable[[], int],
+        listener: Listener = Listener.BROKER,
+        guard: Callable[[ApiKey, Handler], Handler] | None = None,
+    ) -> None:
+        """`now_ns` is the clock that requests are timed by. `guard` puts access rules before a handler."""
         self.now_ns = now_ns
         self.listener = listener
+        self._guard = guard
         self.by_key: dict[int, Route] = {}
 
     def __iter__(self) -> Iterator[Route]:
@@ -251,6 +257,8 @@ class Routes:
         api = api_of(api_key)
         handler = find_handler(api.key)
         assert handler is not None, "what is in the table has a handler"
+        if self._guard is not None:
+            handler = self._guard(api.key, handler)
         route = Route(api, version, served, handler, self.now_ns)
         self.by_key[api_key << 16 | version] = route
         return route

@@ -56,7 +56,6 @@ class BrokerQuorumConfigs(ConfigValues):
         HostsAndPorts(),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="Addresses of controllers for finding the quorum, as HOST:PORT.",
     )
     controller_quorum_election_backoff_max_ms = integer(
