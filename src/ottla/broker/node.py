@@ -15,6 +15,7 @@ from ottla.broker.coordinators.groups import Groups
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.transactions import Transactions
 from ottla.broker.endpoints import Endpoints
+from ottla.broker.features import Features, features_of
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.fetch.parked_fetches import ParkedFetches
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
@@ -35,11 +36,11 @@ from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replication.replication import Replication
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import Routes, Session
+from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
 from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
-from ottla.metadata.features import KRAFT_VERSION, SUPPORTED
 from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.uuid import Uuid
@@ -57,22 +58,10 @@ from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointWrite
 from ottla.storage.syncing import committed
 from ottla.wire.config_kinds import ResourceType
-from ottla.wire.messages.api_versions import FinalizedFeatureKey, SupportedFeatureKey
 from ottla.world.disk import DiskError
 from ottla.world.world import World
 
 _logger: Final = logging.getLogger("ottla.broker")
-
-LARGE_BYTES_MAX: Final = 256 << 20
-"""What all large requests and their answers may hold in memory before only the oldest goes on."""
-
-
-class Features(NamedTuple):
-    """What this node supports, and what the cluster has agreed on as of a metadata offset."""
-
-    supported: tuple[SupportedFeatureKey, ...]
-    finalized: tuple[FinalizedFeatureKey, ...]
-    finalized_epoch: int
 
 
 class NodeParts(NamedTuple):
@@ -166,22 +155,7 @@ class Broker:
 
     def features(self) -> Features:
         """Return the features that ApiVersions lists."""
-        image = self.image
-        finalized = dict(image.features)
-        kraft_version = self.quorum.voter.kraft_version
-        if kraft_version > 0:
-            finalized[KRAFT_VERSION] = kraft_version
-        return Features(
-            supported=tuple(
-                SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
-                for name, levels in SUPPORTED.items()
-            ),
-            finalized=tuple(
-                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-                for name, level in finalized.items()
-            ),
-            finalized_epoch=image.offset,
-        )
+        return features_of(self.image, self.quorum)
 
     # What the metadata tells
 

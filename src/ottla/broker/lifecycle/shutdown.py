@@ -118,6 +118,8 @@ class NodeStop:
         broker.leaving_logs.finish_all()
         broker.workers.close()
         broker.world.openers.close()
+        self._node.controller.listeners.close()
+        broker.controller.close()
         try:
             broker.quorum.close()
         except (StorageError, DiskError) as error:
