@@ -92,6 +92,7 @@ class NodeStop:
         asked.when_done(answered, lambda _: lose_patience())
 
     def _stop_coordinators(self) -> None:
+        self._broker.replication.stop()
         # Mostly they have nothing left by now. But the controller may not have answered.
         for coordinator in self._broker.coordinators:
             coordinator.stop()
