@@ -42,7 +42,9 @@ def write(monkeypatch: pytest.MonkeyPatch, *outcomes: WrittenMarker | ErrorCode)
 
 
 def written(shard: GroupShard) -> WrittenMarker:
-    partition: Any = SimpleNamespace(topic="a", index=0, log=SimpleNamespace(when_committed=lambda _offset, tell: tell(None)))
+    partition: Any = SimpleNamespace(
+        topic="a", index=0, log=SimpleNamespace(when_committed=lambda _offset, tell: tell(None))
+    )
     return WrittenMarker(partition, 7, shard)  # type: ignore[arg-type]
 
 
