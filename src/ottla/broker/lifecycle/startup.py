@@ -285,8 +285,7 @@ class NodeStart:
         joined.when_done(lambda _: self._then(self._serve, broker, bound), self._fail)
 
     def _serve(self, broker: Broker, bound: list[BoundListener]) -> None:
-        for coordinator in broker.coordinators:
-            coordinator.start(broker.image)
+        broker.coordinators.start(broker.image)
         broker.log_moves.resume()
         node = Node(broker, bound)
         node.housekeeping.start()
