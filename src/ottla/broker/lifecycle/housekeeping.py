@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.lifecycle.membership import heartbeat
@@ -214,8 +215,9 @@ class Housekeeping:
 
         def steps() -> Iterator[None]:
             for key in sorted(SERVED):
-                find_handler(key)
-                yield
+                for listener in sorted(SERVED[key].listeners, key=attrgetter("name")):
+                    find_handler(key, listener)
+                    yield
             yield from import_deciders()
             for module in _NEEDED_LATER:
                 import_module(module)

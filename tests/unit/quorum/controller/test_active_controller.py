@@ -112,7 +112,7 @@ class World:
     def commit(self, offset: int) -> None:
         while self.log.appended and self.log.appended[0].position.offset <= offset:
             records, _, position, replay = self.log.appended.pop(0)
-            self.follower.committed(CommittedRecords(records, position, replay=replay))
+            self.follower.committed([CommittedRecords(records, position, replay=replay)])
 
 
 def test_an_answer_comes_after_the_commit_and_after_those_who_follow() -> None:
