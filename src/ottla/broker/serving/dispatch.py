@@ -299,7 +299,7 @@ class Session:
         self._lanes: tuple[Lanes, ...] = ()
         # For whom the lanes hold, and under which access rules.
         self._principal = context.principal
-        self._rights_version = context.broker.authorizer.version
+        self._rights_version = context.node.authorizer.version
         self._answer_later = answer_later
         self._fail = fail
         self._client_id_bytes: bytes | None = None
@@ -312,7 +312,7 @@ class Session:
         context = self.context
         if (
             context.principal is not self._principal
-            or context.broker.authorizer.version != self._rights_version
+            or context.node.authorizer.version != self._rights_version
         ):
             self._forget_lanes()
         for lanes in self._lanes:
@@ -469,7 +469,7 @@ class Session:
         self._lanes_by_key.clear()
         self._lanes = ()
         self._principal = self.context.principal
-        self._rights_version = self.context.broker.authorizer.version
+        self._rights_version = self.context.node.authorizer.version
 
     def close(self) -> None:
         """The connection is closed: nobody waits any more."""
