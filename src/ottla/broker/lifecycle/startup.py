@@ -280,7 +280,10 @@ class NodeStart:
         """Load the logs of one directory, and come again for the others."""
         directory = next(left, None)
         if directory is None:
+            # The cluster goes on while this node starts: what was loaded and what is listened to must meet.
+            broker.use_dynamic_configs(broker.image)
             broker.partitions.load(broker.image)
+            broker.metadata.listen(broker)
             self._then(self._join, broker)
             return
         clock = broker.clock
@@ -317,7 +320,6 @@ class NodeStart:
 
     def _join(self, broker: Broker) -> None:
         """Make the broker a member of the cluster."""
-        broker.metadata.listen(broker)
         names = self._configs.node.controller_listeners
         bound = [address.listener for address in self._addresses if address.listener.name not in names]
         listeners = advertised(self._configs.node, bound, self._world.network.host_name())
