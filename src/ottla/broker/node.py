@@ -34,6 +34,7 @@ from ottla.broker.metadata_answers import MetadataAnswers
 from ottla.broker.produce.delayed_produce import DelayedProduces
 from ottla.broker.produce.openings import Openings
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.replication.replication import Replication
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import Routes, Session
 from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
@@ -103,7 +104,9 @@ class Broker:
         self.controller = parts.controller
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
-        self.partitions = Partitions(node_id, self.directories, configs, self, clock, self.leaving_logs)
+        self.partitions: Partitions = Partitions(
+            node_id, self.directories, configs, self, clock, self.leaving_logs
+        )
         self.parked_fetches = ParkedFetches(scheduler)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, lambda: self.random.randrange(1, 2**31)
@@ -111,6 +114,8 @@ class Broker:
         self.delayed_produces = DelayedProduces(clock)
         self.quotas = Quotas(self.config.quota_window_num, self.config.quota_window_size_seconds * 1000)
         self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
+        self.broker_epoch = -1
+        self.replication = self.replicating = Replication(self, scheduler)
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(self)
         self.groups = Groups(self, scheduler)
@@ -123,7 +128,6 @@ class Broker:
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
-        self.broker_epoch = -1
         self.membership = Membership(self, scheduler, self.new_id())
         self.connection_rates = ConnectionRates(
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
@@ -174,6 +178,7 @@ class Broker:
         if DEFAULT_BROKERS in delta.configs.changed or own in delta.configs.changed:
             self.use_dynamic_configs(image)
         self.partitions.metadata_changed(image, delta)
+        self.replication.metadata_changed(image, delta)
         for coordinator in self.coordinators:
             coordinator.metadata_changed(image, delta)
         if delta.quotas:
@@ -204,6 +209,10 @@ class Broker:
     def appended(self, partition: Partition, size_bytes: int) -> None:
         """Tell the fetches that wait for a partition."""
         self.parked_fetches.appended(partition, size_bytes)
+
+    def appended_for_replicas(self, partition: Partition, size_bytes: int) -> None:
+        """Tell the followers that wait for a partition."""
+        self.parked_fetches.appended_for_replicas(partition, size_bytes)
 
     def changed(self, partition: Partition) -> None:
         """Let the fetches that wait for a partition look again."""
@@ -240,6 +249,7 @@ class Broker:
     def partition_is_gone(self, partition: Partition) -> None:
         """Let go of everything that follows a partition."""
         self.log_moves.cancel(partition)
+        self.replication.forget(partition)
         self.parked_fetches.changed(partition)
 
     def write_checkpoint(self, directory: LogDirectory, write: CheckpointWrite) -> None:

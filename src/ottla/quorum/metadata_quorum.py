@@ -25,6 +25,7 @@ from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NO_OFFSET, Offset
 from ottla.quorum.controller.activation import activation_records
 from ottla.quorum.controller.active_controller import ActiveController, ControllerWorld
+from ottla.quorum.controller.brokers.sessions import Incarnation
 from ottla.quorum.controller.deciders import NOT_CONTROLLER, find_decider
 from ottla.quorum.controller.decision import Caller
 from ottla.quorum.controller.mutation_quota import MutationQuotas
@@ -216,15 +217,24 @@ class MetadataQuorum:
         except NotLeader:
             answer(decider.refuse(ask, NOT_CONTROLLER))
 
+    def broker_is_gone(self, broker: Incarnation) -> None:
+        """Fence a broker whose process is known to be gone, if the controller is here."""
+        if self.controller is not None:
+            try:
+                self.controller.broker_is_gone(broker)
+            except NotLeader:
+                pass
+            except LogDirectoryOffline as error:
+                self.failed(error)
+
     def tick(self) -> int:
         """Do what is due. Returns after how many milliseconds to come again."""
         writer = self.snapshot_writer
-        idle_ms = self._settings.config.metadata_max_idle_interval_ms
         left_ms = _LOOK_AGAIN_MS
         try:
             writer.tick(self._world.clock.now_ms())
-            if self.controller is not None and idle_ms > 0:
-                left_ms = self.controller.maybe_append_no_op(idle_ms)
+            if self.controller is not None:
+                left_ms = min(left_ms, self.controller.tick())
         except NotLeader:
             pass
         except (StorageError, DiskError) as error:

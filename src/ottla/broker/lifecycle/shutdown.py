@@ -73,6 +73,7 @@ class NodeStop:
         self._then(self._stop_coordinators)
 
     def _stop_coordinators(self) -> None:
+        self._broker.replication.stop()
         # Mostly they have nothing left by now. But the controller may not have answered.
         for coordinator in self._broker.coordinators:
             coordinator.stop()

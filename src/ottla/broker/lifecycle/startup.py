@@ -313,6 +313,7 @@ class NodeStart:
     def _serve(self, broker: Broker, bound: list[BoundListener]) -> None:
         for coordinator in broker.coordinators:
             coordinator.start(broker.image)
+        broker.replication.start()
         broker.log_moves.resume()
         assert self._controller is not None, "it was made with the quorum"
         node = Node(broker, self._controller, bound)

@@ -42,7 +42,6 @@ class BrokerNodeConfigs(ConfigValues):
         "broker.session.timeout.ms",
         9000,
         update=READ_ONLY,
-        inert=True,
         doc="If a broker sends no heartbeat for this long, the controller moves its leaderships to other "
         "brokers.",
     )
