@@ -7,13 +7,12 @@ nothing here, or in the parts, that knows whether it is the real one or a simula
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import ControllerChannel
-from ottla.broker.coordinators.groups import Groups
-from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
-from ottla.broker.coordinators.transactions import Transactions
+from ottla.broker.coordinators.coordinators import Coordinators
 from ottla.broker.endpoints import Endpoints
 from ottla.broker.features import Features, features_of
 from ottla.broker.fetch.fetch_session import FetchSessions
@@ -61,6 +60,10 @@ from ottla.storage.syncing import committed
 from ottla.wire.config_kinds import ResourceType
 from ottla.world.disk import DiskError
 from ottla.world.world import World
+
+if TYPE_CHECKING:
+    from ottla.broker.coordinators.groups import Groups
+    from ottla.broker.coordinators.transactions import Transactions
 
 _logger: Final = logging.getLogger("ottla.broker")
 
@@ -118,9 +121,7 @@ class Broker:
         self.replication = self.replicating = Replication(self, scheduler)
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(self)
-        self.groups = Groups(self, scheduler)
-        self.transactions = Transactions(self, scheduler)
-        self.coordinators: tuple[HostedCoordinator[Any], ...] = (self.groups, self.transactions)
+        self.coordinators = Coordinators(self, scheduler)
         self.log_moves = LogMoves(self, scheduler)
         self.directory_reports = DirectoryReports(self, scheduler)
         self.authorizer: Authorizer = make_authorizer(self.config)
@@ -148,6 +149,16 @@ class Broker:
         """Begin the conversation with a client."""
         context = RequestContext(self, connection)
         return Session(context, self.routes, connection.answer_later, connection.fail)
+
+    @cached_property
+    def groups(self) -> "Groups":
+        """The group coordinator of this node."""
+        return self.coordinators.groups
+
+    @cached_property
+    def transactions(self) -> "Transactions":
+        """The transaction coordinator of this node."""
+        return self.coordinators.transactions
 
     @property
     def image(self) -> MetadataImage:
@@ -179,8 +190,7 @@ class Broker:
             self.use_dynamic_configs(image)
         self.partitions.metadata_changed(image, delta)
         self.replication.metadata_changed(image, delta)
-        for coordinator in self.coordinators:
-            coordinator.metadata_changed(image, delta)
+        self.coordinators.metadata_changed(image, delta)
         if delta.quotas:
             self.use_quotas(image)
         if delta.acls:

@@ -28,7 +28,6 @@ class Transactions(HostedCoordinator[TransactionCoordinator]):
     """The transaction coordinator of a node. Implements `TransactionHost`."""
 
     records = TRANSACTION_RECORDS
-    key_type = 1
 
     def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._marker_writer = MarkerWriter(broker, scheduler)

@@ -75,8 +75,7 @@ class NodeStop:
     def _stop_coordinators(self) -> None:
         self._broker.replication.stop()
         # Mostly they have nothing left by now. But the controller may not have answered.
-        for coordinator in self._broker.coordinators:
-            coordinator.stop()
+        self._broker.coordinators.stop()
         self._send_answers(self._node.world.clock.monotonic_ms() + ANSWERS_MS_MAX)
 
     def _send_answers(self, deadline_ms: int) -> None:

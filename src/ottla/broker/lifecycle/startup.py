@@ -311,8 +311,7 @@ class NodeStart:
         joined.when_done(lambda _: self._then(self._serve, broker, bound), self._fail)
 
     def _serve(self, broker: Broker, bound: list[BoundListener]) -> None:
-        for coordinator in broker.coordinators:
-            coordinator.start(broker.image)
+        broker.coordinators.start(broker.image)
         broker.replication.start()
         broker.log_moves.resume()
         assert self._controller is not None, "it was made with the quorum"
