@@ -39,7 +39,6 @@ class BrokerNetworkConfigs(ConfigValues):
         "inter.broker.listener.name",
         None,
         update=READ_ONLY,
-        inert=True,
         doc="The listener that brokers use between each other.",
     )
     listener_security_protocol_map = string(
@@ -122,7 +121,6 @@ class BrokerNetworkConfigs(ConfigValues):
         30_000,
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How long this node waits for the response to a request it sends.",
     )
     security_inter_broker_protocol = string(
@@ -130,7 +128,6 @@ class BrokerNetworkConfigs(ConfigValues):
         "PLAINTEXT",
         OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
         update=READ_ONLY,
-        inert=True,
         doc="The security protocol between brokers, if inter.broker.listener.name is not set.",
     )
     socket_connection_setup_timeout_max_ms = long(
@@ -144,7 +141,6 @@ class BrokerNetworkConfigs(ConfigValues):
         "socket.connection.setup.timeout.ms",
         10_000,
         update=READ_ONLY,
-        inert=True,
         doc="How long this node waits for a connection it opens.",
     )
     socket_listen_backlog_size = integer(

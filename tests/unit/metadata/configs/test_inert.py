@@ -23,7 +23,7 @@ from ottla.metadata.configs.topic import TopicConfig
 
 SOURCE = Path(node.__file__).parents[2]
 RECEIVERS = {
-    NodeConfig: ("config", "_config", "node", "node_config"),
+    NodeConfig: ("config", "_config", "node", "node_config", "settings"),
     TopicConfig: ("topic", "topic_config"),
     GroupConfig: ("group", "group_config"),
     ClientMetricsConfig: ("subscription", "client_metrics_config"),
