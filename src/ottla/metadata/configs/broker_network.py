@@ -121,6 +121,7 @@ class BrokerNetworkConfigs(ConfigValues):
         30_000,
         importance=HIGH,
         update=READ_ONLY,
+        inert=True,
         doc="How long this node waits for the response to a request it sends.",
     )
     security_inter_broker_protocol = string(
@@ -141,6 +142,7 @@ class BrokerNetworkConfigs(ConfigValues):
         "socket.connection.setup.timeout.ms",
         10_000,
         update=READ_ONLY,
+        inert=True,
         doc="How long this node waits for a connection it opens.",
     )
     socket_listen_backlog_size = integer(
