@@ -7,7 +7,7 @@ nothing here, or in the parts, that knows whether it is the real one or a simula
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import ControllerChannel
@@ -22,6 +22,7 @@ from ottla.broker.lifecycle.formatting import cordoned_directories
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.limits.connection_rates import ConnectionRates
 from ottla.broker.limits.quotas import Quotas
+from ottla.broker.login.making import make_logins
 from ottla.broker.logs.deletions import Deletions
 from ottla.broker.logs.directory_reports import DirectoryReports
 from ottla.broker.logs.leaving_logs import LeavingLogs
@@ -45,6 +46,7 @@ from ottla.model.uuid import Uuid
 from ottla.quorum.metadata_quorum import MetadataQuorum
 from ottla.quorum.random_id import random_id
 from ottla.runtime.connections.connection import Connection
+from ottla.runtime.connections.connection import Session as ConnectionSession
 from ottla.runtime.connections.listener import Listeners
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.turns import Turns
@@ -59,6 +61,9 @@ from ottla.wire.config_kinds import ResourceType
 from ottla.wire.messages.api_versions import FinalizedFeatureKey, SupportedFeatureKey
 from ottla.world.disk import DiskError
 from ottla.world.world import World
+
+if TYPE_CHECKING:
+    from ottla.broker.login.tls_listeners import TlsListeners
 
 _logger: Final = logging.getLogger("ottla.broker")
 
@@ -83,6 +88,7 @@ class NodeParts(NamedTuple):
     quorum: MetadataQuorum
     controller: ControllerChannel
     addresses: Sequence[TakenAddress]
+    tls: "TlsListeners | None" = None
 
 
 class Broker:
@@ -111,6 +117,7 @@ class Broker:
         self.flusher = parts.flusher
         self.directories = parts.directories
         self.controller = parts.controller
+        self.tls = parts.tls
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
         self.partitions = Partitions(node_id, self.directories, configs, self, clock, self.leaving_logs)
@@ -131,6 +138,7 @@ class Broker:
         self.authorizer: Authorizer = make_authorizer(self.config)
         guard = guarded if self.authorizer.is_active else None
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
+        self.logins = make_logins(self)
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
         self.broker_epoch = -1
@@ -150,10 +158,11 @@ class Broker:
         self.use_dynamic_configs(self.image)
         use_rules(self.authorizer, self.image)
 
-    def new_session(self, connection: Connection) -> Session:
-        """Begin the conversation with a client."""
+    def new_session(self, connection: Connection) -> ConnectionSession:
+        """Begin the conversation with a client, which may have to log in first."""
         context = RequestContext(self, connection)
-        return Session(context, self.routes, connection.answer_later, connection.fail)
+        session = Session(context, self.routes, connection.answer_later, connection.fail)
+        return session if self.logins is None else self.logins.begin(connection, session)
 
     @property
     def image(self) -> MetadataImage:
@@ -207,6 +216,8 @@ class Broker:
         self.directories.cordoned = cordoned_directories(self.config)
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
         self.listeners.limits = connection_limits(self.config, self.world.connections_max)
+        if self.tls is not None:
+            self.tls.reload(self.configs)
         self.use_quotas(image)
 
     def use_quotas(self, image: MetadataImage) -> None:

@@ -12,7 +12,7 @@ refused leaves a directory that was stopped cleanly.
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.broker.controller_channel import LocalController
 from ottla.broker.lifecycle.bound_listeners import (
@@ -35,6 +35,7 @@ from ottla.broker.lifecycle.housekeeping import Housekeeping
 from ottla.broker.lifecycle.membership import NotRegistered, join_cluster
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
 from ottla.broker.limits.connection_limits import connection_limits
+from ottla.broker.login.making import make_tls
 from ottla.broker.node import Broker, NodeParts
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig
@@ -51,6 +52,7 @@ from ottla.quorum.voter import OtherVoters
 from ottla.quorum.voters import VoterIdentity
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.recovery import LoadingLogs, tell
+from ottla.security.refused import SecurityRefused
 from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError, UnusableDirectory
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directories import LogDirectories, open_directories
@@ -59,6 +61,9 @@ from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
 from ottla.world.world import World
+
+if TYPE_CHECKING:
+    from ottla.broker.login.tls_listeners import TlsListeners
 
 _logger: Final = logging.getLogger("ottla.startup")
 _REASONS: Final = (
@@ -69,6 +74,7 @@ _REASONS: Final = (
     ListenerRefused,
     MetadataError,
     NotRegistered,
+    SecurityRefused,
     StorageError,
 )
 
@@ -122,6 +128,7 @@ class NodeStart:
         self._directories: LogDirectories | None = None
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
+        self._tls: TlsListeners | None = None
         world.scheduler.call_soon(self._run, self._open_directories)
 
     def _run(self, step: Callable[[], None]) -> None:
@@ -163,7 +170,7 @@ class NodeStart:
         check_configs(self._configs.node)
         self._configs = with_address(self._configs, self._options.host, self._options.port)
         config, world = self._configs.node, self._world
-        check_endpoints(config.broker_endpoints, self._options.is_insecure)
+        check_endpoints(config.broker_endpoints, self._configs, self._options.is_insecure)
         paths = data_directories(config)
         if not self._options.formats_empty:
             check_empty_directories(world.disk, config, paths)
@@ -184,7 +191,15 @@ class NodeStart:
     def _take_addresses(self, directories: LogDirectories) -> None:
         config, world = self._configs.node, self._world
         limits = connection_limits(config, world.connections_max)
+        self._tls = make_tls(self._configs)
         self._addresses = bind(world.network, config.broker_endpoints, limits.send_buffer_bytes)
+        if self._tls is not None:
+            self._addresses = [
+                address._replace(
+                    listening=self._tls.wrap(address.listener.name, address.listening, world.scheduler)
+                )
+                for address in self._addresses
+            ]
         self._then(self._open_quorum, directories)
 
     def _open_quorum(self, directories: LogDirectories) -> None:
@@ -232,6 +247,7 @@ class NodeStart:
             quorum=quorum,
             controller=LocalController(quorum.ask),
             addresses=self._addresses,
+            tls=self._tls,
         )
         broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)
         _restore_missing(broker)

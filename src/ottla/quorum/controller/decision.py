@@ -89,6 +89,8 @@ class ControllerView(NamedTuple):
     """The level of kraft.version, which the image does not have."""
     charge: Charge = free_of_charge
     """Called for partitions that are created or deleted."""
+    caller: Caller | None = None
+    """The client that asks, if it is not a node."""
 
     @property
     def metadata_version(self) -> int:
