@@ -42,7 +42,6 @@ PACKAGES_LISTED = {
 SHARE_STATE_RECORDS = "ottla.wire.coordinator_records.framing.SHARE_STATE_RECORDS"
 SCHEMAS_FOR_COMPLETENESS = {
     "ottla.wire.headers",
-    "ottla.wire.principal",
     "ottla.wire.producer_snapshot",
     "ottla.wire.quorum_state",
     "ottla.wire.remote_log_metadata",
@@ -56,6 +55,7 @@ FOR_CLUSTERS = (
     "ottla.quorum.raft",
     "ottla.quorum.quorum_protocols",
     "ottla.quorum.metadata_quorum",
+    "ottla.quorum.raft_driver",
 )
 
 

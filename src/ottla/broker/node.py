@@ -15,6 +15,7 @@ from ottla.broker.coordinators.groups import Groups
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.transactions import Transactions
 from ottla.broker.endpoints import Endpoints
+from ottla.broker.features import Features, features_of
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.fetch.parked_fetches import ParkedFetches
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
@@ -33,13 +34,14 @@ from ottla.broker.metadata_answers import MetadataAnswers
 from ottla.broker.produce.delayed_produce import DelayedProduces
 from ottla.broker.produce.openings import Openings
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.replication.replication import Replication
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import Routes, Session
+from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
 from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
-from ottla.metadata.features import KRAFT_VERSION, SUPPORTED
 from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.uuid import Uuid
@@ -58,7 +60,6 @@ from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointWrite
 from ottla.storage.syncing import committed
 from ottla.wire.config_kinds import ResourceType
-from ottla.wire.messages.api_versions import FinalizedFeatureKey, SupportedFeatureKey
 from ottla.world.disk import DiskError
 from ottla.world.world import World
 
@@ -66,17 +67,6 @@ if TYPE_CHECKING:
     from ottla.broker.login.tls_listeners import TlsListeners
 
 _logger: Final = logging.getLogger("ottla.broker")
-
-LARGE_BYTES_MAX: Final = 256 << 20
-"""What all large requests and their answers may hold in memory before only the oldest goes on."""
-
-
-class Features(NamedTuple):
-    """What this node supports, and what the cluster has agreed on as of a metadata offset."""
-
-    supported: tuple[SupportedFeatureKey, ...]
-    finalized: tuple[FinalizedFeatureKey, ...]
-    finalized_epoch: int
 
 
 class NodeParts(NamedTuple):
@@ -120,7 +110,9 @@ class Broker:
         self.tls = parts.tls
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
-        self.partitions = Partitions(node_id, self.directories, configs, self, clock, self.leaving_logs)
+        self.partitions: Partitions = Partitions(
+            node_id, self.directories, configs, self, clock, self.leaving_logs
+        )
         self.parked_fetches = ParkedFetches(scheduler)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, lambda: self.random.randrange(1, 2**31)
@@ -128,6 +120,8 @@ class Broker:
         self.delayed_produces = DelayedProduces(clock)
         self.quotas = Quotas(self.config.quota_window_num, self.config.quota_window_size_seconds * 1000)
         self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
+        self.broker_epoch = -1
+        self.replication = self.replicating = Replication(self, scheduler)
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(self)
         self.groups = Groups(self, scheduler)
@@ -141,7 +135,6 @@ class Broker:
         self.logins = make_logins(self)
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
-        self.broker_epoch = -1
         self.connection_rates = ConnectionRates(
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
         )
@@ -171,22 +164,7 @@ class Broker:
 
     def features(self) -> Features:
         """Return the features that ApiVersions lists."""
-        image = self.image
-        finalized = dict(image.features)
-        kraft_version = self.quorum.voter.kraft_version
-        if kraft_version > 0:
-            finalized[KRAFT_VERSION] = kraft_version
-        return Features(
-            supported=tuple(
-                SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
-                for name, levels in SUPPORTED.items()
-            ),
-            finalized=tuple(
-                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-                for name, level in finalized.items()
-            ),
-            finalized_epoch=image.offset,
-        )
+        return features_of(self.image, self.quorum)
 
     # What the metadata tells
 
@@ -200,6 +178,7 @@ class Broker:
         if DEFAULT_BROKERS in delta.configs.changed or own in delta.configs.changed:
             self.use_dynamic_configs(image)
         self.partitions.metadata_changed(image, delta)
+        self.replication.metadata_changed(image, delta)
         for coordinator in self.coordinators:
             coordinator.metadata_changed(image, delta)
         if delta.quotas:
@@ -232,6 +211,10 @@ class Broker:
     def appended(self, partition: Partition, size_bytes: int) -> None:
         """Tell the fetches that wait for a partition."""
         self.parked_fetches.appended(partition, size_bytes)
+
+    def appended_for_replicas(self, partition: Partition, size_bytes: int) -> None:
+        """Tell the followers that wait for a partition."""
+        self.parked_fetches.appended_for_replicas(partition, size_bytes)
 
     def changed(self, partition: Partition) -> None:
         """Let the fetches that wait for a partition look again."""
@@ -268,6 +251,7 @@ class Broker:
     def partition_is_gone(self, partition: Partition) -> None:
         """Let go of everything that follows a partition."""
         self.log_moves.cancel(partition)
+        self.replication.forget(partition)
         self.parked_fetches.changed(partition)
 
     def write_checkpoint(self, directory: LogDirectory, write: CheckpointWrite) -> None:

@@ -138,6 +138,7 @@ class Node:
             store = QuorumStateFile(self.disk, PATH)
             self.replica = Replica(self.settings, log, store, self.rng)
             self.world.checks.started(self, self.replica, store.read())
+            self.replica.load(self.now.wall_ms)
             effects = self.replica.start(self.now)
             self.applied = 0
             self._take_snapshot_for_state()
@@ -326,7 +327,7 @@ class Node:
         """Load the newest snapshot, and see that it is one of what was committed."""
         replica = self.replica
         assert replica is not None
-        latest = replica.log.snapshots.read_latest()
+        latest = Snapshots(self.disk, PATH).read_newest()
         if latest is None or latest[0] == FORMAT_SNAPSHOT:
             return
         snapshot_id, snapshot = latest

@@ -11,8 +11,8 @@ from ottla.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsR
 @handles(DescribeAclsRequest)
 def describe_acls(ask: DescribeAclsRequest, context: RequestContext) -> DescribeAclsResponse:
     """Answer from the metadata that this node acts on."""
-    if not context.broker.authorizer.is_active:
+    if not context.node.authorizer.is_active:
         return DescribeAclsResponse(
             error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=()
         )
-    return describe(context.broker.image, ask)
+    return describe(context.node.image, ask)

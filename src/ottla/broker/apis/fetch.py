@@ -27,6 +27,7 @@ from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import (
     LEADER_HINTS_FROM,
+    RACKS_FROM,
     REPLICA_STATE_FROM,
     TOPIC_IDS_FROM,
     FetchableTopicResponse,
@@ -66,11 +67,13 @@ def fetch(
     attempt = _Fetch(ask, plan, context)
     if len(plan.partitions) > _AT_ONCE:
         return _fetch_in_turns(ask, attempt, context)
-    result = attempt.read()
+    result = attempt.read(is_first=True)
     missing_bytes = attempt.missing_bytes(result)
     if missing_bytes <= 0 or ask.max_wait_ms <= 0 or not result.partitions:
         return attempt.respond(result)
-    context.abandon = broker.parked_fetches.park(attempt, result.partitions, missing_bytes, ask.max_wait_ms)
+    context.abandon = broker.parked_fetches.park(
+        attempt, result.partitions, missing_bytes, ask.max_wait_ms, attempt.reads_to_end
+    )
     attempt.response = Deferred()
     return attempt.response
 
@@ -91,14 +94,18 @@ def _plan_in_turns(ask: FetchRequest, context: RequestContext) -> InTurns[FetchR
 def _fetch_in_turns(ask: FetchRequest, attempt: "_Fetch", context: RequestContext) -> InTurns[FetchResponse]:
     broker = context.broker
     until_ms = broker.clock.monotonic_ms() + ask.max_wait_ms
+    is_first = True
     while True:
-        result = yield from attempt.read_in_turns()
+        result = yield from attempt.read_in_turns(is_first)
+        is_first = False
         missing_bytes = attempt.missing_bytes(result)
         left_ms = until_ms - broker.clock.monotonic_ms()
         if missing_bytes <= 0 or left_ms <= 0 or not result.partitions:
             return (yield from attempt.respond_in_turns(result))
         call = _WakingCall()
-        context.abandon = broker.parked_fetches.park(call, result.partitions, missing_bytes, left_ms)
+        context.abandon = broker.parked_fetches.park(
+            call, result.partitions, missing_bytes, left_ms, attempt.reads_to_end
+        )
         yield call.woken
         context.abandon = None
 
@@ -138,18 +145,34 @@ class _Fetch:
             self._asked, self._denied = _sort_out(plan.partitions, self._limits.replica_id, context)
         self._min_bytes = min(ask.min_bytes, self._limits.bytes_max)
 
-    def read(self) -> FetchResult:
-        """Read what there is now."""
-        result = read_partitions(self._context.broker.partitions, self._asked, self._limits)
+    @property
+    def reads_to_end(self) -> bool:
+        """Whether it need not wait until records are committed."""
+        return self._limits.limit is ReadLimit.LOG_END
+
+    def read(self, is_first: bool = False) -> FetchResult:
+        """Read what there is now. The first time tells the leader what a follower has."""
+        limits = self._limits
+        result = read_partitions(
+            self._context.broker.partitions,
+            self._asked,
+            limits,
+            notes_fetch=is_first and limits.is_follower,
+        )
         return _with_denied(result, self._denied) if self._denied else result
 
-    def read_in_turns(self) -> InTurns[FetchResult]:
+    def read_in_turns(self, is_first: bool) -> InTurns[FetchResult]:
         """Read what there is now, and let others be served meanwhile."""
+        notes_fetch = is_first and self._limits.is_follower
         result = FetchResult([], [], 0, False)
         asked = self._asked
         for start in range(0, len(asked), _IN_A_TURN):
             result = read_partitions(
-                self._context.broker.partitions, asked[start : start + _IN_A_TURN], self._limits, result
+                self._context.broker.partitions,
+                asked[start : start + _IN_A_TURN],
+                self._limits,
+                result,
+                notes_fetch,
             )
             yield None
         return _with_denied(result, self._denied) if self._denied else result
@@ -208,6 +231,8 @@ class _Fetch:
     def _account(self, result: FetchResult) -> FetchResponse | None:
         """Count what was read. Return the answer to a reader that is over its quota."""
         broker, session = self._context.broker, self._plan.session
+        if self._limits.is_follower:
+            return None
         if broker.quotas.limits_fetch and (throttle_ms := self._throttle(result)) > 0:
             session_id = 0 if session is None else session.id
             return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id, responses=())
@@ -321,7 +346,21 @@ def _joined(topics: Sequence[FetchableTopicResponse]) -> tuple[FetchableTopicRes
 
 def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     broker, version = context.broker, context.version
-    replica_id = ask.replica_state.replica_id if version >= REPLICA_STATE_FROM else ask.replica_id
+    if version >= REPLICA_STATE_FROM:
+        replica_id, replica_epoch = ask.replica_state.replica_id, ask.replica_state.replica_epoch
+    else:
+        replica_id, replica_epoch = ask.replica_id, -1
+    tells_leader = version >= LEADER_HINTS_FROM
+    if replica_id >= 0:
+        # What it may read is limited by what it asks for: it has no quota.
+        return Limits(
+            ReadLimit.LOG_END,
+            ask.max_bytes,
+            replica_id,
+            tells_leader,
+            replica_epoch,
+            now_ms=broker.clock.monotonic_ms(),
+        )
     if replica_id == DEBUGGING_REPLICA:
         limit = ReadLimit.LOG_END
     elif ask.isolation_level == _READ_COMMITTED:
@@ -332,7 +371,17 @@ def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     if broker.quotas.limits_fetch:
         allowed = broker.quotas.bytes_max(QuotaKind.FETCH, context.user, context.client_id or "")
         bytes_max = bytes_max if allowed is None else min(bytes_max, allowed)
-    return Limits(limit, bytes_max, replica_id, version >= LEADER_HINTS_FROM)
+    select_replica = None
+    if ask.rack_id and broker.config.replica_selector_class is not None:
+        select_replica = broker.replication.selector_for(ask.rack_id)
+    return Limits(
+        limit,
+        bytes_max,
+        replica_id,
+        tells_leader,
+        reads_followers=version >= RACKS_FROM,
+        select_replica=select_replica,
+    )
 
 
 def _endpoints(answers: Answers, context: RequestContext) -> tuple[NodeEndpoint, ...]:

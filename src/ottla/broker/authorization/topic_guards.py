@@ -109,7 +109,7 @@ def produce(ask: ProduceRequest, context: RequestContext, serve: Serve) -> Any:
 def _may_write(topic: TopicProduceData, context: RequestContext) -> bool:
     name = topic.name
     if context.version >= TOPIC_IDS_FROM:
-        found = context.broker.image.topics.find_by_id(topic.topic_id)
+        found = context.node.image.topics.find_by_id(topic.topic_id)
         if found is None:
             # The handler says that there is no such topic.
             return True
@@ -250,7 +250,7 @@ def delete_topics(ask: DeleteTopicsRequest, context: RequestContext, serve: Serv
     """Ask for the cluster or for each topic. Who may not describe a topic does not learn its name."""
     if context.may(on_cluster(Operation.DELETE), CLUSTER):
         return serve(ask)
-    topics = context.broker.image.topics
+    topics = context.node.image.topics
 
     def refuse(asked: DeleteTopicState | str) -> DeletableTopicResult | None:
         name = asked if isinstance(asked, str) else asked.name

@@ -19,6 +19,7 @@ What blocks is done by workers.
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.lifecycle.membership import heartbeat
@@ -225,8 +226,9 @@ class Housekeeping:
 
         def steps() -> Iterator[None]:
             for key in sorted(SERVED):
-                find_handler(key)
-                yield
+                for listener in sorted(SERVED[key].listeners, key=attrgetter("name")):
+                    find_handler(key, listener)
+                    yield
             yield from import_deciders()
 
         self._in_slices("handlers", steps())

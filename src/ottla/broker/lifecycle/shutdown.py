@@ -92,6 +92,7 @@ class NodeStop:
         asked.when_done(answered, lambda _: lose_patience())
 
     def _stop_coordinators(self) -> None:
+        self._broker.replication.stop()
         # Mostly they have nothing left by now. But the controller may not have answered.
         for coordinator in self._broker.coordinators:
             coordinator.stop()
@@ -117,6 +118,8 @@ class NodeStop:
         broker.leaving_logs.finish_all()
         broker.workers.close()
         broker.world.openers.close()
+        self._node.controller.listeners.close()
+        broker.controller.close()
         try:
             broker.quorum.close()
         except (StorageError, DiskError) as error:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ottla.broker.controller_channel import LocalController
+from ottla.broker.controller_channel import ChannelWorld, ClusterController, LocalController
+from ottla.broker.controller_server import ControllerParts, ControllerServer
 from ottla.broker.lifecycle.bound_listeners import (
     BoundListener,
     ListenerRefused,
@@ -47,9 +48,10 @@ from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.format import METADATA_DIRECTORY
 from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank
 from ottla.quorum.metadata_log import SyncedMetadata
-from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
-from ottla.quorum.voter import OtherVoters
-from ottla.quorum.voters import VoterIdentity
+from ottla.quorum.metadata_quorum import MetadataQuorum, OtherVoters, QuorumSettings, QuorumWorld
+from ottla.quorum.voters import Endpoint, VoterIdentity
+from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link, new_peer_memory
+from ottla.runtime.connections.peer import PeerMemory, PeerSettings
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.recovery import LoadingLogs, tell
 from ottla.security.refused import SecurityRefused
@@ -96,8 +98,9 @@ class NodeOptions(NamedTuple):
 class Node:
     """A node that was started: what there is to keep going, and to stop."""
 
-    def __init__(self, broker: Broker, bound: list[BoundListener]) -> None:
+    def __init__(self, broker: Broker, controller: ControllerServer, bound: list[BoundListener]) -> None:
         self.broker = broker
+        self.controller = controller
         self.world = broker.world
         self.bound = bound
         self.housekeeping = Housekeeping(broker, broker.world.scheduler)
@@ -128,7 +131,12 @@ class NodeStart:
         self._directories: LogDirectories | None = None
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
+<<<<<<< HEAD
         self._tls: TlsListeners | None = None
+=======
+        self._controller: ControllerServer | None = None
+        self._channel: ClusterController | None = None
+>>>>>>> main
         world.scheduler.call_soon(self._run, self._open_directories)
 
     def _run(self, step: Callable[[], None]) -> None:
@@ -149,6 +157,10 @@ class NodeStart:
             self._flusher.close()
         for address in self._addresses:
             address.listening.close()
+        if self._controller is not None:
+            self._controller.listeners.close()
+        if self._channel is not None:
+            self._channel.close()
         if self._directories is not None:
             self._directories.release()
         if isinstance(error, _REASONS):
@@ -160,6 +172,8 @@ class NodeStart:
 
     def _give_up(self, error: Exception) -> None:
         """What was decided is in memory and not on disk: there is no way on from here."""
+        if self._channel is not None:
+            self._channel.close()
         if not self._is_over:
             self._is_over = True
             self._failed(NodeFailure(f"cannot write the metadata: {error}"))
@@ -170,7 +184,11 @@ class NodeStart:
         check_configs(self._configs.node)
         self._configs = with_address(self._configs, self._options.host, self._options.port)
         config, world = self._configs.node, self._world
+<<<<<<< HEAD
         check_endpoints(config.broker_endpoints, self._configs, self._options.is_insecure)
+=======
+        check_endpoints(config.listener_endpoints, self._options.is_insecure)
+>>>>>>> main
         paths = data_directories(config)
         if not self._options.formats_empty:
             check_empty_directories(world.disk, config, paths)
@@ -191,6 +209,7 @@ class NodeStart:
     def _take_addresses(self, directories: LogDirectories) -> None:
         config, world = self._configs.node, self._world
         limits = connection_limits(config, world.connections_max)
+<<<<<<< HEAD
         self._tls = make_tls(self._configs)
         self._addresses = bind(world.network, config.broker_endpoints, limits.send_buffer_bytes)
         if self._tls is not None:
@@ -200,6 +219,9 @@ class NodeStart:
                 )
                 for address in self._addresses
             ]
+=======
+        self._addresses = bind(world.network, config.listener_endpoints, limits.send_buffer_bytes)
+>>>>>>> main
         self._then(self._open_quorum, directories)
 
     def _open_quorum(self, directories: LogDirectories) -> None:
@@ -217,37 +239,51 @@ class NodeStart:
             controller=ControllerSettings(config.node_id, cluster_id, self._configs.layers.static),
             voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
             config=config,
-            static_voters=_static_voters(config),
         )
         metadata = PublishedMetadata()
         quorum_world = QuorumWorld(
             directory.volume,
             world.clock,
+            world.scheduler.call_later,
             world.random,
-            self._flusher.request,
             self._give_up,
-            SyncedMetadata(
+            known=SyncedMetadata(
                 directory.was_clean,
                 directory.find_synced(METADATA_PARTITION),
                 directory.find_stopped(METADATA_PARTITION),
             ),
-            partial(_begin, directories),
+            begin=partial(_begin, directories),
         )
         quorum = MetadataQuorum(settings, metadata, quorum_world)
         quorum.start()
         # The only voter commits what it has synced.
         quorum.flush()
-        directory.metadata_log = quorum.voter.log
-        for damage in quorum.voter.log.damages:
+        directory.metadata_log = quorum.driver.log
+        for damage in quorum.driver.log.damages:
             tell(directory.volume, damage)
+        self._channel = ClusterController(
+            quorum,
+            LocalController(quorum.ask),
+            ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, new_peer_memory())),
+        )
+        names = config.controller_listeners
+        own = [address for address in self._addresses if address.listener.name in names]
+        controller_parts = ControllerParts(world, quorum, metadata, own)
+        self._controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
+        self._controller.listeners.start()
         parts = NodeParts(
             world=world,
             flusher=self._flusher,
             directories=directories,
             quorum=quorum,
+<<<<<<< HEAD
             controller=LocalController(quorum.ask),
             addresses=self._addresses,
             tls=self._tls,
+=======
+            controller=self._channel,
+            addresses=[address for address in self._addresses if address.listener.name not in names],
+>>>>>>> main
         )
         broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)
         _restore_missing(broker)
@@ -295,7 +331,8 @@ class NodeStart:
     def _join(self, broker: Broker) -> None:
         """Make the broker a member of the cluster."""
         broker.metadata.listen(broker)
-        bound = [address.listener for address in self._addresses]
+        names = self._configs.node.controller_listeners
+        bound = [address.listener for address in self._addresses if address.listener.name not in names]
         listeners = advertised(self._configs.node, bound, self._world.network.host_name())
         joined = join_cluster(broker, listeners)
         joined.when_done(lambda _: self._then(self._serve, broker, bound), self._fail)
@@ -303,8 +340,10 @@ class NodeStart:
     def _serve(self, broker: Broker, bound: list[BoundListener]) -> None:
         for coordinator in broker.coordinators:
             coordinator.start(broker.image)
+        broker.replication.start()
         broker.log_moves.resume()
-        node = Node(broker, bound)
+        assert self._controller is not None, "it was made with the quorum"
+        node = Node(broker, self._controller, bound)
         node.housekeeping.start()
         broker.listeners.start()
         self._started(node)
@@ -318,6 +357,15 @@ def _words(error: Exception) -> str:
             "shows the damage, keeps a copy of what it changes, and repairs the metadata"
         )
     return str(error)
+
+
+def _make_link(world: World, config: NodeConfig, memory: PeerMemory, endpoint: Endpoint) -> Link:
+    """Return the way to a controller."""
+    settings = PeerSettings(
+        client_id=f"node-{config.node_id}-to-controller",
+        request_timeout_ms=config.controller_socket_timeout_ms,
+    )
+    return Link(world, memory, endpoint.host, endpoint.port, settings, BACK_OFF_MS_MIN)
 
 
 def _begin(directories: LogDirectories) -> None:
@@ -340,11 +388,6 @@ def _check_metadata(directories: LogDirectories) -> None:
         path = directory.find_data()
         if path is not None:
             raise DamagedLog(f"{METADATA_PARTITION} is empty, but {path} has records: the metadata is lost")
-
-
-def _static_voters(config: NodeConfig) -> list[int]:
-    """Return the node ids of `controller.quorum.voters`, whose entries are `id@host:port`."""
-    return [int(voter.partition("@")[0]) for voter in config.controller_quorum_voters]
 
 
 def _restore_missing(broker: Broker) -> None:

@@ -76,7 +76,7 @@ class DelayedProduce:
         self._waiting -= 1
         if error is not None:
             self._refuse(partition, error.error_code)
-        elif not partition.has_enough_replicas:
+        elif not partition.had_enough_replicas:
             self._refuse(partition, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         if self._waiting == 0 and not self.answer.is_done:
             self._owner.pending.pop(self, None)

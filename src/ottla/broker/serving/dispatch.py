@@ -257,7 +257,7 @@ class Routes:
         if served is None or version not in served.versions or self.listener not in served.listeners:
             return None
         api = api_of(api_key)
-        handler = find_handler(api.key)
+        handler = find_handler(api.key, self.listener)
         assert handler is not None, "what is in the table has a handler"
         if self._guard is not None:
             handler = self._guard(api.key, handler)
@@ -347,7 +347,7 @@ class Session:
         if route.has_lanes:
             self._learn(ask, frame, position, route)
         response = route.handler(ask, context)
-        if context.broker.quotas.limits_requests:
+        if context.node.quotas.limits_requests:
             response = self._count_time(self._now_ns() - started_ns, response)
         return self._finish(route, correlation_id, started_ns, response)
 
@@ -393,7 +393,7 @@ class Session:
     # Large requests and answers
 
     def _begin(self, work: Work) -> Task:
-        task = self._task = self.context.broker.turns.new_task(self._fail)
+        task = self._task = self.context.node.turns.new_task(self._fail)
         task.begin(work)
         return task
 
@@ -403,7 +403,7 @@ class Session:
         if len(frame) <= SHARED_BYTES:
             # It may lie where the next bytes of anybody are received.
             frame = memoryview(bytearray(frame))
-        task = self.context.broker.turns.new_task(self._fail)
+        task = self.context.node.turns.new_task(self._fail)
         large = LargeRequest(route, self.context, task, len(frame))
 
         def work() -> Work:
@@ -432,19 +432,19 @@ class Session:
         self._answer_later(held(pieces, task))
 
     def _count_time_if_limited(self, took_ns: int, response: Any) -> Any:
-        if self.context.broker.quotas.limits_requests:
+        if self.context.node.quotas.limits_requests:
             return self._count_time(took_ns, response)
         return response
 
     def _count_time(self, took_ns: int, response: Any) -> Any:
         """Count the time of a request against its client's quota, in percent of a second."""
-        context, broker = self.context, self.context.broker
-        throttle_ms = broker.quotas.record(
+        context, node = self.context, self.context.node
+        throttle_ms = node.quotas.record(
             QuotaKind.REQUEST,
             context.user,
             context.client_id or "",
             took_ns / 1e7,
-            broker.clock.monotonic_ms(),
+            node.clock.monotonic_ms(),
         )
         if throttle_ms <= 0:
             return response

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeVar
 
+from ottla.quorum.controller.brokers.sessions import BrokerSessions
 from ottla.quorum.controller.decision import Decide, Refusal
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import spec_of
@@ -56,6 +57,8 @@ class Decider(NamedTuple):
     """Return the response that refuses a request as a whole."""
     strict_from: int | None = None
     """From which version on a client that is over its mutation quota is refused. None: there is no quota."""
+    note: Callable[[BrokerSessions, Any, Any, int], None] | None = None
+    """Note what a request and its reply tell about the life of a broker, at a monotonic time."""
 
 
 NOT_CONTROLLER: Final = Refusal(
@@ -67,12 +70,16 @@ _deciders: dict[type[Any], Decider] = {}
 
 
 def decides(
-    request: type[Ask], *, refuse: Callable[[Ask, Refusal], Reply], strict_from: int | None = None
+    request: type[Ask],
+    *,
+    refuse: Callable[[Ask, Refusal], Reply],
+    strict_from: int | None = None,
+    note: Callable[[BrokerSessions, Ask, Reply, int], None] | None = None,
 ) -> Callable[[Decide[Ask, Reply]], Decide[Ask, Reply]]:
     """Register the function that decides about requests of this type."""
 
     def register(decide: Decide[Ask, Reply]) -> Decide[Ask, Reply]:
-        _deciders[request] = Decider(decide, refuse, strict_from)
+        _deciders[request] = Decider(decide, refuse, strict_from, note)
         return decide
 
     return register
