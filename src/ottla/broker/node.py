@@ -23,7 +23,6 @@ from ottla.broker.lifecycle.formatting import cordoned_directories
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.limits.connection_rates import ConnectionRates
 from ottla.broker.limits.quotas import Quotas
-from ottla.broker.login.making import make_logins
 from ottla.broker.logs.deletions import Deletions
 from ottla.broker.logs.directory_reports import DirectoryReports
 from ottla.broker.logs.leaving_logs import LeavingLogs
@@ -64,6 +63,7 @@ from ottla.world.disk import DiskError
 from ottla.world.world import World
 
 if TYPE_CHECKING:
+    from ottla.broker.login.logins import Logins
     from ottla.broker.login.tls_listeners import TlsListeners
 
 _logger: Final = logging.getLogger("ottla.broker")
@@ -79,6 +79,7 @@ class NodeParts(NamedTuple):
     controller: ControllerChannel
     addresses: Sequence[TakenAddress]
     tls: "TlsListeners | None" = None
+    logins: "Logins | None" = None
 
 
 class Broker:
@@ -132,7 +133,7 @@ class Broker:
         self.authorizer: Authorizer = make_authorizer(self.config)
         guard = guarded if self.authorizer.is_active else None
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
-        self.logins = make_logins(self)
+        self.logins = parts.logins
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
         self.connection_rates = ConnectionRates(

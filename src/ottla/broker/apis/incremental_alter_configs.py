@@ -12,6 +12,7 @@ from ottla.broker.node import Broker
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
 from ottla.metadata.configs.layers import LISTENER_SECURITY_CONFIGS
@@ -41,15 +42,11 @@ def incremental_alter_configs(
     """Answer when the configs hold."""
     loggers = [one for one in ask.resources if one.resource_type == ResourceType.BROKER_LOGGER]
     others = tuple(one for one in ask.resources if one.resource_type != ResourceType.BROKER_LOGGER)
-<<<<<<< HEAD
-    answers = tuple(_alter_loggers(one, context.broker.node_id, ask.validate_only) for one in loggers)
-    if context.broker.tls is not None:
+    answers = tuple(_alter_loggers(one, context.node.node_id, ask.validate_only) for one in loggers)
+    if context.listener is Listener.BROKER and context.broker.tls is not None:
         faults = {id(one): _find_tls_fault(one, context.broker) for one in others}
         answers += tuple(_tls_refused(one, fault) for one in others if (fault := faults[id(one)]) is not None)
         others = tuple(one for one in others if faults[id(one)] is None)
-=======
-    answers = tuple(_alter_loggers(one, context.node.node_id, ask.validate_only) for one in loggers)
->>>>>>> main
     reply = context.ask_controller(replace(ask, resources=others))
     return reply.then(lambda response: replace(response, responses=(*response.responses, *answers)))
 

@@ -36,7 +36,7 @@ from ottla.broker.lifecycle.housekeeping import Housekeeping
 from ottla.broker.lifecycle.membership import NotRegistered, join_cluster
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
 from ottla.broker.limits.connection_limits import connection_limits
-from ottla.broker.login.making import make_tls
+from ottla.broker.login.making import make_logins, make_tls
 from ottla.broker.node import Broker, NodeParts
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig
@@ -65,6 +65,7 @@ from ottla.world.disk import DiskError
 from ottla.world.world import World
 
 if TYPE_CHECKING:
+    from ottla.broker.login.logins import Logins
     from ottla.broker.login.tls_listeners import TlsListeners
 
 _logger: Final = logging.getLogger("ottla.startup")
@@ -131,12 +132,11 @@ class NodeStart:
         self._directories: LogDirectories | None = None
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
-<<<<<<< HEAD
+        self._metadata = PublishedMetadata()
         self._tls: TlsListeners | None = None
-=======
+        self._logins: Logins | None = None
         self._controller: ControllerServer | None = None
         self._channel: ClusterController | None = None
->>>>>>> main
         world.scheduler.call_soon(self._run, self._open_directories)
 
     def _run(self, step: Callable[[], None]) -> None:
@@ -184,11 +184,9 @@ class NodeStart:
         check_configs(self._configs.node)
         self._configs = with_address(self._configs, self._options.host, self._options.port)
         config, world = self._configs.node, self._world
-<<<<<<< HEAD
-        check_endpoints(config.broker_endpoints, self._configs, self._options.is_insecure)
-=======
-        check_endpoints(config.listener_endpoints, self._options.is_insecure)
->>>>>>> main
+        check_endpoints(config.listener_endpoints, self._configs, self._options.is_insecure)
+        self._tls = make_tls(self._configs)
+        self._logins = make_logins(self._configs, world, self._metadata)
         paths = data_directories(config)
         if not self._options.formats_empty:
             check_empty_directories(world.disk, config, paths)
@@ -209,9 +207,7 @@ class NodeStart:
     def _take_addresses(self, directories: LogDirectories) -> None:
         config, world = self._configs.node, self._world
         limits = connection_limits(config, world.connections_max)
-<<<<<<< HEAD
-        self._tls = make_tls(self._configs)
-        self._addresses = bind(world.network, config.broker_endpoints, limits.send_buffer_bytes)
+        self._addresses = bind(world.network, config.listener_endpoints, limits.send_buffer_bytes)
         if self._tls is not None:
             self._addresses = [
                 address._replace(
@@ -219,9 +215,6 @@ class NodeStart:
                 )
                 for address in self._addresses
             ]
-=======
-        self._addresses = bind(world.network, config.listener_endpoints, limits.send_buffer_bytes)
->>>>>>> main
         self._then(self._open_quorum, directories)
 
     def _open_quorum(self, directories: LogDirectories) -> None:
@@ -240,7 +233,7 @@ class NodeStart:
             voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
             config=config,
         )
-        metadata = PublishedMetadata()
+        metadata = self._metadata
         quorum_world = QuorumWorld(
             directory.volume,
             world.clock,
@@ -268,7 +261,7 @@ class NodeStart:
         )
         names = config.controller_listeners
         own = [address for address in self._addresses if address.listener.name in names]
-        controller_parts = ControllerParts(world, quorum, metadata, own)
+        controller_parts = ControllerParts(world, quorum, metadata, own, self._logins)
         self._controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
         self._controller.listeners.start()
         parts = NodeParts(
@@ -276,14 +269,10 @@ class NodeStart:
             flusher=self._flusher,
             directories=directories,
             quorum=quorum,
-<<<<<<< HEAD
-            controller=LocalController(quorum.ask),
-            addresses=self._addresses,
-            tls=self._tls,
-=======
             controller=self._channel,
             addresses=[address for address in self._addresses if address.listener.name not in names],
->>>>>>> main
+            tls=self._tls,
+            logins=self._logins,
         )
         broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)
         _restore_missing(broker)

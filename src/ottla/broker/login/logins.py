@@ -1,22 +1,22 @@
 """The logins of a node: which listeners ask for one, how sessions begin, and what is counted and logged."""
 
 import logging
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.login.certificate_session import CertificateSession
 from ottla.broker.login.login_session import LoginSession
 from ottla.broker.login.mechanisms import Mechanism, MechanismRefused, make_mechanisms
+from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.listener import ListenerConfig
-from ottla.metadata.configs.node import Endpoint
 from ottla.metadata.image import MetadataImage
+from ottla.metadata.published import PublishedMetadata
 from ottla.runtime.log_lines import RepeatedLines
 from ottla.security.delegation_tokens import TokenKeys
 from ottla.security.distinguished_names import InvalidRules, MappingRules
 from ottla.security.sasl.oauthbearer import Validate
+from ottla.world.world import World
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Broker
     from ottla.broker.serving.dispatch import Session
     from ottla.runtime.connections.connection import Connection
 
@@ -28,18 +28,18 @@ _DISGUISE_BYTES: Final = 32
 class Logins:
     """How clients of this node say who they are."""
 
-    def __init__(self, broker: "Broker", endpoints: Iterable[Endpoint]) -> None:
+    def __init__(self, configs: EffectiveConfigs, world: World, metadata: PublishedMetadata) -> None:
         """Raises `MechanismRefused` if a listener cannot ask for a login as configured."""
-        world = broker.world
-        self._broker = broker
+        self._metadata = metadata
+        self._run = world.workers.run
         self.scheduler = world.scheduler
         self.clock = world.clock
         self.random = world.random
         self.disguise_key = world.random.randbytes(_DISGUISE_BYTES)
-        secret = broker.config.delegation_token_secret_key
+        secret = configs.node.delegation_token_secret_key
         self.token_keys = None if secret is None else TokenKeys(secret.secret)
-        self.delay_ms = broker.config.connection_failed_authentication_delay_ms
-        self.frame_bytes_max = broker.config.sasl_server_max_receive_size
+        self.delay_ms = configs.node.connection_failed_authentication_delay_ms
+        self.frame_bytes_max = configs.node.sasl_server_max_receive_size
         self._lines = RepeatedLines(logging.getLogger("ottla.login"), world.clock.monotonic_ms)
         self._mechanisms: dict[str, dict[str, Mechanism]] = {}
         self._rules: dict[str, MappingRules] = {}
@@ -48,8 +48,8 @@ class Logins:
         self._unfinished_max = max(_UNFINISHED_MIN, world.connections_max // 10)
         self.successes = 0
         self.failures = 0
-        for endpoint in endpoints:
-            config = ListenerConfig(broker.configs, endpoint.listener)
+        for endpoint in configs.node.listener_endpoints:
+            config = ListenerConfig(configs, endpoint.listener)
             if endpoint.security_protocol.startswith("SASL"):
                 self._mechanisms[endpoint.listener] = make_mechanisms(config, self)
             elif endpoint.security_protocol == "SSL":
@@ -58,14 +58,14 @@ class Logins:
     @property
     def image(self) -> MetadataImage:
         """The metadata, with credentials and tokens."""
-        return self._broker.image
+        return self._metadata.image
 
     def jwt_validator(self, config: ListenerConfig, mechanism: str) -> Validate:
         """Return what checks signed tokens."""
         # Imported only here: few listeners take tokens.
         from ottla.broker.login.jwt import JwtValidator
 
-        return JwtValidator(config, mechanism, self.clock, self._broker.world.workers.run)
+        return JwtValidator(config, mechanism, self.clock, self._run)
 
     def begin(self, connection: "Connection", session: "Session") -> Any:
         """Return what serves a new connection: its session, or what has to come before it."""

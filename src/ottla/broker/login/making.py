@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
+from ottla.metadata.published import PublishedMetadata
+from ottla.world.world import World
 
 if TYPE_CHECKING:
     from ottla.broker.login.logins import Logins
     from ottla.broker.login.tls_listeners import TlsListeners
-    from ottla.broker.node import Broker
 
 
-def make_logins(broker: "Broker") -> "Logins | None":
+def make_logins(configs: EffectiveConfigs, world: World, metadata: PublishedMetadata) -> "Logins | None":
     """Return what lets clients log in; None if no listener asks for it."""
-    if all(protocol == "PLAINTEXT" for protocol in _protocols(broker.config)):
+    if all(protocol == "PLAINTEXT" for protocol in _protocols(configs.node)):
         return None
     from ottla.broker.login.logins import Logins
 
-    return Logins(broker, broker.config.listener_endpoints)
+    return Logins(configs, world, metadata)
 
 
 def make_tls(configs: EffectiveConfigs) -> "TlsListeners | None":

@@ -144,7 +144,6 @@ def tls_settings(config: ListenerConfig, protocol: str) -> TlsSettings:
         client_auth=client_auth,
         protocols=tuple(config.value("ssl.enabled.protocols")),
         ciphers=tuple(config.value("ssl.cipher.suites") or ()),
-        checks_host_name=bool(config.value("ssl.endpoint.identification.algorithm")),
         is_below_sasl=is_below_sasl,
     )
 

@@ -105,14 +105,10 @@ class RequestContext:
         self.host = java_address(client.peer_host)
         self.mute = client.mute
         self.principal: Principal = ANONYMOUS
-<<<<<<< HEAD
-        self.listener = Listener.BROKER
+        self.listener = listener
         # By what the client has logged in: a SASL mechanism or "certificate"; None if it has not.
         self.login: str | None = None
         self.is_logged_in_by_token = False
-=======
-        self.listener = listener
->>>>>>> main
         # What ends the wait for a deferred answer when the client is gone.
         self.abandon: Callable[[], None] | None = None
         self.version = 0

@@ -54,7 +54,6 @@ class TlsSettings(NamedTuple):
     client_auth: str = "none"
     protocols: Sequence[str] = ("TLSv1.2", "TLSv1.3")
     ciphers: Sequence[str] = ()
-    checks_host_name: bool = True
     is_below_sasl: bool = False
 
 
@@ -69,15 +68,6 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
             f"ssl.client.auth is {settings.client_auth}, but ssl.truststore.location is not set: every "
             "certificate of a public authority would be accepted"
         )
-    return context
-
-
-def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return what a connection to another node is encrypted with. Raises `TlsRefused`."""
-    context = _context(ssl.PROTOCOL_TLS_CLIENT, settings)
-    context.check_hostname = settings.checks_host_name
-    if not settings.truststore.is_set:
-        context.load_default_certs()
     return context
 
 
