@@ -6,7 +6,6 @@
     log starts                every `log.flush.start.offset.checkpoint.interval.ms`
     producers' expiration     every `producer.id.expiration.check.interval.ms`
     syncs that `flush.ms` asks for, timeouts, failed directories: every second
-    the metadata log          as often as it asks for itself
     what was recovered        once, right after a start that no clean stop preceded
     what a start can do without (handlers, coordinators) is imported once, a second after it
 
@@ -87,7 +86,6 @@ class Housekeeping:
             "producers",
             self._expire_producers,
         )
-        self._later("metadata", 0, self._tick_metadata)
         self._later("recovered", 0, self._save_recovered)
         self._later("imports", _SECOND_MS, self._import_rest)
         self.cleaner.start()
@@ -153,9 +151,6 @@ class Housekeeping:
             broker.quorum.failed(broker.directories.directories[0].volume.offline_error())
             return
         broker.membership.report()
-
-    def _tick_metadata(self) -> None:
-        self._later("metadata", self._broker.quorum.tick(), self._tick_metadata)
 
     def _flush_by_time(self) -> None:
         """Sync logs whose topic sets `flush.ms`, when their oldest unsynced record is that old."""
