@@ -1,9 +1,9 @@
 """Quorums of our controllers and Apache Kafka's: leadership moves between them, and the logs are the same."""
 
-import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,10 @@ def create_topic(member: Member, name: str) -> None:
 def topics_at(member: Member) -> set[str]:
     with PlainClient(member.bootstrap, timeout_s=30) as client:
         return {topic.name for topic in client.ask(MetadataRequest(topics=None)).topics}
+
+
+def _has_all(member: Member, wanted: set[str]) -> bool:
+    return topics_at(member) >= wanted
 
 
 def quorum_tool(*arguments: str) -> str:
@@ -84,7 +88,7 @@ def test_leadership_moves_between_our_controllers_and_those_of_apache_kafka(
             old.start()
         assert led == {OTTLA, APACHE}, "each kind has led"
         for member in quorum.members.values():
-            wait_until(lambda member=member: topics_at(member) >= wanted, f"node {member.node_id} has all")
+            wait_until(partial(_has_all, member, wanted), f"node {member.node_id} has all topics")
         for member in quorum.members.values():
             member.kill()
         check_same_logs(list(quorum.members.values()))
@@ -102,14 +106,17 @@ def test_kafka_metadata_quorum_describes_removes_and_adds_voters_of_both_kinds(t
             assert f"LeaderId:              {leader}" in told, told
         for kind in (APACHE, OTTLA):
             leader = replace_voter(quorum, leader, kind, tmp_path)
+        wanted = {f"t-{number}" for number in range(20)}
         for member in quorum.members.values():
-            wait_until(lambda member=member: len(topics_at(member)) >= 20, f"node {member.node_id} has all")
+            wait_until(partial(_has_all, member, wanted), f"node {member.node_id} has all topics")
 
 
 def replace_voter(quorum: QuorumOfProcesses, leader: int, kind: str, tmp_path: Path) -> int:
     """Take a voter of a kind out, give it an empty disk, and let it vote again. Returns who leads then."""
     member = next(
-        one for one in quorum.members.values() if one.kind == kind and (one.node_id != leader or kind == APACHE)
+        one
+        for one in quorum.members.values()
+        if one.kind == kind and (one.node_id != leader or kind == APACHE)
     )
     controllers = quorum.members[leader].controller
     quorum_tool(
@@ -138,11 +145,16 @@ def replace_voter(quorum: QuorumOfProcesses, leader: int, kind: str, tmp_path: P
     config = tmp_path / f"node{member.node_id}.properties"
 
     def add() -> bool:
-        told = quorum_tool(
-            "--command-config", str(config),
-            "--bootstrap-controller", quorum.members[leader].controller, "add-controller",
-        )  # fmt: skip
-        return bool(re.search(r"Added", told))
+        try:
+            told = quorum_tool(
+                "--command-config", str(config),
+                "--bootstrap-controller", quorum.members[leader].controller, "add-controller",
+            )  # fmt: skip
+        except AssertionError as error:
+            # It may not have caught up yet.
+            assert "TimeoutException" in str(error), error
+            return False
+        return "Added" in told
 
     wait_until(add, "adding a voter")
     voters = quorum.describe(quorum.members[leader]).current_voters
