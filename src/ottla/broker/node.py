@@ -7,19 +7,19 @@ nothing here, or in the parts, that knows whether it is the real one or a simula
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import ControllerChannel
-from ottla.broker.coordinators.groups import Groups
-from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
-from ottla.broker.coordinators.transactions import Transactions
+from ottla.broker.coordinators.coordinators import Coordinators
 from ottla.broker.endpoints import Endpoints
 from ottla.broker.features import Features, features_of
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.fetch.parked_fetches import ParkedFetches
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
 from ottla.broker.lifecycle.formatting import cordoned_directories
+from ottla.broker.lifecycle.membership import Membership
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.limits.connection_rates import ConnectionRates
 from ottla.broker.limits.quotas import Quotas
@@ -60,6 +60,10 @@ from ottla.storage.syncing import committed
 from ottla.wire.config_kinds import ResourceType
 from ottla.world.disk import DiskError
 from ottla.world.world import World
+
+if TYPE_CHECKING:
+    from ottla.broker.coordinators.groups import Groups
+    from ottla.broker.coordinators.transactions import Transactions
 
 _logger: Final = logging.getLogger("ottla.broker")
 
@@ -114,12 +118,11 @@ class Broker:
         self.quotas = Quotas(self.config.quota_window_num, self.config.quota_window_size_seconds * 1000)
         self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
         self.broker_epoch = -1
-        self.replication = self.replicating = Replication(self, scheduler)
+        self.replication: Replication = Replication(self, scheduler)
+        self.replicating = self.replication
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(self)
-        self.groups = Groups(self, scheduler)
-        self.transactions = Transactions(self, scheduler)
-        self.coordinators: tuple[HostedCoordinator[Any], ...] = (self.groups, self.transactions)
+        self.coordinators = Coordinators(self, scheduler)
         self.log_moves = LogMoves(self, scheduler)
         self.directory_reports = DirectoryReports(self, scheduler)
         self.authorizer: Authorizer = make_authorizer(self.config)
@@ -127,6 +130,7 @@ class Broker:
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
+        self.membership = Membership(self, scheduler, self.new_id())
         self.connection_rates = ConnectionRates(
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
         )
@@ -141,12 +145,21 @@ class Broker:
         for listener, listening in parts.addresses:
             self.listeners.add(listener.name, listening)
         self.use_dynamic_configs(self.image)
-        use_rules(self.authorizer, self.image)
 
     def new_session(self, connection: Connection) -> Session:
         """Begin the conversation with a client."""
         context = RequestContext(self, connection)
         return Session(context, self.routes, connection.answer_later, connection.fail)
+
+    @cached_property
+    def groups(self) -> "Groups":
+        """The group coordinator of this node."""
+        return self.coordinators.groups
+
+    @cached_property
+    def transactions(self) -> "Transactions":
+        """The transaction coordinator of this node."""
+        return self.coordinators.transactions
 
     @property
     def image(self) -> MetadataImage:
@@ -159,6 +172,14 @@ class Broker:
 
     # What the metadata tells
 
+    def begin_to_follow(self) -> None:
+        """Take over what the metadata says now, and follow it from here on. The logs are loaded."""
+        image = self.image
+        self.use_dynamic_configs(image)
+        use_rules(self.authorizer, image)
+        self.partitions.load(image)
+        self.metadata.listen(self)
+
     def prepare(self, image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
         """Make what new metadata needs and takes long, while others are served. See `MetadataListener`."""
         return self.partitions.prepare(image, delta, self.workers.run, done)
@@ -170,8 +191,7 @@ class Broker:
             self.use_dynamic_configs(image)
         self.partitions.metadata_changed(image, delta)
         self.replication.metadata_changed(image, delta)
-        for coordinator in self.coordinators:
-            coordinator.metadata_changed(image, delta)
+        self.coordinators.metadata_changed(image, delta)
         if delta.quotas:
             self.use_quotas(image)
         if delta.acls:

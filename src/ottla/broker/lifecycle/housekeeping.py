@@ -8,7 +8,7 @@
     syncs that `flush.ms` asks for, timeouts, failed directories: every second
     the metadata log          as often as it asks for itself
     what was recovered        once, right after a start that no clean stop preceded
-    handlers, deciders        imported once, a second after the start
+    what a start can do without (handlers, coordinators) is imported once, a second after it
 
 A round over all partitions is cut into slices, so that a node with many of them goes on serving in between.
 What blocks is done by workers.
@@ -17,10 +17,10 @@ What blocks is done by workers.
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.lifecycle.membership import heartbeat
 from ottla.broker.logs.cleaner import Cleaner
 from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.handlers import find_handler
@@ -30,8 +30,6 @@ from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
-from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
@@ -41,6 +39,16 @@ _logger: Final = logging.getLogger("ottla.housekeeping")
 
 SLICE_NS: Final = 2_000_000
 _SECOND_MS: Final = 1000
+
+_NEEDED_LATER: Final = (
+    "ottla.broker.coordinators.commit_lane",
+    "ottla.broker.coordinators.groups",
+    "ottla.broker.coordinators.transactions",
+    "ottla.broker.logs.cleaning_round",
+    "ottla.broker.produce.produce_lane",
+    "ottla.storage.damages.repair",
+)
+"""Modules that are imported where they are needed, so that a start does not wait for them."""
 
 
 class Housekeeping:
@@ -53,7 +61,6 @@ class Housekeeping:
         self._unsynced_since_ms: dict[Partition, int] = {}
         self._failed: set[str] = set()
         self._cordoned: frozenset[str] = frozenset()
-        self._is_reported = True
         self.cleaner = Cleaner(broker, scheduler)
 
     def start(self) -> None:
@@ -82,7 +89,7 @@ class Housekeeping:
         )
         self._later("metadata", 0, self._tick_metadata)
         self._later("recovered", 0, self._save_recovered)
-        self._later("handlers", _SECOND_MS, self._import_handlers)
+        self._later("imports", _SECOND_MS, self._import_rest)
         self.cleaner.start()
 
     def stop(self) -> None:
@@ -134,7 +141,7 @@ class Housekeeping:
         broker = self._broker
         failed = {directory.path for directory in broker.directories.directories if directory.is_offline}
         cordoned = broker.directories.cordoned
-        if failed == self._failed and cordoned == self._cordoned and self._is_reported:
+        if failed == self._failed and cordoned == self._cordoned:
             return
         self._cordoned = cordoned
         for directory in broker.directories.directories:
@@ -145,11 +152,7 @@ class Housekeeping:
             # It holds the metadata, and without metadata there is no way on.
             broker.quorum.failed(broker.directories.directories[0].volume.offline_error())
             return
-        broker.controller.ask(heartbeat(broker)).when_done(self._reported)
-
-    def _reported(self, answer: BrokerHeartbeatResponse) -> None:
-        # Without a controller the directories are as good as never looked at: the next second reports again.
-        self._is_reported = answer.error_code is not ErrorCode.NOT_CONTROLLER
+        broker.membership.report()
 
     def _tick_metadata(self) -> None:
         self._later("metadata", self._broker.quorum.tick(), self._tick_metadata)
@@ -195,8 +198,8 @@ class Housekeeping:
 
         self._in_slices("producers", steps())
 
-    def _import_handlers(self) -> None:
-        """Import the handlers and deciders that nobody has needed so far.
+    def _import_rest(self) -> None:
+        """Import what nobody has needed so far: handlers, deciders, and what else a start does without.
 
         A node that starts does not wait for them. But one that runs must not depend on files that somebody
         may replace: it would refuse requests, or serve them with the code of two releases.
@@ -208,8 +211,11 @@ class Housekeeping:
                     find_handler(key, listener)
                     yield
             yield from import_deciders()
+            for module in _NEEDED_LATER:
+                import_module(module)
+                yield
 
-        self._in_slices("handlers", steps())
+        self._in_slices("imports", steps())
 
     # Checkpoints
 

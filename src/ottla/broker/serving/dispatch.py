@@ -19,10 +19,8 @@ from struct import Struct
 from types import GeneratorType
 from typing import Any, Final
 
-from ottla.broker.coordinators.commit_lane import CommitLanes
 from ottla.broker.deferred import Deferred
 from ottla.broker.limits.quotas import QuotaKind
-from ottla.broker.produce.produce_lane import NOT_MINE, ProduceLanes
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import PIECE_BYTES, Cut
 from ottla.broker.serving.handlers import (
@@ -33,6 +31,7 @@ from ottla.broker.serving.handlers import (
     find_elements_max,
     find_handler,
 )
+from ottla.broker.serving.lanes import NOT_MINE, WITH_LANES, Lanes, new_lanes
 from ottla.broker.serving.large_requests import (
     ATOMIC_ELEMENTS_MAX,
     COST_BYTES_MAX,
@@ -138,7 +137,7 @@ class Route:
         self.response_tail = b"\0" * api.response_header_version(version)
         self.head_size = 4 + len(self.response_tail)
         self.has_file_ranges = served.sends_files
-        self.has_lanes = api.key in (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
+        self.has_lanes = api.key in WITH_LANES
         self.frame_bytes_max = ANY_SIZE if served.carries_records else PLAIN_FRAME_BYTES_MAX
         self.cuts: tuple[Cut, ...] = find_cuts(api.key)
         self._cut_from_bytes = min((plan.at_once for plan in self.cuts), default=ANY_SIZE)
@@ -273,10 +272,12 @@ class Session:
         "_answer_later",
         "_by_key",
         "_client_id_bytes",
-        "_commit_lanes",
         "_fail",
         "_lanes",
+        "_lanes_by_key",
         "_now_ns",
+        "_principal",
+        "_rights_version",
         "_routes",
         "_task",
         "context",
@@ -294,29 +295,30 @@ class Session:
         self._routes = routes
         self._by_key = routes.by_key
         self._now_ns = routes.now_ns
-        self._lanes: ProduceLanes | None = None
-        self._commit_lanes: CommitLanes | None = None
+        self._lanes_by_key: dict[ApiKey, Lanes] = {}
+        self._lanes: tuple[Lanes, ...] = ()
+        # For whom the lanes hold, and under which access rules.
+        self._principal = context.principal
+        self._rights_version = context.node.authorizer.version
         self._answer_later = answer_later
         self._fail = fail
         self._client_id_bytes: bytes | None = None
         # The request that is served in turns, if one is.
         self._task: Task | None = None
 
-    def receive(self, frame: memoryview) -> Pieces | None:  # noqa: C901 - the way of every request
+    def receive(self, frame: memoryview) -> Pieces | None:
         """Serve one request. Return its answer, [] if none is due, or `PENDING`."""
         started_ns = self._now_ns()
-        if self._lanes is not None:
-            response = self._lanes.serve(frame)
-            if type(response) is list:
-                self._lanes.route.count(started_ns)
-                return response
-            if response is not NOT_MINE:
-                correlation_id = int.from_bytes(frame[4:8], signed=True)
-                return self._finish(self._lanes.route, correlation_id, started_ns, response)
-        if self._commit_lanes is not None:
-            response = self._commit_lanes.serve(frame, started_ns)
-            if response is not NOT_MINE:
-                return response  # type: ignore[no-any-return]
+        context = self.context
+        if (
+            context.principal is not self._principal
+            or context.node.authorizer.version != self._rights_version
+        ):
+            self._forget_lanes()
+        for lanes in self._lanes:
+            answer = lanes.serve(frame, started_ns)
+            if answer is not NOT_MINE:
+                return answer  # type: ignore[return-value]  # all that is left
         try:
             api_key, version, correlation_id, client_id_size = _REQUEST_START.unpack_from(frame)
             route = self._by_key.get(api_key << 16 | version) or self._routes.find(api_key, version)
@@ -335,7 +337,6 @@ class Session:
                 ask = _decode_beginning(route, frame, position)
         except _BAD_BYTES as error:
             raise MalformedBytes(f"request: {error}") from error
-        context = self.context
         context.version = version
         context.correlation_id = correlation_id
         route.requests += 1
@@ -457,14 +458,18 @@ class Session:
         return replace(response, throttle_time_ms=throttle_ms)
 
     def _learn(self, ask: Any, frame: memoryview, body_at: int, route: Route) -> None:
-        if route.api.key is ApiKey.PRODUCE:
-            if self._lanes is None:
-                self._lanes = ProduceLanes(self.context, route)
-            self._lanes.learn(ask, frame, route)
-        else:
-            if self._commit_lanes is None:
-                self._commit_lanes = CommitLanes(self.context, self._answer_later)
-            self._commit_lanes.learn(ask, frame, body_at, route)
+        lanes = self._lanes_by_key.get(route.api.key)
+        if lanes is None:
+            lanes = new_lanes(route.api.key, self.context, self._answer_later, self._fail)
+            self._lanes_by_key[route.api.key] = lanes
+            self._lanes = tuple(self._lanes_by_key.values())
+        lanes.learn(ask, frame, body_at, route)
+
+    def _forget_lanes(self) -> None:
+        self._lanes_by_key.clear()
+        self._lanes = ()
+        self._principal = self.context.principal
+        self._rights_version = self.context.node.authorizer.version
 
     def close(self) -> None:
         """The connection is closed: nobody waits any more."""

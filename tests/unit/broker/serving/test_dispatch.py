@@ -13,6 +13,7 @@ from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import PENDING, PLAIN_FRAME_BYTES_MAX, Route, Routes, Session
 from ottla.broker.serving.handlers import NO_REPLY, find_handler
 from ottla.broker.serving.served_apis import SERVED, Listener
+from ottla.security.authorizer import AllowsEverything
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import MalformedBytes
@@ -39,6 +40,7 @@ class FakeBroker:
     """As much of a broker as ApiVersions needs."""
 
     quotas = Quotas()
+    authorizer = AllowsEverything()
 
     def features(self) -> Features:
         return FEATURES
