@@ -23,6 +23,7 @@ COMMANDS: Final = {
     ),
     "config": ("ottla.cli.config", "config", "Configs of topics, brokers and groups: get and set."),
     "txn": ("ottla.cli.txn", "txn", "Transactions: list, describe, abort."),
+    "quorum": ("ottla.cli.quorum", "quorum", "The metadata quorum: status, add, remove."),
     "pipeline": ("ottla.cli.pipeline", "pipeline", "Data pipelines: run, list, status, stop."),
     "storage": ("ottla.cli.storage", "storage", "Data directories: format, info, verify, repair."),
     "log": ("ottla.cli.log", "log", "Log files: dump, verify, salvage."),
