@@ -27,8 +27,6 @@ FOREIGN = {
     "cryptography",
     "grpcio",
     "io_uring",
-    "max_length",
-    "protobuf",
     "python3",
     "rebootstrap",
     "setup.py",

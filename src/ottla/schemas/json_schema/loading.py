@@ -74,24 +74,39 @@ def load(schema: Any, resolved: Mapping[str, Any]) -> Node:
     return root
 
 
+def make_registry(schema: Any, resolved: Mapping[str, Any]) -> tuple[Any, Registry[Any]]:
+    """Return a schema as references see it, and all that they can lead to."""
+    from jsonschema_specifications import REGISTRY
+
+    draft = draft_of(schema)
+    schema = _with_defs(schema)
+    base = _base(schema)
+    resources: list[tuple[str, Resource[Any]]] = [(base, _resource(schema, draft))]
+    for name, other in resolved.items():
+        resource = _resource(_with_defs(other), draft)
+        resources += [(uri, resource) for uri in {name, urljoin(base, name)}]
+    published: Registry[Any] = REGISTRY
+    return schema, published.with_resources(resources).crawl()
+
+
+def _base(schema: Any) -> str:
+    named = schema.get("$id") if isinstance(schema, dict) else None
+    return named if isinstance(named, str) else ""
+
+
+def _resource(schema: Any, draft: Any) -> Resource[Any]:
+    # A reference may be of another draft than what refers to it. One that names none is of the same.
+    named = draft_of(schema) if isinstance(schema, dict) and "$schema" in schema else draft
+    resource: Resource[Any] = named.create_resource(schema)
+    return resource
+
+
 class _Loader:
     def __init__(self, schema: Any, resolved: Mapping[str, Any]) -> None:
-        from jsonschema_specifications import REGISTRY
-
         self._draft = draft_of(schema)
         self._is_modern = self._draft in (DRAFT201909, DRAFT202012)
-        schema = _with_defs(schema)
-        self._schema = schema
-        base = ""
-        if isinstance(schema, dict) and isinstance(schema.get("$id"), str):
-            base = schema["$id"]
-        resources: list[tuple[str, Resource[Any]]] = [(base, self._resource(schema))]
-        for name, other in resolved.items():
-            resource = self._resource(_with_defs(other))
-            resources += [(uri, resource) for uri in {name, urljoin(base, name)}]
-        published: Registry[Any] = REGISTRY
-        registry = published.with_resources(resources).crawl()
-        self._resolver = registry.resolver(base_uri=base)
+        self._schema, registry = make_registry(schema, resolved)
+        self._resolver = registry.resolver(base_uri=_base(self._schema))
         self._nodes: dict[int, Node] = {}
         self._pending: list[Reference] = []
         self._kept: list[Any] = []
@@ -103,12 +118,6 @@ class _Loader:
         """Follow all references, so that one that leads nowhere is found now."""
         while self._pending:
             self._pending.pop().target()
-
-    def _resource(self, schema: Any) -> Resource[Any]:
-        # A reference may be of another draft than what refers to it. One that names none is of the same.
-        draft = draft_of(schema) if isinstance(schema, dict) and "$schema" in schema else self._draft
-        resource: Resource[Any] = draft.create_resource(schema)
-        return resource
 
     def _node(self, schema: Any, resolver: Any) -> Node:
         if isinstance(schema, bool):
@@ -124,7 +133,7 @@ class _Loader:
         return known
 
     def _load(self, schema: dict[str, Any], resolver: Any) -> Node:
-        resolver = resolver.in_subresource(self._resource(schema))
+        resolver = resolver.in_subresource(_resource(schema, self._draft))
         if isinstance(schema.get("$ref"), str):
             return self._reference(schema, resolver)
         parts = list(self._parts(dict(schema), resolver))

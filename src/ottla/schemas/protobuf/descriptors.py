@@ -201,6 +201,8 @@ class _Builder:
                 method.client_streaming = True
             if rpc.is_response_stream:
                 method.server_streaming = True
+            _set_options(method, rpc.options)
+        _set_options(added, service.options)
 
 
 def _set_reserved(built: Any, reserved: Iterable[Reserved], beyond: int) -> None:
