@@ -1,14 +1,12 @@
 """Kafka's own command-line tools, as they come with 4.3.1. One JVM runs them all."""
 
-import base64
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.java.jars import compiled, java_command
+from tests.java.java_tools import JavaTools
 from tests.support.ottla_node import OttlaNode
 
 TOOLS = "org.apache.kafka.tools."
@@ -19,29 +17,16 @@ class Tools:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        self._process = subprocess.Popen(
-            java_command(compiled("Tools.java"), "Tools"),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
+        self._tools = JavaTools()
 
     def run(self, tool: str, *arguments: str, reads: bytes = b"", expects: int = 0) -> str:
         """Run a tool against the node, and return what it wrote."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        words = [base64.b64encode(reads).decode(), tool, "--bootstrap-server", self.bootstrap, *arguments]
-        self._process.stdin.write("\t".join(words) + "\n")
-        self._process.stdin.flush()
-        code, _, written = self._process.stdout.readline().partition("\t")
-        output = base64.b64decode(written).decode()
-        assert int(code) == expects, output[-2000:]
+        code, output = self._tools.run(tool, "--bootstrap-server", self.bootstrap, *arguments, reads=reads)
+        assert code == expects, output[-2000:]
         return output
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(30)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._tools.close()
 
 
 @pytest.fixture(scope="module")

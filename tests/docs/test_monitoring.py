@@ -14,6 +14,9 @@ from tests.support.data_plane import fetch
 from tests.support.ottla_node import OttlaNode, free_port
 from tests.support.plain_client import PlainClient
 
+from ottla.explain.lag.exporting import LagMetrics
+from ottla.explain.lag.outlook import Bounds
+
 ROOT = Path(__file__).parents[2]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "docs/grafana/ottla.json").read_text())
 GUIDE = (ROOT / "docs/guide/monitoring.md").read_text()
@@ -105,5 +108,6 @@ def test_the_dashboard_can_be_imported() -> None:
 
 def test_the_metrics_of_the_guide_exist(exported: dict[str, set[str]]) -> None:
     bases = {re.sub(r"_(bucket|sum|count)$", "", name) for name in exported} | set(exported)
+    bases |= {metric.name for metric in LagMetrics(Bounds()).collect()}
     for name in set(re.findall(r"`(ottla_\w+)`", GUIDE)):
-        assert name in bases, f"no node gives {name}"
+        assert name in bases, f"neither a node nor `ottla lag` gives {name}"

@@ -14,12 +14,12 @@ from ottla.metadata.snapshot_records import snapshot_records
 from ottla.model.ids import Offset
 from ottla.model.uuid import ZERO_UUID
 from ottla.quorum.batches import decode_batch, encode_batch
+from ottla.quorum.controller.brokers.heartbeat import decide_heartbeat
 from ottla.quorum.controller.configs import decide_incremental_alter_configs
-from ottla.quorum.controller.delete_topics import decide_delete_topics
-from ottla.quorum.controller.elections import decide_elect_leaders
-from ottla.quorum.controller.heartbeat import decide_heartbeat
-from ottla.quorum.controller.new_topics import decide_create_partitions
-from ottla.quorum.controller.reassignments import decide_alter_reassignments
+from ottla.quorum.controller.partitions.elections import decide_elect_leaders
+from ottla.quorum.controller.partitions.reassignments import decide_alter_reassignments
+from ottla.quorum.controller.topics.delete_topics import decide_delete_topics
+from ottla.quorum.controller.topics.new_topics import decide_create_partitions
 from ottla.quorum.snapshot_file import decode_snapshot, encode_snapshot
 from ottla.quorum.voters import VoterHistory
 from ottla.records.batch import BatchView

@@ -29,15 +29,19 @@ PLAIN_DECORATORS = {
 # A package imports all modules in it, by their file names.
 PACKAGES_LISTED = {
     "ottla.broker.apis",
+    "ottla.broker.authorization",
     "ottla.wire.messages",
     "ottla.cli.commands",
     "ottla.quorum.controller",
+    "ottla.quorum.controller.brokers",
+    "ottla.quorum.controller.partitions",
+    "ottla.quorum.controller.security",
+    "ottla.quorum.controller.topics",
 }
 # Kafka's schemas are all declared, also those that nothing encodes with: see the docstring of `ottla.wire`.
 SHARE_STATE_RECORDS = "ottla.wire.coordinator_records.framing.SHARE_STATE_RECORDS"
 SCHEMAS_FOR_COMPLETENESS = {
     "ottla.wire.headers",
-    "ottla.wire.principal",
     "ottla.wire.producer_snapshot",
     "ottla.wire.quorum_state",
     "ottla.wire.remote_log_metadata",
@@ -46,7 +50,13 @@ SCHEMAS_FOR_COMPLETENESS = {
 PRELOADED = "ottla.pipelines.spark.daemon._PRELOADED"
 # A node that is alone has no other node to talk to, or to agree with. The connection to another node is
 # tested against real ones, and the quorum of several is simulated.
-FOR_CLUSTERS = ("ottla.runtime.connections.peer", "ottla.quorum.raft")
+FOR_CLUSTERS = (
+    "ottla.runtime.connections.peer",
+    "ottla.quorum.raft",
+    "ottla.quorum.quorum_protocols",
+    "ottla.quorum.metadata_quorum",
+    "ottla.quorum.raft_driver",
+)
 
 
 class Definition(NamedTuple):

@@ -7,17 +7,19 @@ nothing here, or in the parts, that knows whether it is the real one or a simula
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import ControllerChannel
-from ottla.broker.coordinators.groups import Groups
-from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
-from ottla.broker.coordinators.transactions import Transactions
+from ottla.broker.coordinators.coordinators import Coordinators
 from ottla.broker.endpoints import Endpoints
+from ottla.broker.features import Features, features_of
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.fetch.parked_fetches import ParkedFetches
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
 from ottla.broker.lifecycle.formatting import cordoned_directories
+from ottla.broker.lifecycle.membership import Membership
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.limits.connection_rates import ConnectionRates
 from ottla.broker.limits.quotas import Quotas
@@ -31,23 +33,25 @@ from ottla.broker.metadata_answers import MetadataAnswers
 from ottla.broker.produce.delayed_produce import DelayedProduces
 from ottla.broker.produce.openings import Openings
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.replication.replication import Replication
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import Routes, Session
+from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
 from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
-from ottla.metadata.features import KRAFT_VERSION, SUPPORTED
 from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.uuid import Uuid
 from ottla.quorum.metadata_quorum import MetadataQuorum
 from ottla.quorum.random_id import random_id
 from ottla.runtime.connections.connection import Connection
+from ottla.runtime.connections.connection import Session as ConnectionSession
 from ottla.runtime.connections.listener import Listeners
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.turns import Turns
-from ottla.security.authorizer import AllowsEverything, Authorizer
+from ottla.security.authorizer import Authorizer
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directories import LogDirectories
@@ -55,22 +59,16 @@ from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointWrite
 from ottla.storage.syncing import committed
 from ottla.wire.config_kinds import ResourceType
-from ottla.wire.messages.api_versions import FinalizedFeatureKey, SupportedFeatureKey
 from ottla.world.disk import DiskError
 from ottla.world.world import World
 
+if TYPE_CHECKING:
+    from ottla.broker.coordinators.groups import Groups
+    from ottla.broker.coordinators.transactions import Transactions
+    from ottla.broker.login.logins import Logins
+    from ottla.broker.login.tls_listeners import TlsListeners
+
 _logger: Final = logging.getLogger("ottla.broker")
-
-LARGE_BYTES_MAX: Final = 256 << 20
-"""What all large requests and their answers may hold in memory before only the oldest goes on."""
-
-
-class Features(NamedTuple):
-    """What this node supports, and what the cluster has agreed on as of a metadata offset."""
-
-    supported: tuple[SupportedFeatureKey, ...]
-    finalized: tuple[FinalizedFeatureKey, ...]
-    finalized_epoch: int
 
 
 class NodeParts(NamedTuple):
@@ -82,6 +80,8 @@ class NodeParts(NamedTuple):
     quorum: MetadataQuorum
     controller: ControllerChannel
     addresses: Sequence[TakenAddress]
+    tls: "TlsListeners | None" = None
+    logins: "Logins | None" = None
 
 
 class Broker:
@@ -110,9 +110,12 @@ class Broker:
         self.flusher = parts.flusher
         self.directories = parts.directories
         self.controller = parts.controller
+        self.tls = parts.tls
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
-        self.partitions = Partitions(node_id, self.directories, configs, self, clock, self.leaving_logs)
+        self.partitions: Partitions = Partitions(
+            node_id, self.directories, configs, self, clock, self.leaving_logs
+        )
         self.parked_fetches = ParkedFetches(scheduler)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, lambda: self.random.randrange(1, 2**31)
@@ -120,18 +123,21 @@ class Broker:
         self.delayed_produces = DelayedProduces(clock)
         self.quotas = Quotas(self.config.quota_window_num, self.config.quota_window_size_seconds * 1000)
         self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
+        self.broker_epoch = -1
+        self.replication: Replication = Replication(self, scheduler)
+        self.replicating = self.replication
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(self)
-        self.groups = Groups(self, scheduler)
-        self.transactions = Transactions(self, scheduler)
-        self.coordinators: tuple[HostedCoordinator[Any], ...] = (self.groups, self.transactions)
+        self.coordinators = Coordinators(self, scheduler)
         self.log_moves = LogMoves(self, scheduler)
         self.directory_reports = DirectoryReports(self, scheduler)
-        self.authorizer: Authorizer = AllowsEverything()
-        self.routes = Routes(clock.monotonic_ns, Listener.BROKER)
+        self.authorizer: Authorizer = make_authorizer(self.config)
+        guard = guarded if self.authorizer.is_active else None
+        self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
+        self.logins = parts.logins
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
-        self.broker_epoch = -1
+        self.membership = Membership(self, scheduler, self.new_id())
         self.connection_rates = ConnectionRates(
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
         )
@@ -147,10 +153,21 @@ class Broker:
             self.listeners.add(listener.name, listening)
         self.use_dynamic_configs(self.image)
 
-    def new_session(self, connection: Connection) -> Session:
-        """Begin the conversation with a client."""
+    def new_session(self, connection: Connection) -> ConnectionSession:
+        """Begin the conversation with a client, which may have to log in first."""
         context = RequestContext(self, connection)
-        return Session(context, self.routes, connection.answer_later, connection.fail)
+        session = Session(context, self.routes, connection.answer_later, connection.fail)
+        return session if self.logins is None else self.logins.begin(connection, session)
+
+    @cached_property
+    def groups(self) -> "Groups":
+        """The group coordinator of this node."""
+        return self.coordinators.groups
+
+    @cached_property
+    def transactions(self) -> "Transactions":
+        """The transaction coordinator of this node."""
+        return self.coordinators.transactions
 
     @property
     def image(self) -> MetadataImage:
@@ -159,24 +176,17 @@ class Broker:
 
     def features(self) -> Features:
         """Return the features that ApiVersions lists."""
-        image = self.image
-        finalized = dict(image.features)
-        kraft_version = self.quorum.voter.kraft_version
-        if kraft_version > 0:
-            finalized[KRAFT_VERSION] = kraft_version
-        return Features(
-            supported=tuple(
-                SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
-                for name, levels in SUPPORTED.items()
-            ),
-            finalized=tuple(
-                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-                for name, level in finalized.items()
-            ),
-            finalized_epoch=image.offset,
-        )
+        return features_of(self.image, self.quorum)
 
     # What the metadata tells
+
+    def begin_to_follow(self) -> None:
+        """Take over what the metadata says now, and follow it from here on. The logs are loaded."""
+        image = self.image
+        self.use_dynamic_configs(image)
+        use_rules(self.authorizer, image)
+        self.partitions.load(image)
+        self.metadata.listen(self)
 
     def prepare(self, image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
         """Make what new metadata needs and takes long, while others are served. See `MetadataListener`."""
@@ -188,10 +198,12 @@ class Broker:
         if DEFAULT_BROKERS in delta.configs.changed or own in delta.configs.changed:
             self.use_dynamic_configs(image)
         self.partitions.metadata_changed(image, delta)
-        for coordinator in self.coordinators:
-            coordinator.metadata_changed(image, delta)
+        self.replication.metadata_changed(image, delta)
+        self.coordinators.metadata_changed(image, delta)
         if delta.quotas:
             self.use_quotas(image)
+        if delta.acls:
+            use_rules(self.authorizer, image)
 
     def use_dynamic_configs(self, image: MetadataImage) -> None:
         """Let the configs hold that were set for this broker or for all brokers while running."""
@@ -201,7 +213,10 @@ class Broker:
         self.config = self.configs.node
         self.directories.cordoned = cordoned_directories(self.config)
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
+        self.replication.use_dynamic_configs()
         self.listeners.limits = connection_limits(self.config, self.world.connections_max)
+        if self.tls is not None:
+            self.tls.reload(self.configs)
         self.use_quotas(image)
 
     def use_quotas(self, image: MetadataImage) -> None:
@@ -216,6 +231,10 @@ class Broker:
     def appended(self, partition: Partition, size_bytes: int) -> None:
         """Tell the fetches that wait for a partition."""
         self.parked_fetches.appended(partition, size_bytes)
+
+    def appended_for_replicas(self, partition: Partition, size_bytes: int) -> None:
+        """Tell the followers that wait for a partition."""
+        self.parked_fetches.appended_for_replicas(partition, size_bytes)
 
     def changed(self, partition: Partition) -> None:
         """Let the fetches that wait for a partition look again."""
@@ -252,6 +271,7 @@ class Broker:
     def partition_is_gone(self, partition: Partition) -> None:
         """Let go of everything that follows a partition."""
         self.log_moves.cancel(partition)
+        self.replication.forget(partition)
         self.parked_fetches.changed(partition)
 
     def write_checkpoint(self, directory: LogDirectory, write: CheckpointWrite) -> None:

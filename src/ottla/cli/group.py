@@ -1,13 +1,14 @@
 """`ottla group`: consumer groups, how far behind they are, and where they go on."""
 
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ottla.cli.cluster import failed_items, with_admin
+from ottla.cli.explain.running import with_access
 from ottla.cli.failure import Failure
-from ottla.cli.lag import label_of, oldest_unread_ms, total, velocities
 from ottla.cli.numbers import OFFSET, PAUSE_S, SHIFT
 from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
@@ -15,6 +16,7 @@ from ottla.cli.times import parse_time_ms
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
+    from ottla.explain.access import Access
 
 
 _LEDGER: Final = "ledger"
@@ -53,7 +55,7 @@ def list_groups(
                 "coordinator": item.coordinator,
             }
             if with_lag:
-                lag = total([part.lag for part in await admin.group_offsets.lag(item.group_id)])
+                lag = _total(part.lag for part in await admin.group_offsets.lag(item.group_id))
                 row |= {"lag": lag, "looks": _looks(item.group_id, lag)}
             rows.append(row)
         return rows
@@ -75,9 +77,13 @@ def list_groups(
 def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: float | None) -> None:
     """Describe the group NAME: its members, and its lag in records and in time for each partition."""
 
-    async def work(admin: "Admin") -> tuple[Any, ...]:
+    async def work(access: "Access") -> tuple[Any, ...]:
         import asyncio
 
+        from ottla.explain.lag.outlook import velocities
+        from ottla.explain.lag.unread import oldest_unread_ms
+
+        admin = access.admin
         description = await admin.groups.describe(name)
         lags = await admin.group_offsets.lag(name)
         speeds = {}
@@ -86,14 +92,14 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
             await asyncio.sleep(watch_s)
             before, lags = lags, await admin.group_offsets.lag(name)
             speeds = velocities(before, lags, time.monotonic() - started)
-        unread = await oldest_unread_ms(properties, lags)
+        unread = await oldest_unread_ms(access.cluster, lags)
         return description, lags, speeds, unread
 
-    description, lags, speeds, unread = with_admin(properties, work)
+    description, lags, speeds, unread = with_access(properties, work)
     if not lags and description.state.lower() == "dead":
         raise Failure(f"group {name!r} does not exist; `ottla group list` lists the groups")
     rows = _partition_rows(lags, speeds, unread, has_speeds=watch_s is not None)
-    lag = total([item.lag for item in lags])
+    lag = _total(item.lag for item in lags)
     facts = {
         "group": name,
         "type": description.type,
@@ -122,7 +128,19 @@ def _looks(group_id: str, lag: int | None) -> str | None:
     # Imported only here, as all that a command needs and its help does not.
     from ottla.model.ledger_groups import is_ledger
 
-    return _LEDGER if is_ledger(group_id) else label_of(lag)
+    return _LEDGER if is_ledger(group_id) else _label(lag)
+
+
+def _label(lag: int | None) -> str | None:
+    from ottla.explain.lag.outlook import Bounds
+
+    return Bounds().label(lag)
+
+
+def _total(lags: Iterable[int | None]) -> int | None:
+    from ottla.explain.lag.outlook import total
+
+    return total(lags)
 
 
 @group.command()
@@ -233,7 +251,7 @@ def _partition_rows(lags: Any, speeds: Any, unread: Any, *, has_speeds: bool) ->
             "offset": item.committed,
             "next_offset": item.log_end_offset,
             "lag": item.lag,
-            "looks": label_of(item.lag),
+            "looks": _label(item.lag),
             "lag_seconds": 0.0 if item.lag == 0 else None,
             "member": None if item.member is None else item.member.member_id,
         }
@@ -260,7 +278,7 @@ def _member_rows(description: Any, lags: Any) -> list[dict[str, Any]]:
             "client": member.client_id,
             "host": member.host,
             "partitions": len(member.assignment),
-            "lag": total(by_member.get(member.member_id, [])),
+            "lag": _total(by_member.get(member.member_id, [])),
         }
         for member in description.members
     ]

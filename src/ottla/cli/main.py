@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "produce": ("ottla.cli.produce", "produce", "Write records from stdin to a topic."),
     "consume": ("ottla.cli.consume", "consume", "Read records from topics and print them."),
     "group": ("ottla.cli.group", "group", "Consumer groups: list, describe with lag, reset, delete."),
+    "lag": ("ottla.cli.explain.lag", "lag", "How far groups are behind, and what will come of it."),
     "config": ("ottla.cli.config", "config", "Configs of topics, brokers and groups: get and set."),
     "txn": ("ottla.cli.txn", "txn", "Transactions: list, describe, abort."),
     "pipeline": ("ottla.cli.pipeline", "pipeline", "Data pipelines: run, list, status, stop."),

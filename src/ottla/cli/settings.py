@@ -96,7 +96,7 @@ def _told_by_directories(config: "NodeConfig", named: Set[str]) -> dict[str, str
         told["node.id"] = str(node_id)
     voters_are_named = {"controller.quorum.voters", "controller.quorum.bootstrap.servers"} & named
     if not voters_are_named and _find_voters(config) == (node_id,):
-        from ottla.broker.lifecycle.formatting import CONTROLLER_PORT
+        from ottla.broker.lifecycle.format_options import CONTROLLER_PORT
         from ottla.metadata.configs.load import ALONE_VALUES
 
         told["controller.quorum.voters"] = f"{node_id}@127.0.0.1:{CONTROLLER_PORT}"

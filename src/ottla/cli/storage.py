@@ -1,10 +1,12 @@
 """`ottla storage`: the directories that a node keeps its data in: prepared, shown, checked, repaired."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ottla.cli.failure import Failure
+from ottla.cli.formatting import format_options, read_format_options
 from ottla.cli.output import confirm, json_option, progress, show_one, show_rows
 from ottla.cli.settings import load_settings, settings_options
 
@@ -16,25 +18,40 @@ def storage() -> None:
 
 @storage.command("format")
 @settings_options
-@click.option("--cluster-id", help="The cluster id: 22 characters of base64url. Default: a random one.")
+@format_options
 @click.option("--ignore-formatted", is_flag=True, help="Skip directories that are already formatted.")
 def format_storage(
     data_directory: Path | None,
     config_file: Path | None,
     assignments: tuple[str, ...],
-    cluster_id: str | None,
     ignore_formatted: bool,
+    **format_given: Any,
 ) -> None:
-    """Format empty directories for a new cluster, as `kafka-storage format --standalone` does."""
-    from ottla.broker.lifecycle.formatting import FormatFailure, format_node
+    """Format empty directories, as `kafka-storage format` does.
+
+    A node that knows of no other controller becomes a cluster of its own, as with --standalone. If
+    controller.quorum.voters is set, the quorum is a static one.
+    """
+    from ottla.broker.lifecycle.format_options import FormatFailure
+    from ottla.broker.lifecycle.formatting import format_node
 
     loaded = load_settings(config_file, assignments, data_directory)
     try:
-        formatted = format_node(loaded.config, cluster_id, ignore_formatted)
+        formatted = format_node(loaded.config, read_format_options(format_given), ignore_formatted)
     except FormatFailure as error:
         raise Failure(str(error)) from error
     for directory in formatted.directories:
         click.echo(f"formatted {directory} for cluster {formatted.cluster_id}")
+
+
+@storage.command("random-id")
+def print_random_id() -> None:
+    """Print a random id, for a cluster or a directory."""
+    import random
+
+    from ottla.quorum.random_id import random_id
+
+    click.echo(str(random_id(random.SystemRandom())))
 
 
 @storage.command()

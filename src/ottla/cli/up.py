@@ -1,16 +1,19 @@
 """`ottla up`: run a node until it is stopped."""
 
 import errno
+import gc
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from ottla.cli.failure import Failure
+from ottla.cli.formatting import format_options, read_format_options
 from ottla.cli.profiles import DEFAULT_BOOTSTRAP
 from ottla.cli.settings import load_settings, settings_options
 
+_START_OBJECTS: Final = 100_000
 _HINTS: Final = """
 Ottla is running on {address}. Press Ctrl-C to stop it. In another terminal, try:
 
@@ -61,6 +64,7 @@ Any Kafka client works as well, with {address} as its bootstrap.servers."""
     is_flag=True,
     help="Format an empty log directory even if a log directory of this node is missing.",
 )
+@format_options
 def up(
     data_directory: Path | None,
     config_file: Path | None,
@@ -73,25 +77,40 @@ def up(
     hints: bool,
     insecure: bool,
     format_empty: bool,
+    **format_given: Any,
 ) -> None:
     """Run a node (a broker and its controller) until SIGTERM or SIGINT.
 
-    Prints one line, `ready HOST:PORT`, when it accepts clients. An empty data directory is formatted first.
+    Prints one line, `ready HOST:PORT`, when it accepts clients. An empty data directory is formatted
+    first, as `ottla storage format` would do it with the same options.
     """
     if brokers > 1:
         raise Failure(
             f"a cluster of {brokers} brokers is not supported yet: Ottla runs one node; leave --brokers out"
         )
+    thresholds = gc.get_threshold()
+    # Nearly all that a start makes stays, so the garbage collector would look at it again and again in vain.
+    gc.set_threshold(_START_OBJECTS)
     from ottla.broker.lifecycle.process import NodeFailure, NodeOptions, run_node
     from ottla.runtime.log_lines import set_up_logging
+
+    def ready(address: str) -> None:
+        gc.set_threshold(*thresholds)
+        _tell_ready(address, hints)
 
     set_up_logging(log_format == "json", log_level.upper())
     loaded = load_settings(config_file, assignments, data_directory)
     try:
         run_node(
             loaded,
-            NodeOptions(host=host, port=port, is_insecure=insecure, formats_empty=format_empty),
-            lambda address: _tell_ready(address, hints),
+            NodeOptions(
+                host=host,
+                port=port,
+                is_insecure=insecure,
+                formats_empty=format_empty,
+                format=read_format_options(format_given),
+            ),
+            ready,
         )
     except NodeFailure as error:
         raise Failure(str(error) + next_step(error)) from error

@@ -63,6 +63,22 @@ _DEFAULT_LEVELS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     TRANSACTION_VERSION: ((24, 2),),
 }
 
+# How many metadata.versions each release brought, and under which name the first of them goes.
+_RELEASES: Final[Mapping[str, tuple[int, int, int]]] = {
+    # release: the first level, how many levels, the number in the name of the first
+    "3.3": (7, 1, 3),
+    "3.4": (8, 1, 0),
+    "3.5": (9, 3, 0),
+    "3.6": (12, 3, 0),
+    "3.7": (15, 5, 0),
+    "3.8": (20, 1, 0),
+    "3.9": (21, 1, 0),
+    "4.0": (22, 4, 0),
+    "4.1": (26, 2, 0),
+    "4.2": (28, 2, 0),
+    "4.3": (30, 1, 0),
+}
+
 _NEEDED_METADATA_VERSION: Final[Mapping[tuple[str, int], int]] = {(ELR_VERSION, 1): ELR_FROM}
 
 
@@ -74,6 +90,18 @@ def default_levels(metadata_version: int = LATEST_METADATA_VERSION) -> dict[str,
         if reached:
             levels[name] = reached[-1]
     return levels
+
+
+def find_metadata_version(release: str) -> int | None:
+    """Return the metadata.version of a release, such as `4.0`, `4.0.1` or `4.0-IV2`."""
+    version, dash, step = release.partition("-IV")
+    first, count, number = _RELEASES.get(".".join(version.split(".")[:2]), (0, 0, 0))
+    if count == 0:
+        return None
+    if not dash:
+        return first + count - 1
+    index = int(step) - number if step.isdecimal() else -1
+    return first + index if 0 <= index < count else None
 
 
 def metadata_version_of(features: Mapping[str, int]) -> int:

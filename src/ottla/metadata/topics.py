@@ -18,6 +18,7 @@ from ottla.wire.metadata_records.topics import RemoveTopicRecord, TopicRecord
 
 NO_LEADER: Final = -1
 NO_LEADER_CHANGE: Final = -2
+RECOVERED: Final = 0
 RECOVERING: Final = 1
 NO_RECOVERY_CHANGE: Final = -1
 

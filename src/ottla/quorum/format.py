@@ -1,8 +1,8 @@
-"""Make empty directories into log directories of a new cluster, as `kafka-storage format --standalone` does.
+"""Make empty directories into log directories of a cluster, as `kafka-storage format` does.
 
 Each gets `bootstrap.checkpoint`, and `meta.properties` last, because a directory with that file counts as
-formatted. The first one, which will hold the metadata log, also gets the snapshot that names this node as the
-only voter of the quorum. What was interrupted before that is done again from the start.
+formatted. The first one, which will hold the metadata log, also gets a snapshot that names the first voters
+of a dynamic quorum, if they are known. What was interrupted before that is done again from the start.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,11 @@ from ottla.model.ids import NodeId
 from ottla.model.uuid import Uuid
 from ottla.quorum.random_id import RandomBytes, random_id
 from ottla.quorum.snapshot_file import BOOTSTRAP_FILE, FORMAT_SNAPSHOT, encode_bootstrap, encode_snapshot
-from ottla.quorum.voters import DYNAMIC, Endpoint, VoterHistory, voter
+from ottla.quorum.voters import DYNAMIC, VoterHistory
 from ottla.storage.log_dirs.meta_properties import FILE as META_PROPERTIES_FILE
 from ottla.storage.log_dirs.meta_properties import MetaProperties, encode_meta_properties
 from ottla.storage.names import METADATA_PARTITION, directory_name
+from ottla.wire.control_records import Voter
 from ottla.wire.metadata_records.features import FeatureLevelRecord
 from ottla.world.disk import Disk
 
@@ -24,13 +25,17 @@ METADATA_DIRECTORY: Final = directory_name(METADATA_PARTITION)
 
 
 class NewCluster(NamedTuple):
-    """What a cluster of one node is formatted with. `records` go into the empty log after the features."""
+    """What the directories of a node are formatted with."""
 
     cluster_id: str
     node_id: NodeId
-    controller_endpoint: Endpoint
+    directory_id: Uuid
+    """The id of the directory for the metadata."""
+    voters: Sequence[Voter] | None
+    """The first voters of a dynamic quorum, or None if they are not known here, or a config names them."""
     features: Mapping[str, int] = default_levels()
     records: Sequence[Any] = ()
+    """What goes into an empty log after the features."""
 
 
 def is_formatted(disk: Disk, directory: str) -> bool:
@@ -72,22 +77,19 @@ def format_directories(
     bootstrap = encode_bootstrap([*levels, *cluster.records], cluster.features[METADATA_VERSION], now_ms)
     for directory in directories:
         assert not is_formatted(disk, directory), f"{directory} would lose its identity"
-        directory_id = random_id(random)
+        is_first = directory == directories[0]
+        directory_id = cluster.directory_id if is_first else random_id(random)
         make_lasting_directory(disk, directory)
         disk.write_file_atomically(f"{directory}/{BOOTSTRAP_FILE}", bootstrap)
-        if directory == directories[0]:
-            endpoint = cluster.controller_endpoint
-            write_voters(disk, directory, cluster.node_id, endpoint, directory_id, now_ms)
+        if is_first and cluster.voters is not None:
+            write_voters(disk, directory, cluster.voters, now_ms)
         meta = MetaProperties(cluster.cluster_id, cluster.node_id, directory_id)
         disk.write_file_atomically(f"{directory}/{META_PROPERTIES_FILE}", encode_meta_properties(meta))
 
 
-def write_voters(
-    disk: Disk, directory: str, node_id: NodeId, endpoint: Endpoint, directory_id: Uuid, now_ms: int
-) -> None:
-    """Write the snapshot that names a node as the only voter."""
-    only = voter(node_id, directory_id, [endpoint])
-    quorum = VoterHistory(DYNAMIC, (only,))
+def write_voters(disk: Disk, directory: str, voters: Sequence[Voter], now_ms: int) -> None:
+    """Write the snapshot that names the first voters."""
+    quorum = VoterHistory(DYNAMIC, tuple(voters))
     content = b"".join(encode_snapshot((), 0, FORMAT_SNAPSHOT.epoch, now_ms, quorum, now_ms))
     path = f"{directory}/{METADATA_DIRECTORY}"
     make_lasting_directory(disk, path)

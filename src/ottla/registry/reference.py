@@ -8,11 +8,13 @@ from ottla.registry.serving.routes import ROUTES
 _INTRODUCTION: Final = """\
 # The REST API of the registry
 
-`ottla registry` has the routes, parameters and error codes of Confluent's Schema Registry 8.1. Bodies and answers are
-JSON. An error is `{"error_code": 40401, "message": "..."}`, and its HTTP status is the code, or its first three digits.
+`ottla registry` has the routes, parameters and error codes of Confluent's Schema Registry 8.1. Bodies and
+answers are JSON. An error is `{"error_code": 40401, "message": "..."}`, and its HTTP status is the code, or
+its first three digits.
 
-Any path also works below `/contexts/{context}`. Then its subjects are those of the context. A subject of another context
-than the default one is written `:.context:subject`. `make reference` writes this page from the code.
+Any path also works below `/contexts/{context}`. Then its subjects are those of the context. A subject of
+another context than the default one is written `:.context:subject`. `make reference` writes this page from
+the code.
 
 | route | what it does | query parameters |
 |---|---|---|

@@ -3,7 +3,7 @@
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
-from ottla.quorum.controller.reassignments import list_reassignments
+from ottla.quorum.controller.partitions.reassignments import list_reassignments
 from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -15,4 +15,4 @@ def list_partition_reassignments(
     ask: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
     """Answer from the metadata that this node acts on."""
-    return list_reassignments(context.broker.image, ask)
+    return list_reassignments(context.node.image, ask)

@@ -1,17 +1,16 @@
-"""Making empty directories those of a new cluster of one node."""
+"""Making empty directories those of a node."""
 
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ottla.broker.lifecycle.format_options import NO_OPTIONS, FormatFailure, FormatOptions, plan_cluster
 from ottla.metadata.configs.node import NodeConfig
 from ottla.model.ids import NodeId
-from ottla.model.uuid import Uuid
-from ottla.quorum.format import NewCluster, find_foreign, format_directories, is_formatted
+from ottla.quorum.format import find_foreign, format_directories, is_formatted
 from ottla.quorum.known_directories import read_known_directories
 from ottla.quorum.random_id import random_id
-from ottla.quorum.voters import Endpoint
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.disk import RealDisk
 from ottla.storage.file_errors import CorruptFile
@@ -21,14 +20,6 @@ from ottla.storage.log_dirs.meta_properties import MetaProperties, decode_meta_p
 from ottla.world.disk import Disk, DiskError
 from ottla.world.randomness import Randomness
 
-CONTROLLER_LISTENER = "CONTROLLER"
-CONTROLLER_PORT = 9093
-"""Where the controller is said to listen when no listener of it is configured."""
-
-
-class FormatFailure(Exception):
-    """A directory cannot be formatted."""
-
 
 class Formatted(NamedTuple):
     """What was formatted."""
@@ -37,7 +28,7 @@ class Formatted(NamedTuple):
     directories: tuple[str, ...]
 
 
-def format_node(config: NodeConfig, cluster_id: str | None, ignores_formatted: bool) -> Formatted:
+def format_node(config: NodeConfig, options: FormatOptions, ignores_formatted: bool) -> Formatted:
     """Format the directories of a node that are not formatted yet."""
     disk = RealDisk()
     paths = data_directories(config)
@@ -45,7 +36,7 @@ def format_node(config: NodeConfig, cluster_id: str | None, ignores_formatted: b
         formatted = [path for path in paths if is_formatted(disk, path)]
         if formatted and not ignores_formatted:
             raise FormatFailure(f"{formatted[0]} is already formatted; add --ignore-formatted to skip it")
-        return format_missing(disk, config, paths, random.SystemRandom(), SystemClock().now_ms(), cluster_id)
+        return format_missing(disk, config, paths, random.SystemRandom(), SystemClock().now_ms(), options)
     except (DiskError, CorruptFile) as error:
         raise FormatFailure(str(error)) from error
 
@@ -75,20 +66,23 @@ def format_missing(
     paths: Sequence[str],
     chance: Randomness,
     now_ms: int,
-    cluster_id: str | None = None,
+    options: FormatOptions = NO_OPTIONS,
 ) -> Formatted:
     """Format those of the directories that are not formatted yet. The first is that of the metadata."""
     missing = tuple(path for path in paths if not is_formatted(disk, path))
     for path in missing:
         _check_empty(disk, path)
     if len(missing) == len(paths):
-        return _format_new_cluster(disk, config, missing, chance, now_ms, cluster_id)
+        cluster = plan_cluster(config, options, chance)
+        format_directories(disk, missing, cluster, chance, now_ms)
+        return Formatted(cluster.cluster_id, missing)
     if paths[0] in missing:
         raise FormatFailure(
             f"{paths[0]}, which holds the metadata, is empty, but the other directories are in use: restore "
             "it, because the node cannot use their data without it"
         )
     meta = _read_meta(disk, paths[0])
+    cluster_id = options.cluster_id
     if cluster_id is not None and meta.cluster_id != cluster_id:
         raise FormatFailure(f"{paths[0]} belongs to cluster {meta.cluster_id}, not to {cluster_id}")
     for path in missing:
@@ -104,22 +98,6 @@ def _read_meta(disk: Disk, directory: str) -> MetaProperties:
         raise FormatFailure(f"cannot use {path}: {error}; fix that, or choose another directory") from error
 
 
-def _format_new_cluster(
-    disk: Disk,
-    config: NodeConfig,
-    paths: Sequence[str],
-    chance: Randomness,
-    now_ms: int,
-    cluster_id: str | None,
-) -> Formatted:
-    if cluster_id is None:
-        cluster_id = str(random_id(chance))
-    _check_cluster_id(cluster_id)
-    cluster = NewCluster(cluster_id, NodeId(config.node_id), controller_endpoint(config))
-    format_directories(disk, paths, cluster, chance, now_ms)
-    return Formatted(cluster_id, tuple(paths))
-
-
 def data_directories(config: NodeConfig) -> list[str]:
     """Return the directories of a node, that of the metadata first, as absolute paths."""
     paths = [str(Path(path).absolute()) for path in config.data_directories]
@@ -133,22 +111,6 @@ def cordoned_directories(config: NodeConfig) -> frozenset[str]:
     return frozenset(
         data_directories(config) if "*" in named else (str(Path(path).absolute()) for path in named)
     )
-
-
-def controller_endpoint(config: NodeConfig) -> Endpoint:
-    """Return where this node's controller listens, or is said to."""
-    if config.controller_endpoints:
-        name, host, port, _ = config.controller_endpoints[0]
-        return Endpoint(name, host or "localhost", port)
-    name = config.controller_listeners[0] if config.controller_listeners else CONTROLLER_LISTENER
-    return Endpoint(name, "localhost", CONTROLLER_PORT)
-
-
-def _check_cluster_id(cluster_id: str) -> None:
-    try:
-        Uuid.from_text(cluster_id)
-    except ValueError as error:
-        raise FormatFailure(f"{cluster_id!r} is not a valid cluster id: {error}") from error
 
 
 def _check_empty(disk: Disk, path: str) -> None:

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.lifecycle.formatting import controller_endpoint, data_directories
+from ottla.broker.lifecycle.format_options import controller_endpoint
+from ottla.broker.lifecycle.formatting import data_directories
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.errors import MetadataError, UnknownRecord
@@ -37,7 +38,7 @@ from ottla.quorum.quorum_state import FILE as QUORUM_STATE_FILE
 from ottla.quorum.quorum_state import decode_quorum_state
 from ottla.quorum.snapshot_file import BOOTSTRAP_FILE, decode_snapshot
 from ottla.quorum.snapshots import Snapshots
-from ottla.quorum.voters import VoterIdentity
+from ottla.quorum.voters import VoterIdentity, voter
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.disk import RealDisk
 from ottla.storage.damages import stopped_files
@@ -62,10 +63,15 @@ from ottla.wire.metadata_records.partitions import PartitionRecord
 from ottla.wire.metadata_records.producer_ids import ProducerIdsRecord
 from ottla.wire.metadata_records.topics import TopicRecord
 from ottla.world.disk import Disk, DiskError
+from ottla.world.scheduler import Timer
 
 _PRODUCER_IDS_MARGIN: Final = 1_000_000
 """How many ids are passed over: the newest may have been seen by no snapshot of producers yet."""
 _RECORDS_MAX: Final = 1000
+
+
+def _call_never(_delay_ms: int, _callback: Callable[[], None]) -> Timer:
+    raise AssertionError("the only voter waits for nothing")
 
 
 def _raise(error: Exception) -> None:
@@ -291,9 +297,8 @@ class _Repair:
         self._check_bootstrap()
         directory_id = self.directory.meta.directory_id
         assert directory_id is not None, "directories without ids are of the ZooKeeper age"
-        endpoint = controller_endpoint(self.config)
-        node_id = NodeId(self.config.node_id)
-        write_voters(self.disk, self.directory.path, node_id, endpoint, directory_id, self.now_ms)
+        only = voter(self.config.node_id, directory_id, [controller_endpoint(self.config)])
+        write_voters(self.disk, self.directory.path, [only], self.now_ms)
         self.done.append(
             f"the metadata starts again; copies of the old files are in {self.path}, with names that end in "
             f"{SUFFIX}"
@@ -316,19 +321,23 @@ class _Repair:
             ControllerSettings(config.node_id, directory.meta.cluster_id or "", self.configs.layers.static),
             VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
             config,
-            [int(voter.partition("@")[0]) for voter in config.controller_quorum_voters],
         )
         world = QuorumWorld(
             directory.volume,
             SystemClock(),
+            _call_never,
             random.SystemRandom(),
-            directory.volume.syncs.request,
             _raise,
-            self._known(refuses_damage=False),
+            known=self._known(refuses_damage=False),
         )
         quorum = MetadataQuorum(settings, published, world)
         try:
             quorum.start()
+            if not quorum.driver.replica.is_only_voter:
+                raise RepairFailure(
+                    f"{self.path} belongs to a quorum of several nodes, which have the metadata too: remove "
+                    "this voter, format its directory, and add it again"
+                )
             quorum.flush()
         except (StorageError, MetadataError) as error:
             raise RepairFailure(f"{error}: restore {self.path} from a backup") from error
@@ -339,7 +348,7 @@ class _Repair:
         directory = self.directory
         if directory.was_clean:
             states = stopped_files.read(self.disk, directory.path, directory.clean_stop_epoch)
-            states[METADATA_DIRECTORY] = stopped_files.state_of(quorum.voter.log)
+            states[METADATA_DIRECTORY] = stopped_files.state_of(quorum.driver.log)
             stopped_files.write(self.disk, directory.path, directory.clean_stop_epoch, states)
 
     # Topics

@@ -14,6 +14,10 @@ from ottla.client.errors import BrokerError, ClientError
 from ottla.model.ids import TopicPartition
 from ottla.model.ledger_groups import is_ledger
 from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -90,6 +94,30 @@ class GroupOffsets:
             OffsetFetchRequest,
             lambda version: _fetch_request(group_id, partitions, require_stable, version),
             _LAST_VERSION_WITH_NAMES,
+        )
+        return await self._routes.ask_coordinator(GROUP, group_id, request, outcome)
+
+    async def share_starts(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
+        """Return from where on a share group has still to deliver records (Kafka 4.1).
+
+        Partitions in which it has not begun are left out.
+        """
+
+        def outcome(answer: Any) -> dict[TopicPartition, CommittedOffset] | ClientError:
+            group = answer.groups[0]
+            found = {
+                TopicPartition(topic.topic_name, item.partition_index): CommittedOffset(
+                    item.start_offset, item.leader_epoch
+                )
+                for topic in group.topics
+                for item in topic.partitions
+                if item.error_code is ErrorCode.NONE and item.start_offset >= 0
+            }
+            what = f"cannot read the offsets of share group {group_id!r}"
+            return outcome_of(group.error_code, what, group.error_message, found)
+
+        request = DescribeShareGroupOffsetsRequest(
+            groups=(DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=None),)
         )
         return await self._routes.ask_coordinator(GROUP, group_id, request, outcome)
 

@@ -47,7 +47,6 @@ class BrokerQuorumConfigs(ConfigValues):
         False,
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="Whether a new controller adds itself to the voters of the quorum.",
     )
     controller_quorum_bootstrap_servers = listing(
@@ -56,7 +55,6 @@ class BrokerQuorumConfigs(ConfigValues):
         HostsAndPorts(),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="Addresses of controllers for finding the quorum, as HOST:PORT.",
     )
     controller_quorum_election_backoff_max_ms = integer(
@@ -65,7 +63,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="The longest pause before another election.",
     )
     controller_quorum_election_timeout_ms = integer(
@@ -74,7 +71,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How long a candidate waits for votes before it starts another election.",
     )
     controller_quorum_fetch_max_bytes = integer(
@@ -83,7 +79,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How many bytes of the metadata log are fetched at a time.",
     )
     controller_quorum_fetch_snapshot_max_bytes = integer(
@@ -92,7 +87,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How many bytes of a metadata snapshot are fetched at a time.",
     )
     controller_quorum_fetch_timeout_ms = integer(
@@ -101,7 +95,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="A voter that does not hear from the leader for this long starts an election.",
     )
     controller_quorum_request_timeout_ms = integer(
@@ -109,7 +102,6 @@ class BrokerQuorumConfigs(ConfigValues):
         2000,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="How long a node of the quorum waits for a response.",
     )
     controller_quorum_retry_backoff_ms = integer(
@@ -118,7 +110,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="Pause before a request within the quorum is repeated.",
     )
     controller_quorum_voters = listing(
@@ -133,7 +124,6 @@ class BrokerQuorumConfigs(ConfigValues):
         "controller.socket.timeout.ms",
         30_000,
         update=READ_ONLY,
-        inert=True,
         doc="How long a broker waits on its connection to the controller.",
     )
     internal_metadata_delete_delay_millis = long(

@@ -13,7 +13,6 @@ class BrokerSecurityConfigs(ConfigValues):
         False,
         update=READ_ONLY,
         plugin=True,
-        inert=True,
         doc="Whether everyone may use a resource without ACLs.",
     )
     authorizer_class_name = string(
@@ -22,7 +21,6 @@ class BrokerSecurityConfigs(ConfigValues):
         NonNull(),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc=(
             "The authorizer. Empty allows everything; Kafka's StandardAuthorizer checks the ACLs of the "
             "cluster."
@@ -34,7 +32,6 @@ class BrokerSecurityConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How often expired delegation tokens are removed.",
     )
     delegation_token_expiry_time_ms = long(
@@ -42,7 +39,6 @@ class BrokerSecurityConfigs(ConfigValues):
         86_400_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="How long a delegation token is valid unless it is renewed.",
     )
     delegation_token_max_lifetime_ms = long(
@@ -50,13 +46,11 @@ class BrokerSecurityConfigs(ConfigValues):
         604_800_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="The longest lifetime of a delegation token, including renewals.",
     )
     delegation_token_secret_key = password(
         "delegation.token.secret.key",
         update=READ_ONLY,
-        inert=True,
         doc="Key that delegation tokens are signed with; it must be the same on every node.",
     )
     principal_builder_class = java_class(
@@ -80,6 +74,5 @@ class BrokerSecurityConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         plugin=True,
-        inert=True,
         doc="Principals that may do everything, separated by semicolons.",
     )

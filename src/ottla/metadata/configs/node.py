@@ -155,6 +155,14 @@ class NodeConfig(
         return tuple(end for end in self.listener_endpoints if end.listener in self.controller_listeners)
 
     @cached_property
+    def advertised_controller_endpoints(self) -> tuple[Endpoint, ...]:
+        """Where others reach this node's controller: as advertised, otherwise as it listens."""
+        given = self.advertised_listeners
+        advertised = parse_endpoints("advertised.listeners", given or (), self.security_protocols)
+        by_name = {endpoint.listener: endpoint for endpoint in advertised}
+        return tuple(by_name.get(endpoint.listener, endpoint) for endpoint in self.controller_endpoints)
+
+    @cached_property
     def inter_broker_listener(self) -> str:
         """Name of the listener brokers use among themselves."""
         return (self.inter_broker_listener_name or self.security_inter_broker_protocol).upper()

@@ -7,7 +7,7 @@ import pytest
 from ottla.broker.apis.elect_leaders import elect_leaders
 from ottla.broker.deferred import Deferred
 from ottla.quorum.controller.deciders import NOT_CONTROLLER
-from ottla.quorum.controller.elections import refuse_elect_leaders
+from ottla.quorum.controller.partitions.elections import refuse_elect_leaders
 from ottla.wire.codec import decode, encode
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions

@@ -16,17 +16,23 @@ from ottla.wire.messages import (
     allocate_producer_ids,
     alter_client_quotas,
     alter_configs,
+    alter_partition,
     alter_partition_reassignments,
     alter_user_scram_credentials,
     assign_replicas_to_dirs,
     broker_heartbeat,
     broker_registration,
     controller_registration,
+    create_acls,
+    create_delegation_token,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_topics,
     elect_leaders,
+    expire_delegation_token,
     incremental_alter_configs,
+    renew_delegation_token,
     unregister_broker,
     update_features,
 )
@@ -66,6 +72,7 @@ REQUESTS: dict[ApiKey, list[Any]] = {
             validate_only=False,
         )
     ],
+    ApiKey.ALTER_PARTITION: [alter_partition.AlterPartitionRequest(broker_id=1, broker_epoch=5, topics=())],
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: [
         alter_partition_reassignments.AlterPartitionReassignmentsRequest(
             topics=(
@@ -119,6 +126,44 @@ REQUESTS: dict[ApiKey, list[Any]] = {
                     name=name, num_partitions=1, replication_factor=1, assignments=(), configs=()
                 )
                 for name in ("t", "u")
+            )
+        )
+    ],
+    ApiKey.CREATE_ACLS: [
+        create_acls.CreateAclsRequest(
+            creations=(
+                create_acls.AclCreation(
+                    resource_type=2,
+                    resource_name="t",
+                    principal="User:u",
+                    host="*",
+                    operation=3,
+                    permission_type=3,
+                ),
+            )
+            * 2
+        )
+    ],
+    ApiKey.CREATE_DELEGATION_TOKEN: [
+        create_delegation_token.CreateDelegationTokenRequest(renewers=(), max_lifetime_ms=-1)
+    ],
+    ApiKey.RENEW_DELEGATION_TOKEN: [
+        renew_delegation_token.RenewDelegationTokenRequest(hmac=b"secret", renew_period_ms=-1)
+    ],
+    ApiKey.EXPIRE_DELEGATION_TOKEN: [
+        expire_delegation_token.ExpireDelegationTokenRequest(hmac=b"secret", expiry_time_period_ms=-1)
+    ],
+    ApiKey.DELETE_ACLS: [
+        delete_acls.DeleteAclsRequest(
+            filters=(
+                delete_acls.DeleteAclsFilter(
+                    resource_type_filter=1,
+                    resource_name_filter=None,
+                    principal_filter=None,
+                    host_filter=None,
+                    operation=1,
+                    permission_type=1,
+                ),
             )
         )
     ],

@@ -11,8 +11,8 @@ from ottla.metadata.features import ELR_VERSION, default_levels
 from ottla.metadata.image import ConfigResource, ScramKey
 from ottla.metadata.topics import NO_LEADER
 from ottla.quorum.controller.configs import decide_alter_configs, decide_incremental_alter_configs
-from ottla.quorum.controller.elections import decide_elect_leaders
 from ottla.quorum.controller.features import decide_update_features
+from ottla.quorum.controller.partitions.elections import decide_elect_leaders
 from ottla.quorum.controller.producer_ids import decide_allocate_producer_ids
 from ottla.quorum.controller.quotas import decide_alter_client_quotas, describe_quotas
 from ottla.quorum.controller.scram import decide_alter_scram_credentials, describe_scram_credentials

@@ -1,0 +1,1 @@
+"""The commands that explain: `lag` and its neighbours."""

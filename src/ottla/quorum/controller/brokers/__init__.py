@@ -1,0 +1,1 @@
+"""Brokers: registered, fenced, unfenced, stopping, gone."""

@@ -1,0 +1,1 @@
+"""Partitions: their replicas, their in-sync replicas and their leaders."""

@@ -1,0 +1,1 @@
+"""Topics: created, extended and deleted."""
