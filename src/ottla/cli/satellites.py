@@ -35,7 +35,7 @@ def http_options(default_port: int) -> Callable[[F], F]:
                     "--users",
                     "users_file",
                     type=_FILE,
-                    help="A file with a line `name: password` for each user. Others are not let in.",
+                    help="A file with a line `name: password` for each user. Clients must log in.",
                 ),
                 click.option(
                     "--tls-certificate", "certificate", type=_FILE, help="A PEM file: answer over TLS."
@@ -45,7 +45,7 @@ def http_options(default_port: int) -> Callable[[F], F]:
                     "--tls-client-ca",
                     "client_ca",
                     type=_FILE,
-                    help="A PEM file with the authorities whose client certificates are let in.",
+                    help="A PEM file with authorities. Clients need a certificate of one of them.",
                 ),
                 click.option(
                     "--insecure",
