@@ -16,6 +16,8 @@ from ottla.broker.coordinators.transactions import Transactions
 from ottla.broker.endpoints import Endpoints
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.fetch.parked_fetches import ParkedFetches
+from ottla.broker.journal.journal import Journal
+from ottla.broker.journal.writing import JournalWriter
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
 from ottla.broker.lifecycle.formatting import cordoned_directories
 from ottla.broker.limits.connection_limits import connection_limits
@@ -127,6 +129,8 @@ class Broker:
         self.coordinators: tuple[HostedCoordinator[Any], ...] = (self.groups, self.transactions)
         self.log_moves = LogMoves(self, scheduler)
         self.directory_reports = DirectoryReports(self, scheduler)
+        self.journal = Journal(clock)
+        self.journal_writer = JournalWriter(self)
         self.authorizer: Authorizer = AllowsEverything()
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER)
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
@@ -150,6 +154,7 @@ class Broker:
     def new_session(self, connection: Connection) -> Session:
         """Begin the conversation with a client."""
         context = RequestContext(self, connection)
+        self.journal.opened(context)
         return Session(context, self.routes, connection.answer_later, connection.fail)
 
     @property
@@ -192,6 +197,7 @@ class Broker:
             coordinator.metadata_changed(image, delta)
         if delta.quotas:
             self.use_quotas(image)
+        self.journal_writer.metadata_changed(image, delta)
 
     def use_dynamic_configs(self, image: MetadataImage) -> None:
         """Let the configs hold that were set for this broker or for all brokers while running."""
@@ -202,6 +208,7 @@ class Broker:
         self.directories.cordoned = cordoned_directories(self.config)
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
         self.listeners.limits = connection_limits(self.config, self.world.connections_max)
+        self.journal.is_on = self.config.ottla_journal_enable
         self.use_quotas(image)
 
     def use_quotas(self, image: MetadataImage) -> None:

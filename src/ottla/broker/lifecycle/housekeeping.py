@@ -5,7 +5,7 @@
     recovery points, cleaners every `log.flush.offset.checkpoint.interval.ms`
     log starts                every `log.flush.start.offset.checkpoint.interval.ms`
     producers' expiration     every `producer.id.expiration.check.interval.ms`
-    syncs that `flush.ms` asks for, timeouts, failed directories: every second
+    syncs that `flush.ms` asks for, timeouts, failed directories, the journal: every second
     the metadata log          as often as it asks for itself
     what was recovered        once, right after a start that no clean stop preceded
     handlers, deciders        imported once, a second after the start
@@ -127,6 +127,7 @@ class Housekeeping:
         for directory in self._broker.directories.directories:
             directory.check_is_there()
         self._look_at_directories()
+        self._broker.journal_writer.each_second()
 
     def _look_at_directories(self) -> None:
         """Tell the controller of directories that have failed, or that new logs are to stay away from."""

@@ -5,7 +5,7 @@ fields of the current request (`version`, `client_id`, `correlation_id`) stay ri
 when the answer is deferred.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.broker.deferred import Deferred
@@ -14,7 +14,10 @@ from ottla.quorum.controller.decision import Caller
 from ottla.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
+    from ottla.broker.fetch.fetch_session import PartitionKey
+    from ottla.broker.logs.partition import Partition
     from ottla.broker.node import Broker
+    from ottla.wire.messages.fetch import FetchPartition, FetchRequest
 
 
 class Client(Protocol):
@@ -32,21 +35,23 @@ class RequestContext:
     """The connection a request came on, and its header."""
 
     __slots__ = (
+        "_mute",
         "abandon",
         "broker",
         "client_id",
         "correlation_id",
+        "fetched",
         "large_session_id",
         "listener",
         "listener_name",
         "local_host",
         "local_port",
-        "mute",
         "peer_host",
         "portion_of",
         "principal",
         "request_bytes",
         "version",
+        "wrote",
     )
 
     def __init__(self, broker: "Broker", client: Client) -> None:
@@ -54,7 +59,7 @@ class RequestContext:
         self.listener_name = client.listener_name
         self.local_host, self.local_port = client.local
         self.peer_host = client.peer_host
-        self.mute = client.mute
+        self._mute = client.mute
         self.principal = ANONYMOUS
         self.listener = Listener.BROKER
         # What ends the wait for a deferred answer when the client is gone.
@@ -67,11 +72,19 @@ class RequestContext:
         self.large_session_id = 0
         # How many elements the large request has of which the handler is given a part; 0 if it has all of it.
         self.portion_of = 0
+        # For the journal: the last fetch with its partitions and its time, and the partitions written to.
+        self.fetched: tuple[FetchRequest, Sequence[tuple[PartitionKey, FetchPartition]], int] | None = None
+        self.wrote: dict[Partition, int] = {}
 
     @property
     def user(self) -> str:
         """The name of the principal, as quotas know it."""
         return self.principal.name
+
+    def mute(self, milliseconds: int, quota: str) -> None:
+        """Read no further request for a while: the client is over a quota."""
+        self._mute(milliseconds)
+        self.broker.journal.throttled(self, milliseconds, quota)
 
     def ask_controller(self, ask: Any) -> Deferred[Any]:
         """Ask the controller for the client. If the client is over a quota there, it has to wait."""
@@ -88,5 +101,5 @@ class RequestContext:
 
     def _heed_throttle(self, response: Any) -> Any:
         if response.throttle_time_ms > 0:
-            self.mute(response.throttle_time_ms)
+            self.mute(response.throttle_time_ms, "controller_mutation_rate")
         return response

@@ -87,6 +87,9 @@ _SHORT_ANSWERS: Final = frozenset(
 )
 """Answers that are short unless the request is large, or are encoded already: they are encoded at once."""
 
+FRESH_ERRORS_MAX: Final = 100
+"""Of how many errors of one answer the journal is told."""
+
 Pieces = list[Any]
 """An answer: one piece of bytes, or several with ranges of files among them."""
 
@@ -107,6 +110,7 @@ class Route:
         "find_errors",
         "find_errors_patiently",
         "frame_bytes_max",
+        "fresh_errors",
         "handler",
         "has_file_ranges",
         "has_lanes",
@@ -123,7 +127,13 @@ class Route:
     )
 
     def __init__(
-        self, api: Api, version: int, served: ServedApi, handler: Handler, now_ns: Callable[[], int]
+        self,
+        api: Api,
+        version: int,
+        served: ServedApi,
+        handler: Handler,
+        now_ns: Callable[[], int],
+        fresh_errors: list[tuple[ApiKey, ErrorCode]],
     ) -> None:
         self.api = api
         self.version = version
@@ -154,6 +164,7 @@ class Route:
         self.received_bytes = 0
         self.sent_bytes = 0
         self.errors: Counter[ErrorCode] = Counter()
+        self.fresh_errors = fresh_errors
         self.total_ns = 0
         # Bucket k counts answers that took below 2^k microseconds, and not below 2^(k-1).
         self.latency_buckets = [0] * 32
@@ -220,6 +231,8 @@ class Route:
     def count_error(self, error: ErrorCode) -> None:
         """Count an error in an answer."""
         self.errors[error] += 1
+        if len(self.fresh_errors) < FRESH_ERRORS_MAX:
+            self.fresh_errors.append((self.api.key, error))
 
     def count(self, started_ns: int) -> None:
         """Count an answered request."""
@@ -239,6 +252,8 @@ class Routes:
         self.now_ns = now_ns
         self.listener = listener
         self.by_key: dict[int, Route] = {}
+        # The errors of the answer that was encoded last, for the journal.
+        self.fresh_errors: list[tuple[ApiKey, ErrorCode]] = []
 
     def __iter__(self) -> Iterator[Route]:
         return iter(list(self.by_key.values()))
@@ -251,7 +266,7 @@ class Routes:
         api = api_of(api_key)
         handler = find_handler(api.key)
         assert handler is not None, "what is in the table has a handler"
-        route = Route(api, version, served, handler, self.now_ns)
+        route = Route(api, version, served, handler, self.now_ns, self.fresh_errors)
         self.by_key[api_key << 16 | version] = route
         return route
 
@@ -265,6 +280,7 @@ class Session:
         "_client_id_bytes",
         "_commit_lanes",
         "_fail",
+        "_fresh_errors",
         "_lanes",
         "_now_ns",
         "_routes",
@@ -283,6 +299,7 @@ class Session:
         self.context = context
         self._routes = routes
         self._by_key = routes.by_key
+        self._fresh_errors = routes.fresh_errors
         self._now_ns = routes.now_ns
         self._lanes: ProduceLanes | None = None
         self._commit_lanes: CommitLanes | None = None
@@ -371,11 +388,16 @@ class Session:
         if response is NO_REPLY:
             return []
         if route.encodes_at_once:
-            return route.encode_answer(correlation_id, response)
+            pieces = route.encode_answer(correlation_id, response)
+            if self._fresh_errors:
+                self.context.broker.journal.refused(self.context, self._fresh_errors)
+            return pieces
         encoding = route.encode_patiently(correlation_id, response)
         try:
             next(encoding)
         except StopIteration as done:
+            if self._fresh_errors:
+                self.context.broker.journal.refused(self.context, self._fresh_errors)
             return done.value  # type: ignore[no-any-return]
         self._begin(self._send_encoded(encoding))
         return PENDING
@@ -414,7 +436,10 @@ class Session:
             yield from self._send_encoded(route.encode_patiently(correlation_id, response))
 
     def _send_encoded(self, encoding: Generator[None, None, Pieces]) -> Work:
-        self._deliver((yield from encoding))
+        pieces = yield from encoding
+        # Others were served meanwhile, so nobody knows whose these are.
+        self._fresh_errors.clear()
+        self._deliver(pieces)
 
     def _deliver(self, pieces: Pieces) -> None:
         task, self._task = self._task, None
@@ -438,7 +463,7 @@ class Session:
         )
         if throttle_ms <= 0:
             return response
-        context.mute(throttle_ms)
+        context.mute(throttle_ms, QuotaKind.REQUEST.value)
         # An answer that comes later, or is encoded already, cannot be told of it any more. The client has to
         # wait all the same.
         known_ms = getattr(response, "throttle_time_ms", None)
@@ -458,6 +483,7 @@ class Session:
 
     def close(self) -> None:
         """The connection is closed: nobody waits any more."""
+        self.context.broker.journal.closed(self.context)
         if self._task is not None:
             self._task.cancel()
             self._task = None

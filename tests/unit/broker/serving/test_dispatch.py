@@ -141,7 +141,7 @@ def test_bytes_that_are_no_request_raise_a_typed_error(frame: bytes) -> None:
 def routes_to(handler: Any) -> Routes:
     routes = Routes(perf_counter_ns)
     routes.by_key[ApiKey.API_VERSIONS << 16] = Route(
-        API_VERSIONS, 0, SERVED[ApiKey.API_VERSIONS], handler, perf_counter_ns
+        API_VERSIONS, 0, SERVED[ApiKey.API_VERSIONS], handler, perf_counter_ns, []
     )
     return routes
 
