@@ -74,8 +74,12 @@ def _answer_portion(ask: MetadataRequest, context: RequestContext) -> MetadataRe
 
 
 def _maybe_create(missing: list[str], ask: MetadataRequest, context: RequestContext) -> None:
-    if missing and ask.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable:
+    if not missing:
+        return
+    if ask.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable:
         create_missing_topics(missing, context)
+    else:
+        context.broker.journal.topics_unknown(context, missing)
 
 
 def _asks_by_id(ask: MetadataRequest) -> bool:

@@ -24,6 +24,8 @@ WHOLE_MAX: Final = 30
 """How many events of one kind and subject are kept whole in a minute."""
 PENDING_MAX: Final = 2_000
 """How many events wait to be written; a second of a busy node has a few dozen."""
+TOPICS_MAX: Final = 20
+"""How many names one event has."""
 _MINUTE_MS: Final = 60_000
 _LEAVING_MS: Final = 1_500
 """So long after a member has left it is asked whether its client is still there."""
@@ -75,6 +77,8 @@ class Journal:
         self.is_on = False
         self.contexts: dict[RequestContext, None] = {}
         """The connections there are, in the order they came."""
+        self.gone: list[RequestContext] = []
+        """Readers whose last position is still to be written."""
         self._events: list[Event] = []
         self._lost = 0
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -121,6 +125,8 @@ class Journal:
     def closed(self, context: "RequestContext") -> None:
         """A client is gone."""
         self.contexts.pop(context, None)
+        if self.is_on and context.fetched is not None and len(self.gone) < PENDING_MAX:
+            self.gone.append(context)
 
     def refused(self, context: "RequestContext", errors: "list[tuple[ApiKey, ErrorCode]]") -> None:
         """A client was told of errors. They are counted, and written once a second."""
@@ -128,6 +134,11 @@ class Journal:
             if self.is_on and error not in ORDINARY and len(self._refused) < PENDING_MAX:
                 self._refused[context.client_id or "", context.peer_host, api.name.lower(), error.name] += 1
         errors.clear()
+
+    def topics_unknown(self, context: "RequestContext", names: list[str]) -> None:
+        """A client has asked for topics that do not exist, and that it does not create."""
+        subject = client_subject(context.client_id or "", context.peer_host)
+        self.note(subject, "topic-unknown", client=context.client_id or "", topics=names[:TOPICS_MAX])
 
     def throttled(self, context: "RequestContext", milliseconds: int, quota: str) -> None:
         """A client was over a quota."""

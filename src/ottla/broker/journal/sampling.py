@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.broker.journal.journal import client_subject
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ottla.broker.fetch.fetch_session import PartitionKey
     from ottla.broker.logs.partition import Partition
     from ottla.broker.node import Broker
     from ottla.broker.serving.context import RequestContext
+    from ottla.wire.messages.fetch import FetchPartition
 
 TOPIC: Final = "__ottla_journal"
 PARTITIONS_IN_RECORD_MAX: Final = 100
@@ -46,6 +50,7 @@ class Sampler:
         now_ms = self._broker.clock.monotonic_ms()
         self._interval_ms = self._broker.config.ottla_journal_interval_ms
         self._look_at_syncs()
+        self._look_at_gone()
         if now_ms >= self._ends_due_ms:
             is_many = len(self._broker.partitions) > _MANY_PARTITIONS
             self._ends_due_ms = now_ms + (self._interval_ms if is_many else 0)
@@ -102,16 +107,32 @@ class Sampler:
                 if written.get(context) != places:
                     self._note(context, "writes", at=places, acks=min(context.wrote.values()))
 
-    def _look_at_fetches(
-        self, context: "RequestContext", before: tuple[dict[str, int], bool] | None, now_ms: int
-    ) -> None:
-        assert context.fetched is not None, "only those are looked at that have fetched"
-        ask, asked, asked_ms = context.fetched
+    def _look_at_gone(self) -> None:
+        """Write where readers were when they went: between two looks they may have read much."""
+        gone, self._broker.journal.gone = self._broker.journal.gone, []
+        for context in gone:
+            assert context.fetched is not None, "only readers are kept"
+            ask, asked, _ = context.fetched
+            positions = self._positions_of(asked)
+            if positions:
+                self._note(
+                    context, "fetch-position", at=positions, isolation=ask.isolation_level, closed=True
+                )
+
+    def _positions_of(self, asked: "Sequence[tuple[PartitionKey, FetchPartition]]") -> dict[str, int]:
         positions: dict[str, int] = {}
         for key, partition in asked[:PARTITIONS_IN_RECORD_MAX]:
             found = self._broker.partitions.by_key.get(key)
             if found is not None and found.topic != TOPIC:
                 positions[f"{found.topic}/{found.index}"] = partition.fetch_offset
+        return positions
+
+    def _look_at_fetches(
+        self, context: "RequestContext", before: tuple[dict[str, int], bool] | None, now_ms: int
+    ) -> None:
+        assert context.fetched is not None, "only those are looked at that have fetched"
+        ask, asked, asked_ms = context.fetched
+        positions = self._positions_of(asked)
         # One that waits for records at the end of a log has not stopped.
         has_stopped = now_ms - asked_ms >= self._interval_ms and context.abandon is None
         self._positions[context] = (positions, has_stopped)

@@ -202,7 +202,7 @@ def _another_partitioner(
             ):
                 used[name].append(producer_id)
                 break
-    if len(used) < 2 and not (len(used) == 1 and _explains_by_two(case, by_producer.get(-1, []))):
+    if len(used) < 2 and not _explains_by_two(case, by_producer.get(-1, [])):
         return None
     if len(used) < 2:
         used = defaultdict(list, {name: [-1] for name in list(PARTITIONERS)[:2]})

@@ -39,6 +39,8 @@ def why_silent(case: GroupCase, client: str | None = None, topic: str | None = N
 def _causes(case: GroupCase, client: str | None, topic: str | None) -> Iterator[Cause]:
     if case.look is None:
         yield _no_group(case)
+        if client is not None:
+            yield from _asks_for_missing_topics(case, client)
         return
     refused = list(_refused(case))
     if case.description is None or not case.description.members:
@@ -71,6 +73,25 @@ def _no_group(case: GroupCase) -> Cause:
         (Evidence(f"no broker lists group {case.group_id}; topics: {near}", "ottla group list"),),
         ("compare the group.id of the consumer; `ottla group list` lists the groups that exist",),
     )
+
+
+def _asks_for_missing_topics(case: GroupCase, client: str) -> Iterator[Cause]:
+    """Some clients do not join before one of their topics exists. Then there is no group."""
+    for event in case.journal.of("topic-unknown", client=client):
+        names = ", ".join(event.facts["topics"])
+        if not all(name in case.topics for name in event.facts["topics"]):
+            yield Cause(
+                "topic-missing",
+                Strength.PROVED,
+                f"{client} asks for {names}, which does not exist, and joins no group before it does",
+                (
+                    Evidence(f"asked for {names}", f"journal {event.place}", event.at_ms),
+                    Evidence(f"topics: {', '.join(sorted(case.topics)) or 'none'}", "ottla topic list"),
+                ),
+                ("create the topic, or correct its name in the consumer",),
+                weight=10,
+            )
+            return
 
 
 def _no_members(case: GroupCase) -> Cause:
@@ -375,8 +396,9 @@ def _not_fetching(case: GroupCase) -> Iterator[Cause]:
         if last.kind != "fetch-stopped" and not is_left_out:
             continue
         position = positions[lag.where][0] if lag.where in positions else lag.committed
-        ahead = position - lag.committed
-        if is_left_out or ahead <= 0:
+        # A fetch names where it begins. What it brought lies behind that, so a commit behind it tells of
+        # records that were fetched and are being worked on, too.
+        if is_left_out or position == lag.committed:
             yield _paused(case, item, last, position)
         else:
             yield _stuck(case, item, last, position)
@@ -406,15 +428,16 @@ def _paused(case: GroupCase, item: PartitionLook, last: JournalEvent, position: 
 def _stuck(case: GroupCase, item: PartitionLook, last: JournalEvent, position: int) -> Cause:
     lag = item.lag
     assert lag.member is not None, "only partitions that a member has are asked about"
-    ahead = position - (lag.committed or 0)
     return Cause(
         "stuck-processing",
         Strength.LIKELY,
-        f"{lag.member.client_id} has fetched {ahead} records of {lag.where} that it has not committed, and "
-        "asks for no more: its processing hangs or takes very long",
+        f"{lag.member.client_id} has fetched records of {lag.where} that it has not committed, and asks for "
+        f"no more: its processing hangs or takes very long, at offset {lag.committed}",
         (
             Evidence(f"no fetch of {lag.where} since this time", f"journal {last.place}", last.at_ms),
-            Evidence(f"fetched up to {position}, committed {lag.committed}", f"ottla lag {case.group_id}"),
+            Evidence(
+                f"last fetched from {position}, committed {lag.committed}", f"ottla lag {case.group_id}"
+            ),
         ),
         (
             f"look at what the consumer does with the record {lag.where.topic}/{lag.where.partition}@"
@@ -422,6 +445,16 @@ def _stuck(case: GroupCase, item: PartitionLook, last: JournalEvent, position: i
         ),
         weight=6,
     )
+
+
+def _advances(case: GroupCase, where: TopicPartition) -> bool:
+    """Say whether a partition was fetched from ever higher offsets of late."""
+    seen = [
+        event.positions()[where]
+        for event in case.journal.of("fetch-position")
+        if case.now_ms - event.at_ms <= 4 * QUIET_MS and where in event.positions()
+    ]
+    return len(seen) >= 2 and seen[-1] > seen[0]
 
 
 def _not_committing(case: GroupCase) -> Iterator[Cause]:
@@ -434,7 +467,7 @@ def _not_committing(case: GroupCase) -> Iterator[Cause]:
         position, event = found
         last_commit = max((one.at_ms for one in case.history.commits if one.where == lag.where), default=None)
         since = case.now_ms - (last_commit or 0)
-        is_at_end = position >= (lag.log_end_offset or 0) - 1
+        is_at_end = position >= (lag.log_end_offset or 0) - 1 or _advances(case, lag.where)
         if (
             position > (lag.committed or 0)
             and is_at_end

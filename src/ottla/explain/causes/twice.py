@@ -229,9 +229,6 @@ def _lost_hand(
     if is_orderly and commit is not None and after.at_ms - commit.at_ms < _JUST_BEFORE_MS:
         # It has committed when it gave the partition up. What it had fetched ahead, nobody has seen.
         return None
-    begin = _position_after(case, where, after.at_ms)
-    if begin is not None and begin >= position:
-        return None
     name, how = _how(left)
     if name is None:
         return None
@@ -346,16 +343,6 @@ def _position_before(
         if where in positions:
             found = (positions[where], event)
     return found
-
-
-def _position_after(case: GroupCase, where: TopicPartition, at_ms: int) -> int | None:
-    """Return the first position at which the partition was read after it changed hands."""
-    for event in case.journal.of("fetch-position"):
-        if event.at_ms > at_ms and event.facts.get("client") in case.clients:
-            positions = event.positions()
-            if where in positions:
-                return positions[where]
-    return None
 
 
 def _generation_at(case: GroupCase, at_ms: int) -> Generation | None:

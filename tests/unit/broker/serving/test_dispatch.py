@@ -6,12 +6,14 @@ from typing import Any, cast
 import pytest
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.journal.journal import Journal
 from ottla.broker.limits.quotas import Quotas
 from ottla.broker.node import Broker, Features
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import PENDING, PLAIN_FRAME_BYTES_MAX, Route, Routes, Session
 from ottla.broker.serving.handlers import NO_REPLY, find_handler
 from ottla.broker.serving.served_apis import SERVED
+from ottla.runtime.clock import SystemClock
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import MalformedBytes
@@ -38,6 +40,7 @@ class FakeBroker:
     """As much of a broker as ApiVersions needs."""
 
     quotas = Quotas()
+    journal = Journal(SystemClock())
 
     def features(self) -> Features:
         return FEATURES
