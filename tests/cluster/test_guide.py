@@ -17,6 +17,7 @@ PAGES = re.findall(r"guide/([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text())
 WITH_NODES_OF_THEIR_OWN = ("testing.md", "monitoring.md", "from-apache-kafka.md")
 ON_SPARK = ("pipelines.md", "pipelines-guarantees.md")
 ON_STOPPED_NODES = ("damaged-disks.md",)
+OF_COMMANDS = ("command-line.md", "why-silent.md", "why-twice.md", "why-order.md", "why-slow.md")
 
 
 def python_of(page: str) -> str:
@@ -89,6 +90,7 @@ def test_all_pages_run_one_after_the_other_on_one_node(
         "offsets.topic.num.partitions": "3",
         # The page on consuming writes records of 1970, and a busy machine takes long for all pages.
         **KEEPS_OLD_RECORDS,
+        "ottla.journal.enable": "true",
     }
     # The page on producing writes a file to the current directory.
     monkeypatch.chdir(tmp_path)
@@ -97,12 +99,12 @@ def test_all_pages_run_one_after_the_other_on_one_node(
         for page in PAGES:
             if page in (*WITH_NODES_OF_THEIR_OWN, *ON_SPARK, *ON_STOPPED_NODES):
                 continue
-            if page == "command-line.md":
+            if page in OF_COMMANDS:
                 run_commands(page, node)
             else:
                 run_page(page, node)
             ran.append(page)
-    assert len(ran) == 10
+    assert len(ran) == 14
     assert set(PAGES) == {page.name for page in GUIDE.glob("*.md")}, "the navigation has every page"
 
 

@@ -18,8 +18,9 @@ from ottla.client.admin.configs import ConfigResource
 from ottla.client.errors import BrokerError, ClientError
 from ottla.explain.access import Access
 from ottla.explain.answer import duration_text, time_text
+from ottla.explain.causes.silent import departure
 from ottla.explain.evidence.group_history import GroupHistory, read_group_history
-from ottla.explain.evidence.journal import JournalView, read_journal
+from ottla.explain.evidence.journal import JournalEvent, JournalView, read_journal
 from ottla.explain.evidence.logs import BatchFacts, RecordFacts, partitions_of, read_batches, sample_log
 from ottla.explain.lag.outlook import Retention, retention_of
 from ottla.model.ids import TopicPartition
@@ -233,43 +234,55 @@ def _visible(end: BatchFacts | None, is_open: bool) -> Iterator[Step]:
 def _read_by(
     record: RecordFacts, group_id: str, history: GroupHistory, journal: JournalView
 ) -> Iterator[Step]:
+    commits = list(_commits_past(record, group_id, history))
+    first_commit_ms = commits[0].at_ms if commits else None
+    is_first = True
+    for client, event in _deliveries(record, history, journal):
+        at_ms = event.at_ms if not is_first else min(event.at_ms, first_commit_ms or event.at_ms)
+        position = event.positions()[record.where]
+        text = f"to {client} of group {group_id}, at this time at the latest: it fetches from {position}"
+        if not is_first:
+            text += _why_again(journal, group_id, event.at_ms)
+        yield Step(at_ms, "delivered" if is_first else "again", text, f"journal {event.place}", group_id)
+        is_first = False
+    yield from commits
+
+
+def _deliveries(
+    record: RecordFacts, history: GroupHistory, journal: JournalView
+) -> Iterator[tuple[str, JournalEvent]]:
+    """Give the members that got the record, each with the first event that shows it."""
     where, offset = record.where, record.offset
-    clients = {
-        member.client_id
-        for generation in history.generations
-        for member in generation.members.values()
-        if where in member.assignment
-    }
-    last = None
-    deliveries = 0
+    begins: dict[str, int] = {}
+    for generation in history.generations:
+        holder = generation.holder(where)
+        if holder is not None and holder.client_id not in begins:
+            commit = history.committed_at(where, generation.at_ms)
+            begins[holder.client_id] = 0 if commit is None or commit.offset is None else commit.offset
+    last: dict[str, int] = {}
     for event in journal.of("fetch-position", "fetch-stopped"):
-        position = event.positions().get(where)
-        if position is None or event.facts.get("client") not in clients:
+        client, position = event.facts.get("client", ""), event.positions().get(where)
+        if position is None or client not in begins:
             continue
-        if position > offset and (last is None or last <= offset):
-            deliveries += 1
-            client = event.facts["client"]
-            text = f"to {client} of group {group_id}, at this time at the latest: it fetches from {position}"
-            if deliveries == 1:
-                yield Step(event.at_ms, "delivered", text, f"journal {event.place}", group_id)
-            else:
-                yield Step(event.at_ms, "again", text, f"journal {event.place}", group_id)
-        last = position
+        if last.get(client, begins[client]) <= offset < position:
+            yield client, event
+        last[client] = position
+
+
+def _why_again(journal: JournalView, group_id: str, at_ms: int) -> str:
+    left = [event for event in journal.of("member-left", group=group_id) if event.at_ms <= at_ms]
+    return f"; before that {departure(left[-1]).text}" if left else ""
+
+
+def _commits_past(record: RecordFacts, group_id: str, history: GroupHistory) -> Iterator[Step]:
+    where, offset = record.where, record.offset
     before: int | None = None
     for commit in history.commits:
         if commit.where != where or commit.offset is None:
             continue
         if commit.offset > offset and (before is None or before <= offset):
-            holder = next(
-                (
-                    member
-                    for generation in reversed(history.generations)
-                    if generation.at_ms <= commit.at_ms
-                    for member in generation.members.values()
-                    if where in member.assignment
-                ),
-                None,
-            )
+            generations = [one for one in history.generations if one.at_ms <= commit.at_ms]
+            holder = generations[-1].holder(where) if generations else None
             by = "" if holder is None else f" by {holder.client_id}"
             yield Step(
                 commit.at_ms,
