@@ -3,7 +3,7 @@
     python -m benchmarks.journal
 
 Two nodes take turns: a producer of small batches and a group that reads and commits. The CPU time is that of
-the node's process, by /proc. The ratio of each round is shown with its spread, since a single one says little.
+the node's process, by /proc. A single ratio says little, so it is shown with its spread.
 """
 
 import argparse

@@ -19,7 +19,7 @@ from ottla.metadata.image import MetadataImage
 from ottla.metadata.record_versions import record_version
 from ottla.metadata.snapshot_records import snapshot_records
 from ottla.model.uuid import ZERO_UUID, Uuid
-from ottla.quorum.voter import OtherVoters
+from ottla.quorum.metadata_quorum import OtherVoters
 from ottla.runtime.disk import RealDisk
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import alter_client_quotas, incremental_alter_configs
@@ -233,7 +233,7 @@ def test_we_take_back_what_apache_kafka_took_over(tmp_path: Path) -> None:
         answer = client.ask(CreateTopicsRequest(topics=(new_topic("theirs", 2, 1),)))
         assert answer.topics[0].error_code is ErrorCode.NONE
     after = QuorumNode(RealDisk(), str(data))
-    assert after.voter.epoch == 3
+    assert after.driver.epoch == 3
     assert set(after.image.topics.names) == {*before.topics.names, "theirs"}
     for topic in before.topics:
         assert after.image.topics.find_by_id(topic.id) is not None
@@ -266,10 +266,11 @@ def test_a_quorum_whose_voters_the_configuration_names_is_led_on_by_both(tmp_pat
         assert client.ask(CreateTopicsRequest(topics=(new_topic("theirs", 1, 1),))).topics[0].error_code == 0
 
     data = str(kafka.data_directory)
+    voters = {"controller.quorum.voters": kafka.properties["controller.quorum.voters"]}
     with pytest.raises(OtherVoters):
         QuorumNode(RealDisk(), data)
-    node = QuorumNode(RealDisk(), data, static_voters=(0,))
-    assert node.voter.kraft_version == 0
+    node = QuorumNode(RealDisk(), data, configs=voters)
+    assert node.driver.kraft_version == 0
     node.come_up()
     assert node.create(new_topic("ours", 1, 1)) == [ErrorCode.NONE]
     node.stop()

@@ -11,6 +11,7 @@ from tests.support.data_plane import batch_of, create_topic, fetch_all, produce_
 from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.broker.lifecycle.startup import Node
+from ottla.broker.produce.produce_lane import ProduceLanes
 from ottla.broker.serving.handlers import CloseConnection
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.records.batch import BatchView
@@ -123,8 +124,8 @@ def test_lanes_are_really_taken(node: Node) -> None:
     for _ in range(3):
         for partition in (0, 1):
             client.ask(produce_request("taken", batch_of(b"v"), partition, acks=1), 9)
-    lanes = client.session._lanes
-    assert lanes is not None
+    [lanes] = client.session._lanes
+    assert isinstance(lanes, ProduceLanes)
     assert len(lanes._lanes) == 2
 
 

@@ -16,7 +16,8 @@ from ottla.metadata.image import MetadataImage
 from ottla.metadata.loader import MetadataLoader
 from ottla.model.ids import Offset
 from ottla.quorum.batches import MetadataBatch
-from ottla.quorum.controller.brokers.heartbeat import FENCE, decide_heartbeat
+from ottla.quorum.controller.brokers.fencing import FENCE
+from ottla.quorum.controller.brokers.heartbeat import decide_heartbeat
 from ottla.quorum.controller.brokers.registration import decide_register_broker
 from ottla.quorum.controller.decision import ControllerView
 from ottla.quorum.controller.settings import ControllerSettings

@@ -11,7 +11,9 @@ from ottla.metadata.image import EMPTY_IMAGE, MetadataImage, Position
 from ottla.metadata.topics import Topic
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
-from ottla.quorum.controller.decision import ControllerView, Decide
+from ottla.quorum.controller.brokers.sessions import BrokerSessions
+from ottla.quorum.controller.deciders import find_decider
+from ottla.quorum.controller.decision import ControllerView, Decide, Randomness
 from ottla.quorum.controller.settings import ControllerSettings
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_topics import (
@@ -29,6 +31,7 @@ Ask = TypeVar("Ask")
 Reply = TypeVar("Reply")
 
 CLUSTER_ID = "test-cluster"
+SESSION_TIMEOUT_MS = 9_000
 STATIC = {"process.roles": "broker,controller", "node.id": "0", "controller.listener.names": "CONTROLLER"}
 
 
@@ -67,7 +70,9 @@ class DecidingController:
         self.static = {**STATIC, **(configs or {})}
         self.image = EMPTY_IMAGE
         self.records: Sequence[Any] = ()
-        self.random = random.Random(7)
+        self.random: Randomness = random.Random(7)
+        self.monotonic_ms = 0
+        self.sessions = BrokerSessions(SESSION_TIMEOUT_MS)
         levels = [FeatureLevelRecord(name=name, feature_level=level) for name, level in features.items()]
         self.replay(*levels, *brokers)
 
@@ -78,7 +83,15 @@ class DecidingController:
         configs = EffectiveConfigs(self.static, image.default_broker_config(), image.broker_config(0))
         settings = ControllerSettings(0, CLUSTER_ID, self.static)
         return ControllerView(
-            image, Offset(image.offset + 1), 1_000, settings, configs, self.random, kraft_version=1
+            image,
+            Offset(image.offset + 1),
+            1_000,
+            settings,
+            configs,
+            self.random,
+            kraft_version=1,
+            sessions=self.sessions,
+            monotonic_ms=self.monotonic_ms,
         )
 
     @property
@@ -91,7 +104,9 @@ class DecidingController:
         delta = MetadataDelta(self.image)
         for record in records:
             delta.replay(record)
-        self.image = delta.apply(Position(Offset(self.image.offset + len(records)), 1, 0))
+        last_offset = Offset(self.image.offset + len(records))
+        self.sessions.follow(self.image.brokers, records, last_offset)
+        self.image = delta.apply(Position(last_offset, 1, 0))
         return self.image
 
     def ask(self, decide: Decide[Ask, Reply], ask: Ask) -> Reply:
@@ -99,6 +114,9 @@ class DecidingController:
         decision = decide(self.view, ask)
         self.records = decision.records
         self.replay(*decision.records)
+        note = find_decider(type(ask)).note
+        if note is not None:
+            note(self.sessions, ask, decision.reply, self.monotonic_ms)
         return decision.reply
 
     def topic(self, name: str) -> Topic:

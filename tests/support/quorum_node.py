@@ -1,7 +1,7 @@
 """A quorum of one on any disk, with a broker that has come up, as tests need it."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ottla.metadata.configs.effective import EffectiveConfigs
@@ -14,12 +14,13 @@ from ottla.quorum.controller.decision import Caller
 from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.format import METADATA_DIRECTORY, NewCluster, format_directories, is_formatted
 from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
+from ottla.quorum.raft_driver import RaftDriver
 from ottla.quorum.random_id import random_id
-from ottla.quorum.voter import Voter
 from ottla.quorum.voters import Endpoint, VoterIdentity, voter
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.meta_properties import FILE as META_PROPERTIES
 from ottla.storage.log_dirs.meta_properties import decode_meta_properties
+from ottla.storage.syncing.syncs import Waiter
 from ottla.storage.volume import Volume
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import broker_registration, controller_registration
@@ -47,8 +48,25 @@ class ManualClock:
         return 1_000_000 * self.now
 
 
-def _sync_nothing(_log: Log, _offset: Offset, _done: object) -> None:
-    """Leave the log to `flush`."""
+class SyncsNothing:
+    """Leaves the log to `flush`."""
+
+    def request(self, log: Log, offset: Offset | None = None, waiter: Waiter | None = None) -> None:
+        """Do nothing."""
+
+    def forget(self, log: Log) -> list[Waiter]:
+        """Nobody waits."""
+        return []
+
+
+class NeverCalled:
+    """A timer that is not to come: the tests say when something is due."""
+
+    def __init__(self, _delay_ms: int, _callback: Callable[[], None]) -> None:
+        pass
+
+    def cancel(self) -> None:
+        """Do nothing."""
 
 
 class QuorumNode:
@@ -63,7 +81,6 @@ class QuorumNode:
         configs: Mapping[str, str] | None = None,
         node_id: int = 1,
         port: int = 9092,
-        static_voters: tuple[int, ...] = (),
         starts: bool = True,
     ) -> None:
         self.random = random.Random(seed)
@@ -89,10 +106,15 @@ class QuorumNode:
                 ControllerSettings(self.node_id, self.cluster_id, static),
                 VoterIdentity(self.node_id, self.directory_id, endpoint),
                 EffectiveConfigs(static).node,
-                static_voters,
             ),
             self.published,
-            QuorumWorld(Volume(disk, path), self.clock, self.random, _sync_nothing, self.given_up.append),
+            QuorumWorld(
+                Volume(disk, path, syncs=SyncsNothing()),
+                self.clock,
+                NeverCalled,
+                self.random,
+                self.given_up.append,
+            ),
         )
         if starts:
             self.quorum.start()
@@ -108,9 +130,9 @@ class QuorumNode:
         self.clock.now = now_ms
 
     @property
-    def voter(self) -> Voter:
-        """The node as a voter."""
-        return self.quorum.voter
+    def driver(self) -> RaftDriver:
+        """The node's replica of the quorum."""
+        return self.quorum.driver
 
     @property
     def controller(self) -> ActiveController:

@@ -29,18 +29,19 @@ PLAIN_DECORATORS = {
 # A package imports all modules in it, by their file names.
 PACKAGES_LISTED = {
     "ottla.broker.apis",
+    "ottla.broker.authorization",
     "ottla.wire.messages",
     "ottla.cli.commands",
     "ottla.quorum.controller",
     "ottla.quorum.controller.brokers",
     "ottla.quorum.controller.partitions",
+    "ottla.quorum.controller.security",
     "ottla.quorum.controller.topics",
 }
 # Kafka's schemas are all declared, also those that nothing encodes with: see the docstring of `ottla.wire`.
 SHARE_STATE_RECORDS = "ottla.wire.coordinator_records.framing.SHARE_STATE_RECORDS"
 SCHEMAS_FOR_COMPLETENESS = {
     "ottla.wire.headers",
-    "ottla.wire.principal",
     "ottla.wire.producer_snapshot",
     "ottla.wire.quorum_state",
     "ottla.wire.remote_log_metadata",
@@ -54,6 +55,7 @@ FOR_CLUSTERS = (
     "ottla.quorum.raft",
     "ottla.quorum.quorum_protocols",
     "ottla.quorum.metadata_quorum",
+    "ottla.quorum.raft_driver",
 )
 
 

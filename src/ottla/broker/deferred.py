@@ -22,7 +22,7 @@ class Deferred(Generic[T]):
     def __init__(self) -> None:
         self._value: T | object = _WAITING
         self._error: Exception | None = None
-        self._listeners: list[tuple[Callable[[T], None], Callable[[Exception], None] | None]] = []
+        self._listeners: tuple[tuple[Callable[[T], None], Callable[[Exception], None] | None], ...] = ()
 
     @property
     def is_done(self) -> bool:
@@ -31,9 +31,10 @@ class Deferred(Generic[T]):
 
     def resolve(self, value: T) -> None:
         """Give the value, and call everyone who waits for it."""
-        assert not self.is_done, "a deferred is resolved once"
+        assert self._value is _WAITING, "a deferred is resolved once"
+        assert self._error is None, "one that has failed is not resolved"
         self._value = value
-        listeners, self._listeners = self._listeners, []
+        listeners, self._listeners = self._listeners, ()
         for listener, _ in listeners:
             listener(value)
 
@@ -41,7 +42,7 @@ class Deferred(Generic[T]):
         """Give up: everyone who waits learns why."""
         assert not self.is_done, "a deferred fails once"
         self._error = error
-        listeners, self._listeners = self._listeners, []
+        listeners, self._listeners = self._listeners, ()
         for _, on_error in listeners:
             if on_error is not None:
                 on_error(error)
@@ -56,7 +57,8 @@ class Deferred(Generic[T]):
         elif self._value is not _WAITING:
             listener(self._value)  # type: ignore[arg-type]  # narrowed by the sentinel
         else:
-            self._listeners.append((listener, on_error))
+            # There is nearly always one.
+            self._listeners = (*self._listeners, (listener, on_error))
 
     def then(self, change: Callable[[T], U]) -> "Deferred[U]":
         """Return a deferred of the changed value. An error of `change` itself becomes the error."""

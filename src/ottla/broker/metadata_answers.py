@@ -71,7 +71,7 @@ def _key(ask: MetadataRequest, context: "RequestContext") -> Any:
         context.listener_name,
         context.local_host,
         context.local_port,
-        context.broker.authorizer.audience(context.principal, context.peer_host),
+        context.broker.authorizer.audience(context.principal, context.host),
     )
 
 

@@ -45,8 +45,8 @@ class BrokerMetrics:
         yield from self._topics()
         yield from self._offsets()
         yield from self._syncs()
-        for coordinator in self._broker.coordinators:
-            yield from coordinator.metrics()
+        yield from self._broker.groups.metrics()
+        yield from self._broker.transactions.metrics()
         yield from self._waiting()
 
     def _requests(self) -> Iterator[Metric]:
@@ -206,6 +206,9 @@ def _cumulated(buckets: Sequence[int]) -> list[tuple[str, float]]:
 
 def serve_metrics(broker: "Broker", port: int) -> int:
     """Serve the metrics on a loopback port, 0 for a free one. Returns the port."""
+    for place in broker.coordinators:
+        # Made here, on the loop: another thread looks at them.
+        assert place.hosted
     registry = CollectorRegistry()
     registry.register(BrokerMetrics(broker))
     ProcessCollector(registry=registry)

@@ -7,17 +7,17 @@ nothing here, or in the parts, that knows whether it is the real one or a simula
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import ControllerChannel
-from ottla.broker.coordinators.groups import Groups
-from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
-from ottla.broker.coordinators.transactions import Transactions
+from ottla.broker.coordinators.coordinators import Coordinators
 from ottla.broker.endpoints import Endpoints
+from ottla.broker.features import Features, features_of
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.fetch.parked_fetches import ParkedFetches
 from ottla.broker.journal.journal import Journal
-from ottla.broker.journal.writing import JournalWriter
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
 from ottla.broker.lifecycle.formatting import cordoned_directories
 from ottla.broker.limits.connection_limits import connection_limits
@@ -33,13 +33,14 @@ from ottla.broker.metadata_answers import MetadataAnswers
 from ottla.broker.produce.delayed_produce import DelayedProduces
 from ottla.broker.produce.openings import Openings
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.replication.replication import Replication
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import Routes, Session
+from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
 from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
-from ottla.metadata.features import KRAFT_VERSION, SUPPORTED
 from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.uuid import Uuid
@@ -49,7 +50,7 @@ from ottla.runtime.connections.connection import Connection
 from ottla.runtime.connections.listener import Listeners
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.turns import Turns
-from ottla.security.authorizer import AllowsEverything, Authorizer
+from ottla.security.authorizer import Authorizer
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directories import LogDirectories
@@ -57,22 +58,15 @@ from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointWrite
 from ottla.storage.syncing import committed
 from ottla.wire.config_kinds import ResourceType
-from ottla.wire.messages.api_versions import FinalizedFeatureKey, SupportedFeatureKey
 from ottla.world.disk import DiskError
 from ottla.world.world import World
 
+if TYPE_CHECKING:
+    from ottla.broker.coordinators.groups import Groups
+    from ottla.broker.coordinators.transactions import Transactions
+    from ottla.broker.journal.writing import JournalWriter
+
 _logger: Final = logging.getLogger("ottla.broker")
-
-LARGE_BYTES_MAX: Final = 256 << 20
-"""What all large requests and their answers may hold in memory before only the oldest goes on."""
-
-
-class Features(NamedTuple):
-    """What this node supports, and what the cluster has agreed on as of a metadata offset."""
-
-    supported: tuple[SupportedFeatureKey, ...]
-    finalized: tuple[FinalizedFeatureKey, ...]
-    finalized_epoch: int
 
 
 class NodeParts(NamedTuple):
@@ -114,7 +108,9 @@ class Broker:
         self.controller = parts.controller
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
-        self.partitions = Partitions(node_id, self.directories, configs, self, clock, self.leaving_logs)
+        self.partitions: Partitions = Partitions(
+            node_id, self.directories, configs, self, clock, self.leaving_logs
+        )
         self.parked_fetches = ParkedFetches(scheduler)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, lambda: self.random.randrange(1, 2**31)
@@ -122,20 +118,20 @@ class Broker:
         self.delayed_produces = DelayedProduces(clock)
         self.quotas = Quotas(self.config.quota_window_num, self.config.quota_window_size_seconds * 1000)
         self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
+        self.broker_epoch = -1
+        self.replication: Replication = Replication(self, scheduler)
+        self.replicating = self.replication
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(self)
-        self.groups = Groups(self, scheduler)
-        self.transactions = Transactions(self, scheduler)
-        self.coordinators: tuple[HostedCoordinator[Any], ...] = (self.groups, self.transactions)
+        self.coordinators = Coordinators(self, scheduler)
         self.log_moves = LogMoves(self, scheduler)
         self.directory_reports = DirectoryReports(self, scheduler)
         self.journal = Journal(clock)
-        self.journal_writer = JournalWriter(self)
-        self.authorizer: Authorizer = AllowsEverything()
-        self.routes = Routes(clock.monotonic_ns, Listener.BROKER)
+        self.authorizer: Authorizer = make_authorizer(self.config)
+        guard = guarded if self.authorizer.is_active else None
+        self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
-        self.broker_epoch = -1
         self.connection_rates = ConnectionRates(
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
         )
@@ -150,12 +146,31 @@ class Broker:
         for listener, listening in parts.addresses:
             self.listeners.add(listener.name, listening)
         self.use_dynamic_configs(self.image)
+        use_rules(self.authorizer, self.image)
 
     def new_session(self, connection: Connection) -> Session:
         """Begin the conversation with a client."""
         context = RequestContext(self, connection)
         self.journal.opened(context)
         return Session(context, self.routes, connection.answer_later, connection.fail)
+
+    @cached_property
+    def groups(self) -> "Groups":
+        """The group coordinator of this node."""
+        return self.coordinators.groups
+
+    @cached_property
+    def transactions(self) -> "Transactions":
+        """The transaction coordinator of this node."""
+        return self.coordinators.transactions
+
+    @cached_property
+    def journal_writer(self) -> "JournalWriter":
+        """What writes the journal, while there is one."""
+        # Imported only here: a node that starts has nothing to write yet.
+        from ottla.broker.journal.writing import JournalWriter
+
+        return JournalWriter(self)
 
     @property
     def image(self) -> MetadataImage:
@@ -164,22 +179,7 @@ class Broker:
 
     def features(self) -> Features:
         """Return the features that ApiVersions lists."""
-        image = self.image
-        finalized = dict(image.features)
-        kraft_version = self.quorum.voter.kraft_version
-        if kraft_version > 0:
-            finalized[KRAFT_VERSION] = kraft_version
-        return Features(
-            supported=tuple(
-                SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
-                for name, levels in SUPPORTED.items()
-            ),
-            finalized=tuple(
-                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-                for name, level in finalized.items()
-            ),
-            finalized_epoch=image.offset,
-        )
+        return features_of(self.image, self.quorum)
 
     # What the metadata tells
 
@@ -193,11 +193,14 @@ class Broker:
         if DEFAULT_BROKERS in delta.configs.changed or own in delta.configs.changed:
             self.use_dynamic_configs(image)
         self.partitions.metadata_changed(image, delta)
-        for coordinator in self.coordinators:
-            coordinator.metadata_changed(image, delta)
+        self.replication.metadata_changed(image, delta)
+        self.coordinators.metadata_changed(image, delta)
         if delta.quotas:
             self.use_quotas(image)
-        self.journal_writer.metadata_changed(image, delta)
+        if delta.acls:
+            use_rules(self.authorizer, image)
+        if delta.topics and self.journal.is_on:
+            self.journal_writer.metadata_changed(image, delta)
 
     def use_dynamic_configs(self, image: MetadataImage) -> None:
         """Let the configs hold that were set for this broker or for all brokers while running."""
@@ -223,6 +226,10 @@ class Broker:
     def appended(self, partition: Partition, size_bytes: int) -> None:
         """Tell the fetches that wait for a partition."""
         self.parked_fetches.appended(partition, size_bytes)
+
+    def appended_for_replicas(self, partition: Partition, size_bytes: int) -> None:
+        """Tell the followers that wait for a partition."""
+        self.parked_fetches.appended_for_replicas(partition, size_bytes)
 
     def changed(self, partition: Partition) -> None:
         """Let the fetches that wait for a partition look again."""
@@ -259,6 +266,7 @@ class Broker:
     def partition_is_gone(self, partition: Partition) -> None:
         """Let go of everything that follows a partition."""
         self.log_moves.cancel(partition)
+        self.replication.forget(partition)
         self.parked_fetches.changed(partition)
 
     def write_checkpoint(self, directory: LogDirectory, write: CheckpointWrite) -> None:

@@ -1,6 +1,7 @@
 """`ottla up`: run a node until it is stopped."""
 
 import errno
+import gc
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ from ottla.cli.formatting import format_options, read_format_options
 from ottla.cli.profiles import DEFAULT_BOOTSTRAP
 from ottla.cli.settings import load_settings, settings_options
 
+_START_OBJECTS: Final = 100_000
 _HINTS: Final = """
 Ottla is running on {address}. Press Ctrl-C to stop it. In another terminal, try:
 
@@ -86,8 +88,15 @@ def up(
         raise Failure(
             f"a cluster of {brokers} brokers is not supported yet: Ottla runs one node; leave --brokers out"
         )
+    thresholds = gc.get_threshold()
+    # Nearly all that a start makes stays, so the garbage collector would look at it again and again in vain.
+    gc.set_threshold(_START_OBJECTS)
     from ottla.broker.lifecycle.process import NodeFailure, NodeOptions, run_node
     from ottla.runtime.log_lines import set_up_logging
+
+    def ready(address: str) -> None:
+        gc.set_threshold(*thresholds)
+        _tell_ready(address, hints)
 
     set_up_logging(log_format == "json", log_level.upper())
     loaded = load_settings(config_file, assignments, data_directory)
@@ -101,7 +110,7 @@ def up(
                 formats_empty=format_empty,
                 format=read_format_options(format_given),
             ),
-            lambda address: _tell_ready(address, hints),
+            ready,
         )
     except NodeFailure as error:
         raise Failure(str(error) + next_step(error)) from error

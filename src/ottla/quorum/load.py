@@ -24,15 +24,14 @@ UNFINISHED_REPAIR_FILE: Final = ".ottla-unfinished-repair"
 
 
 class LoadedLog(NamedTuple):
-    """What a metadata log contains. `logged_voters` are those that the log itself names, without
-    snapshots."""
+    """What a metadata log contains, up to `end_offset`."""
 
     loader: MetadataLoader
     snapshot_id: SnapshotId
     quorum: VoterHistory
-    logged_voters: VoterHistory
+    end_offset: Offset
     tail_bytes: int
-    """How much the log has after the snapshot."""
+    """How much of it comes after the snapshot."""
 
 
 def is_blank(disk: Disk, path: str) -> bool:
@@ -45,41 +44,40 @@ def is_blank(disk: Disk, path: str) -> bool:
     return not any(size for file, size in files if file is not None and file.kind is FileKind.LOG)
 
 
-def load_metadata(log: Log, snapshots: Snapshots) -> LoadedLog:
-    """Load a metadata log up to its end."""
-    loader = MetadataLoader(EMPTY_IMAGE)
-    snapshot_id, quorum = FORMAT_SNAPSHOT, VoterHistory()
-    newest = snapshots.read_newest()
-    if newest is not None:
-        snapshot_id, snapshot = newest
-        quorum = snapshot.quorum
-        if snapshot_id.end_offset > 0:
-            last = Position(
-                Offset(snapshot_id.end_offset - 1), snapshot_id.epoch, snapshot.last_contained_timestamp_ms
-            )
-            loader.feed(snapshot.records, last)
+def load_metadata(log: Log, snapshots: Snapshots, *, with_tail: bool = True) -> LoadedLog:
+    """Load the newest snapshot and, `with_tail`, everything after it, committed or not."""
+    snapshot_id, quorum, loader = load_snapshot(snapshots)
     if not log.log_start_offset <= snapshot_id.end_offset <= log.log_end_offset:
         raise MetadataError(
             f"the newest snapshot of {log.path} ends at {snapshot_id.end_offset}, but the log has offsets "
-            "from "
-            f"{log.log_start_offset} to {log.log_end_offset}"
+            f"from {log.log_start_offset} to {log.log_end_offset}"
         )
-    logged, tail_bytes = _feed(log, snapshot_id.end_offset, loader)
-    return LoadedLog(loader, snapshot_id, quorum.after(logged.records()), logged, tail_bytes)
-
-
-def _feed(log: Log, offset: Offset, loader: MetadataLoader) -> tuple[VoterHistory, int]:
-    """Feed the batches from `offset` on. Returns what they say about the quorum, and their size."""
-    quorum = VoterHistory()
+    if not with_tail:
+        return LoadedLog(loader, snapshot_id, quorum, snapshot_id.end_offset, 0)
     size_bytes = 0
-    for batch in read_batches(log, offset, log.log_end_offset):
+    for batch in read_batches(log, snapshot_id.end_offset, log.log_end_offset):
         if batch.is_control:
             loader.skip(batch.position)
             quorum = quorum.after(batch.records)
         else:
             loader.feed(batch.records, batch.position)
         size_bytes += batch.size_bytes
-    return quorum, size_bytes
+    return LoadedLog(loader, snapshot_id, quorum, log.log_end_offset, size_bytes)
+
+
+def load_snapshot(snapshots: Snapshots) -> tuple[SnapshotId, VoterHistory, MetadataLoader]:
+    """Load the newest snapshot, or nothing if there is none."""
+    loader = MetadataLoader(EMPTY_IMAGE)
+    newest = snapshots.read_newest()
+    if newest is None:
+        return FORMAT_SNAPSHOT, VoterHistory(), loader
+    snapshot_id, snapshot = newest
+    if snapshot_id.end_offset > 0:
+        last = Position(
+            Offset(snapshot_id.end_offset - 1), snapshot_id.epoch, snapshot.last_contained_timestamp_ms
+        )
+        loader.feed(snapshot.records, last)
+    return snapshot_id, snapshot.quorum, loader
 
 
 def read_batches(log: Log, offset: Offset, end: Offset) -> Iterator[MetadataBatch]:

@@ -7,10 +7,11 @@ for it, which may take a while; what is committed later keeps its place meanwhil
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.difference import difference
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.loader import MetadataLoader
 from ottla.metadata.published import PublishedMetadata
@@ -46,10 +47,18 @@ class MetadataFollower:
         self._is_preparing = False
         self._is_stopped = False
 
-    def committed(self, batch: CommittedRecords) -> None:
-        """Replay records, and publish them as soon as all is prepared for it."""
-        delta = self._replay(batch)
-        self._unpublished.append(_Unpublished(self._loader.image, delta, batch.position.offset))
+    def committed(self, batches: Sequence[CommittedRecords]) -> None:
+        """Replay records, and publish them as soon as all is prepared for it. Batches are one change."""
+        delta = self._replay(batches)
+        self._unpublished.append(_Unpublished(self._loader.image, delta, batches[-1].position.offset))
+        self._go_on()
+
+    def restart_from(self, loader: MetadataLoader) -> None:
+        """Go on from a snapshot that a loader has been fed, and publish it."""
+        before = self._loader.image
+        image, _ = loader.take()
+        self._loader = loader
+        self._unpublished.append(_Unpublished(image, difference(before, image), image.offset))
         self._go_on()
 
     def fork_loader(self) -> MetadataLoader:
@@ -60,15 +69,17 @@ class MetadataFollower:
         """Publish nothing any more."""
         self._is_stopped = True
 
-    def _replay(self, batch: CommittedRecords) -> MetadataDelta:
+    def _replay(self, batches: Sequence[CommittedRecords]) -> MetadataDelta:
         """Replay records, and return what is new. What the controller of this node has replayed is done."""
-        if batch.replay is not None and batch.replay.delta.base is self._loader.image:
-            self._loader = batch.replay.loader.fork()
-            return batch.replay.delta
-        if batch.is_control:
-            self._loader.skip(batch.position)
-        else:
-            self._loader.feed(batch.records, batch.position)
+        replay = batches[0].replay
+        if len(batches) == 1 and replay is not None and replay.delta.base is self._loader.image:
+            self._loader = replay.loader.fork()
+            return replay.delta
+        for batch in batches:
+            if batch.is_control:
+                self._loader.skip(batch.position)
+            else:
+                self._loader.feed(batch.records, batch.position)
         _, delta = self._loader.take()
         return delta
 

@@ -1,8 +1,8 @@
 """What the metadata quorum and the rest of a node know of each other.
 
-The quorum agrees on a log (`voter`). It tells its node which records are committed and whether the node leads
-(`QuorumListener`). While the node leads, its controller appends to the log (`RecordWriter`). Neither side
-sees how the other works, so the quorum may have one voter or several.
+The quorum agrees on a log (`raft_driver`). It tells its node which records are committed and whether the node
+leads (`QuorumListener`). While the node leads, its controller appends to the log (`RecordWriter`). Neither
+side sees how the other works, so the quorum may have one voter or several.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,9 +12,14 @@ from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import Position
 from ottla.metadata.loader import MetadataLoader
 from ottla.model.ids import Offset
+from ottla.quorum.raft.effects import Destination
+from ottla.quorum.snapshot_file import SnapshotId
 from ottla.quorum.voters import Endpoint, VoterIdentity
-from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.log import Log
+from ottla.wire.error_code import ErrorCode
+from ottla.world.scheduler import Timer
+
+CallLater: TypeAlias = Callable[[int, Callable[[], None]], Timer]
+"""Have something called after so many milliseconds."""
 
 
 class KnownLeader(NamedTuple):
@@ -41,6 +46,10 @@ class LeaderWatch(Protocol):
 
     def when_leader_changes(self, listener: Callable[[KnownLeader], None]) -> None:
         """Call `listener` whenever another leader is known, or none, or another epoch has begun."""
+
+
+class NotLeader(Exception):
+    """This node does not lead, or not the epoch in which something was to be appended. Nothing was."""
 
 
 class BatchTooLarge(Exception):
@@ -104,14 +113,23 @@ class RecordWriter(Protocol):
         """Encode records for the end of the log. Raises `BatchTooLarge`, and changes nothing."""
 
     def append(self, prepared: PreparedAppend, now_ms: int) -> None:
-        """Append what was prepared last. It counts when `QuorumListener.committed` gets it."""
+        """Append what was prepared last. It counts when `QuorumListener.committed` gets it.
+
+        Raises `NotLeader`: the leadership was lost, which `QuorumListener.resigned` is about to say.
+        """
 
 
 class QuorumListener(Protocol):
     """A node, as its quorum tells it what happened. The calls come in the order of the log."""
 
-    def committed(self, batch: CommittedRecords) -> None:
-        """Act on records that will never be undone."""
+    def committed(self, batches: Sequence[CommittedRecords]) -> None:
+        """Act on records that will never be undone. Several batches may come together."""
+
+    def snapshot_loaded(self, snapshot_id: SnapshotId) -> None:
+        """Go on from a snapshot of the leader's, which has replaced the log."""
+
+    def leader_changed(self, leader: KnownLeader) -> None:
+        """Take note of who leads."""
 
     def became_leader(self) -> None:
         """Take over. All that was appended in earlier epochs is committed, and was told before."""
@@ -119,9 +137,41 @@ class QuorumListener(Protocol):
     def resigned(self) -> None:
         """Give up what was appended and not committed. It may be lost, or be committed by the next leader."""
 
-    def failed(self, error: LogDirectoryOffline) -> None:
-        """Stop: the log cannot be written any more."""
+    def failed(self, error: Exception) -> None:
+        """Stop: the log cannot be written or read any more."""
 
 
-RequestSync: TypeAlias = Callable[[Log, Offset, Callable[[LogDirectoryOffline | None], None]], None]
-"""Have a log synced, and call the last when all below the offset is safe or the disk has failed."""
+class Messenger(Protocol):
+    """The way to the other nodes of the quorum."""
+
+    def send(
+        self,
+        destination: Destination,
+        request: Any,
+        answered: Callable[[Any], None],
+        failed: Callable[[ErrorCode], None],
+    ) -> None:
+        """Send a request. One of the two is called later, never before this has returned.
+
+        `failed` gets UNSUPPORTED_VERSION if the other node cannot be asked that, and BROKER_NOT_AVAILABLE if
+        nobody listens there.
+        """
+
+    def close(self) -> None:
+        """Close all connections."""
+
+
+class Nobody:
+    """A `Messenger` without a network, for the only voter."""
+
+    def send(
+        self,
+        destination: Destination,
+        request: Any,
+        answered: Callable[[Any], None],
+        failed: Callable[[ErrorCode], None],
+    ) -> None:
+        """Send nothing."""
+
+    def close(self) -> None:
+        """Close nothing."""

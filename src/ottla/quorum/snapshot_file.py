@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.metadata.errors import MetadataError, UnknownRecord
 from ottla.model.ids import Offset
-from ottla.quorum.batches import decode_batch, encode_batch, encode_control_batch
+from ottla.quorum.batches import MetadataBatch, decode_batch, encode_batch, encode_control_batch
 from ottla.quorum.voters import VoterHistory
 from ottla.records.batch import iter_batches
 from ottla.records.errors import RecordsError
@@ -88,12 +88,26 @@ def encode_snapshot(
 
 def decode_snapshot(content: bytes, name: str) -> Snapshot:
     """Read a snapshot. Raises `MetadataError` for one that is not whole."""
+    batches = _decode(content, name)
+    control = [record for batch in batches if batch.is_control for record in batch.records]
+    records = [record for batch in batches if not batch.is_control for record in batch.records]
+    return Snapshot(control[0].last_contained_log_timestamp, VoterHistory().after(control), tuple(records))
+
+
+def decode_quorum(content: bytes, name: str) -> VoterHistory:
+    """Read only what a snapshot says about the quorum. The other records are not opened."""
+    batches = _decode(content, name, control_only=True)
+    return VoterHistory().after([record for batch in batches for record in batch.records])
+
+
+def _decode(content: bytes, name: str, *, control_only: bool = False) -> list[MetadataBatch]:
     view = memoryview(content)
-    batches = []
+    batches: list[MetadataBatch] = []
     size = 0
     try:
         for raw in iter_batches(view):
-            batches.append(decode_batch(raw))
+            if raw.header.is_control or not control_only:
+                batches.append(decode_batch(raw))
             size += raw.size_bytes
     except UnknownRecord:
         raise
@@ -104,8 +118,7 @@ def decode_snapshot(content: bytes, name: str) -> Snapshot:
         raise MetadataError(f"snapshot {name} is not complete")
     if not isinstance(control[0], SnapshotHeaderRecord) or not batches[0].is_control:
         raise MetadataError(f"snapshot {name} does not start with a header")
-    records = [record for batch in batches if not batch.is_control for record in batch.records]
-    return Snapshot(control[0].last_contained_log_timestamp, VoterHistory().after(control), tuple(records))
+    return batches
 
 
 def encode_bootstrap(records: Sequence[Any], metadata_version: int, now_ms: int) -> bytes:

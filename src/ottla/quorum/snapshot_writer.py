@@ -9,8 +9,9 @@ from typing import Final
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.published import PublishedMetadata
 from ottla.quorum.load import LoadedLog
+from ottla.quorum.raft_driver import RaftDriver
+from ottla.quorum.snapshot_file import SnapshotId
 from ottla.quorum.snapshots import Snapshots, id_of, surplus
-from ottla.quorum.voter import Voter
 from ottla.storage import retention
 
 _DONE: Final = object()
@@ -22,14 +23,14 @@ class SnapshotWriter:
     def __init__(
         self,
         snapshots: Snapshots,
-        voter: Voter,
+        driver: RaftDriver,
         published: PublishedMetadata,
         loaded: LoadedLog,
         config: NodeConfig,
         now_ms: int,
     ) -> None:
         self._snapshots = snapshots
-        self._voter = voter
+        self._driver = driver
         self._published = published
         self._config = config
         self._written_end = loaded.snapshot_id.end_offset
@@ -52,15 +53,23 @@ class SnapshotWriter:
     def begin(self, now_ms: int) -> None:
         """Begin a snapshot of what is published."""
         image = self._published.image
-        self._writing = self._snapshots.write(image, self._voter.voter_history, now_ms)
         self._written_end = id_of(image).end_offset
+        quorum = self._driver.replica.history.before(self._written_end)
+        self._writing = self._snapshots.write(image, quorum, now_ms)
         self._written_ms = now_ms
-        self._written_bytes = self._voter.appended_bytes
+        self._written_bytes = self._driver.committed_bytes
+
+    def restart_from(self, snapshot_id: SnapshotId, now_ms: int) -> None:
+        """Begin again after a snapshot that came from the leader. One of an older image is of no use."""
+        self._writing = None
+        self._written_end = snapshot_id.end_offset
+        self._written_ms = now_ms
+        self._written_bytes = self._driver.committed_bytes
 
     def _is_due(self, now_ms: int) -> bool:
         if self._published.image.offset < self._written_end:
             return False
-        new_bytes = self._voter.appended_bytes - self._written_bytes
+        new_bytes = self._driver.committed_bytes - self._written_bytes
         if new_bytes >= self._config.metadata_log_max_record_bytes_between_snapshots:
             return True
         interval_ms = self._config.metadata_log_max_snapshot_interval_ms
@@ -70,10 +79,11 @@ class SnapshotWriter:
         if next(steps, _DONE) is _DONE:
             self._writing = None
             self._delete_surplus(now_ms)
+            self._driver.snapshots_changed()
 
     def _delete_surplus(self, now_ms: int) -> None:
         """Delete the oldest snapshots that need not be kept, and what the log has from before the others."""
-        log = self._voter.log
+        log = self._driver.log
         config = self._config
         stored = self._snapshots.list()
         gone = surplus(

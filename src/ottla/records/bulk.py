@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Final, NamedTuple
 
 from ottla.records.codec import (
+    RECORD_BYTES_MIN,
     Headers,
     RecordTuple,
     check_count,
@@ -133,6 +134,7 @@ def decode_all(  # noqa: C901 - one loop, as in `iter_record_tuples`
 
 
 _VARINT_BYTES_MAX: Final = 5
+_BODY_BYTES_MIN: Final = RECORD_BYTES_MIN - 1
 
 
 class CheckedRecords(NamedTuple):
@@ -145,12 +147,13 @@ class CheckedRecords(NamedTuple):
 
 
 def check_numbered(  # noqa: C901 - one loop, as in `decode_all`
-    data: bytes, size: int, count: int, checked_max: int
+    data: bytes, size: int, count: int, checked_max: int, measured_max: int = 0
 ) -> CheckedRecords | None:
     """Check that records are whole and numbered from 0 on, as those of a producer are.
 
     `data` is their area, or its beginning if not all of them are looked at, and `size` is that of the whole
-    area. The first `checked_max` of the `count` records are checked; if that is all, nothing may be left
+    area. The first `checked_max` of the `count` records are checked. Of the others up to `measured_max` only
+    the lengths are looked at, which takes a fifth of the time. If that is all of them, nothing may be left
     behind them. Returns None if something is wrong: `scan_records` finds out what.
     """
     known = len(data)
@@ -247,9 +250,28 @@ def check_numbered(  # noqa: C901 - one loop, as in `decode_all`
                     return None
                 decode_headers(data, position, end, index)
             start = end
+        for index in range(checked_max, min(count, measured_max)):
+            if start + _VARINT_BYTES_MAX > known and known < size:
+                break
+            number = data[start]
+            if number < 128:
+                start += 1 + (number >> 1)
+            else:
+                second = data[start + 1]
+                if second < 128:
+                    number = number & 127 | second << 7
+                    start += 2 + (number >> 1)
+                else:
+                    length, start = decode_varint(data, start, known, index)
+                    number = length << 1
+                    start += length
+            if number & 1 or start > size or number < 2 * _BODY_BYTES_MIN:
+                return None
+            if start > known:
+                break
     except (IndexError, InvalidRecord):
         return None
-    if count <= checked_max and start != size:
+    if (count <= checked_max or count <= measured_max) and start != size:
         return None
     return CheckedRecords(earliest, latest, have_keys)
 

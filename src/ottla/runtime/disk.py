@@ -311,6 +311,13 @@ class RealFile:
             self.unpin()
 
     def is_removed(self) -> bool:
+        descriptor = self._descriptor
+        if descriptor >= 0 and get_ident() == self._descriptors.owner:
+            # As in `write`. This is asked after each sync.
+            try:
+                return os.fstat(descriptor).st_nlink == 0
+            except OSError as error:
+                raise disk_error(error, self.path, "look at") from error
         descriptor = self.pin()
         try:
             return os.fstat(descriptor).st_nlink == 0

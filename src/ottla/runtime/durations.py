@@ -17,4 +17,5 @@ class Durations:
     def add(self, took_ns: int) -> None:
         """Count one."""
         self.total_ns += took_ns
-        self.buckets[min((took_ns // 1000).bit_length(), BUCKETS - 1)] += 1
+        bucket = (took_ns // 1000).bit_length()
+        self.buckets[bucket if bucket < BUCKETS else BUCKETS - 1] += 1

@@ -1,6 +1,7 @@
 """What may be done to what, by Kafka's codes, and the bit sets of it that some answers carry."""
 
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 
@@ -63,11 +64,53 @@ def on_transactional_id(operation: Operation) -> Right:
     return Right(operation, ResourceType.TRANSACTIONAL_ID)
 
 
+CLUSTER: Final = "kafka-cluster"
+"""The name of the only resource of type CLUSTER."""
+
 NO_AUTHORIZER: Final = "No Authorizer is configured."
 """What the APIs of access rules answer with SECURITY_DISABLED."""
 
 NOT_ASKED: Final = -(2**31)
 """The value of a bit set that the client did not ask for."""
+
+OPERATIONS_ON: Final = MappingProxyType(
+    {
+        ResourceType.TOPIC: (
+            Operation.READ,
+            Operation.WRITE,
+            Operation.CREATE,
+            Operation.DELETE,
+            Operation.ALTER,
+            Operation.DESCRIBE,
+            Operation.DESCRIBE_CONFIGS,
+            Operation.ALTER_CONFIGS,
+        ),
+        ResourceType.GROUP: (
+            Operation.READ,
+            Operation.DELETE,
+            Operation.DESCRIBE,
+            Operation.DESCRIBE_CONFIGS,
+            Operation.ALTER_CONFIGS,
+        ),
+        ResourceType.CLUSTER: (
+            Operation.CREATE,
+            Operation.ALTER,
+            Operation.DESCRIBE,
+            Operation.CLUSTER_ACTION,
+            Operation.DESCRIBE_CONFIGS,
+            Operation.ALTER_CONFIGS,
+            Operation.IDEMPOTENT_WRITE,
+        ),
+        ResourceType.TRANSACTIONAL_ID: (
+            Operation.WRITE,
+            Operation.DESCRIBE,
+            Operation.TWO_PHASE_COMMIT,
+        ),
+        ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+        ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+    }
+)
+"""Which operations there are for each type of resource."""
 
 
 def bits_of(*operations: Operation) -> int:
@@ -75,29 +118,5 @@ def bits_of(*operations: Operation) -> int:
     return sum(1 << operation for operation in operations)
 
 
-ALL_ON_TOPIC: Final = bits_of(
-    Operation.READ,
-    Operation.WRITE,
-    Operation.CREATE,
-    Operation.DELETE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
-ALL_ON_CLUSTER: Final = bits_of(
-    Operation.CREATE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.CLUSTER_ACTION,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-    Operation.IDEMPOTENT_WRITE,
-)
-ALL_ON_GROUP: Final = bits_of(
-    Operation.READ,
-    Operation.DELETE,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
+ALL_ON_TOPIC: Final = bits_of(*OPERATIONS_ON[ResourceType.TOPIC])
+ALL_ON_GROUP: Final = bits_of(*OPERATIONS_ON[ResourceType.GROUP])

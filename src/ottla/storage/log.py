@@ -213,8 +213,12 @@ class Log:
 
     def update_high_watermark(self, offset: Offset) -> None:
         """Set the high watermark, kept between log start and log end."""
-        self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
-        self.producer_state.note_high_watermark(self.high_watermark)
+        # Without `min` and `max`: this is done for each append, and calling them takes longer.
+        if offset > self.log_end_offset:
+            offset = self.log_end_offset
+        self.high_watermark = offset if offset > self.log_start_offset else self.log_start_offset
+        if self.producer_state.unreplicated:
+            self.producer_state.note_high_watermark(self.high_watermark)
         if self.awaiting_replicas:
             committed.high_watermark_moved(self)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset, ProducerId
 from ottla.records.batch import HEADER_BYTES
 from ottla.storage.damages.damage import Damage
-from ottla.storage.damages.examine import DamagedRange, examine
 from ottla.storage.errors import OffsetOutOfRange
 from ottla.storage.indexes.transaction_index import find_aborted
 from ottla.storage.scan import BatchPlace, find_place
@@ -18,6 +17,7 @@ from ottla.storage.segment import Segment
 from ottla.world.disk import DiskError, File
 
 if TYPE_CHECKING:
+    from ottla.storage.damages.examine import DamagedRange
     from ottla.storage.log import Log
 
 
@@ -131,6 +131,9 @@ def _find_behind_damage(log: "Log", segment: Segment, offset: Offset) -> BatchPl
     expected, position = segment.end_of_batches_from(offset)
     if position >= segment.size:
         return None
+    # Imported only here: only damage needs it.
+    from ottla.storage.damages.examine import DamagedRange, examine
+
     end_offset = None if segment is log.segments[-1] else log.end_of(segment)
     for part in examine(segment.file, segment.size, expected, end_offset, position):
         if isinstance(part, DamagedRange):
@@ -148,7 +151,7 @@ def _find_behind_damage(log: "Log", segment: Segment, offset: Offset) -> BatchPl
     return None
 
 
-def _report(log: "Log", segment: Segment, part: DamagedRange) -> None:
+def _report(log: "Log", segment: Segment, part: "DamagedRange") -> None:
     first = Offset(part.first_offset)
     after = log.end_of(segment) if part.next_offset is None else Offset(part.next_offset)
     path = segment.file.path

@@ -73,6 +73,10 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
     """
     log.volume.check()
     if offset >= log.log_end_offset:
+        # An epoch that this node has begun, and in which it has written nothing, is no part of the leader's
+        # history. Were it left here, the two would never agree (KAFKA-10706).
+        if log.leader_epochs.truncate_from_end(log.log_end_offset):
+            log.has_unsynced_epochs = True
         return []
     if offset < log.segments[0].base_offset:
         return truncate_fully_and_start_at(log, offset, now_ms)

@@ -75,7 +75,7 @@ class History:
         # From now on it is known what became of what was not answered.
         self.topics = found
         self.uncertain.clear()
-        epoch = node.voter.epoch
+        epoch = node.driver.epoch
         assert not self.epochs or epoch > self.epochs[-1], f"EpochsGoUp: {epoch}, {again}"
         self.epochs.append(epoch)
 

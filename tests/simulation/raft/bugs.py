@@ -223,7 +223,7 @@ BUGS: Final[dict[str, Bug]] = {
     "interrupted-snapshot-not-settled": Bug(
         "a start does not finish the loading of a snapshot",
         MetadataLog.settle,
-        "if (log_epoch, self.end_offset) < (latest.epoch, latest.end_offset):",
+        "if not begins_later and (log_epoch, self.end_offset) < (latest.epoch, latest.end_offset):",
         "if False:",
     ),
     "snapshot-without-voters": Bug(

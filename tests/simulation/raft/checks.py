@@ -115,10 +115,10 @@ class Checks:
         """See that the voters are those that the log names, no more and no less."""
         again = ControlHistory(replica.settings.static_voters)
         offset = replica.log.start_offset
-        latest = replica.log.snapshots.read_latest()
+        latest = replica.log.snapshots.latest
         if latest is not None:
-            again.restart_from(latest[0].end_offset, latest[1].quorum)
-            offset = latest[0].end_offset
+            again.restart_from(latest.end_offset, replica.log.snapshots.read_quorum(latest))
+            offset = latest.end_offset
         for batch in replica.log.control_batches(offset):
             again.add(batch.base_offset, batch.records)
         if (again.voters, again.kraft_version) != (replica.voters, replica.history.kraft_version):

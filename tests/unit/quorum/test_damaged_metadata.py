@@ -117,7 +117,7 @@ def test_a_repaired_batch_may_lie_across_the_end_of_a_snapshot() -> None:
     node.come_up()
     node.write_snapshot()
     before = node.image
-    end = node.voter.log_end_offset
+    end = node.driver.log_end_offset
     disk.kill()
     content = disk.read_file(FIRST_SEGMENT)
     *_, last = iter_batches(memoryview(content))

@@ -9,15 +9,13 @@ from tests.unit.metadata.images import count_partitions, have_same_content
 
 from ottla.metadata.errors import MetadataError
 from ottla.metadata.features import METADATA_VERSION, default_levels
-from ottla.metadata.image import Position
 from ottla.model.ids import Offset
 from ottla.model.uuid import METADATA_TOPIC_ID, Uuid
 from ottla.quorum.batches import MetadataBatch, decode_batch
 from ottla.quorum.controller.decision import RECORDS_MAX
-from ottla.quorum.quorum_protocols import PreparedAppend
+from ottla.quorum.metadata_quorum import OtherVoters
 from ottla.quorum.quorum_state import decode_quorum_state
 from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT, decode_snapshot
-from ottla.quorum.voter import OtherVoters
 from ottla.quorum.voters import DYNAMIC, Endpoint, VoterHistory, voter
 from ottla.records.batch import iter_batches
 from ottla.storage.errors import LogDirectoryOffline
@@ -86,7 +84,7 @@ def test_every_start_begins_an_epoch_that_is_remembered_first() -> None:
     disk = new_disk()
     for epoch in (1, 2, 3):
         node = QuorumNode(disk)
-        assert node.voter.epoch == epoch
+        assert node.driver.epoch == epoch
         state = decode_quorum_state(disk.read_file(f"{node.metadata_path}/quorum-state"))
         assert (state.leader_id, state.leader_epoch) == (1, epoch)
         disk.kill()
@@ -103,7 +101,7 @@ def test_an_epoch_that_was_remembered_but_never_used_is_not_used_again() -> None
     )
     disk.kill()
     disk.write_file_atomically(f"{node.metadata_path}/quorum-state", text)
-    assert QuorumNode(disk).voter.epoch == 9
+    assert QuorumNode(disk).driver.epoch == 9
 
 
 def test_another_address_of_the_controller_is_recorded() -> None:
@@ -112,7 +110,7 @@ def test_another_address_of_the_controller_is_recorded() -> None:
     disk.kill()
     node = QuorumNode(disk, port=7000)
     me = voter(1, node.directory_id, [Endpoint("CONTROLLER", "127.0.0.1", 7001)])
-    assert node.voter.voter_history == VoterHistory(DYNAMIC, (me,))
+    assert node.driver.replica.voters.voters == (me,)
     disk.kill()
     QuorumNode(disk, port=7000)
     assert [len(batch.records) for batch in read_log(disk) if batch.is_control] == [3, 3, 1]
@@ -141,13 +139,13 @@ def test_records_of_a_decision_are_one_batch() -> None:
 def test_more_than_a_batch_can_hold_is_split_and_published_as_a_whole() -> None:
     disk = new_disk()
     node = QuorumNode(disk)
-    before, end = len(read_log(disk)), node.voter.log_end_offset
+    before, end = len(read_log(disk)), node.driver.log_end_offset
     records = [FeatureLevelRecord(name=f"f{number}", feature_level=1) for number in range(RECORDS_MAX + 5)]
     node.controller.append(records)
     assert [len(batch.records) for batch in read_log(disk)[before:]] == [RECORDS_MAX, 5]
     # A quorum of several may commit one batch and not the other.
-    node.voter.log.recovery_point = Offset(end + RECORDS_MAX)
-    node.voter._synced(None)
+    node.driver.log.recovery_point = Offset(end + RECORDS_MAX)
+    node.driver._synced(None)
     assert "f0" not in node.image.features
     node.quorum.flush()
     assert {"f0", f"f{RECORDS_MAX + 4}"} <= node.image.features.keys()
@@ -156,12 +154,12 @@ def test_more_than_a_batch_can_hold_is_split_and_published_as_a_whole() -> None:
 def test_nothing_is_published_before_it_is_synced() -> None:
     disk = new_disk()
     node = QuorumNode(disk)
-    end = node.voter.high_watermark
+    end = node.driver.high_watermark
     node.controller.append([NoOpRecord()])
-    assert node.voter.high_watermark == end
+    assert node.driver.high_watermark == end
     assert node.image.offset == end - 1
     node.quorum.flush()
-    assert node.voter.high_watermark == end + 1
+    assert node.driver.high_watermark == end + 1
     assert node.image.offset == end
 
 
@@ -196,7 +194,7 @@ def test_when_a_sync_fails_everybody_who_waits_is_refused_and_the_node_gives_up(
     node.come_up()
     waiting = ask_for_topic(node, "t")
     error = LogDirectoryOffline("/data", "it is broken")
-    node.voter._synced(error)
+    node.driver._synced(error)
     assert waiting == [ErrorCode.NOT_CONTROLLER]
     assert node.given_up == [error]
     assert ask_for_topic(node, "later") == [ErrorCode.NOT_CONTROLLER]
@@ -275,24 +273,30 @@ def test_first_records_that_were_left_half_are_written_again() -> None:
     assert isinstance(last.records[1], BeginTransactionRecord)
 
 
-def test_a_quorum_with_other_voters_is_not_taken_over() -> None:
+def test_a_node_that_is_one_of_several_voters_does_not_lead_alone() -> None:
     disk = new_disk()
     node = QuorumNode(disk)
     others = (
-        voter(1, node.directory_id, [Endpoint("C", "h", 1)]),
-        voter(2, Uuid(b"directory-000002"), [Endpoint("C", "h", 2)]),
+        voter(1, node.directory_id, [Endpoint("CONTROLLER", "h", 1)]),
+        voter(2, Uuid(b"directory-000002"), [Endpoint("CONTROLLER", "h", 2)]),
     )
     from ottla.quorum.batches import encode_control_batch
 
     records = VoterHistory(DYNAMIC, others).records()
-    end = node.voter.log_end_offset
-    batch = encode_control_batch(records, end, 1, START_MS)
-    position = Position(Offset(end + len(records) - 1), 1, START_MS)
-    node.voter.append(PreparedAppend((), [batch], position), START_MS)
-    node.voter.log.flush()
+    batch = encode_control_batch(records, node.driver.log_end_offset, 1, START_MS)
+    node.driver.replica.append(batch, 1, node.driver.now)
+    node.driver.log.flush()
     disk.kill()
-    with pytest.raises(OtherVoters, match=r"voters \[1, 2\]"):
-        QuorumNode(disk)
+    node = QuorumNode(disk, starts=False)
+    node.quorum.start()
+    node.driver.flush()
+    assert node.quorum.controller is None
+    assert node.image.offset == -1, "nothing is known to be committed"
+    for _ in range(10):
+        node.now_ms += 10_000
+        node.driver._wake()
+        assert node.quorum.controller is None
+    assert node.driver.epoch == 2, "it led epoch 1; before it begins one it asks whether it would be elected"
 
 
 def test_a_copied_directory_with_another_id_is_not_the_voter() -> None:
@@ -313,20 +317,20 @@ def test_a_sign_of_life_is_written_when_nothing_else_is() -> None:
     disk = new_disk()
     node = QuorumNode(disk)
     assert node.tick(START_MS + 100) == 400
-    end = node.voter.log_end_offset
+    end = node.driver.log_end_offset
     assert node.tick(START_MS + 500) == 500
-    assert node.voter.log_end_offset == end + 1
+    assert node.driver.log_end_offset == end + 1
     assert isinstance(read_log(disk)[-1].records[0], NoOpRecord)
     node.tick(START_MS + 900)
-    assert node.voter.log_end_offset == end + 1
+    assert node.driver.log_end_offset == end + 1
 
 
 def test_signs_of_life_can_be_switched_off() -> None:
     disk = new_disk()
     node = QuorumNode(disk, configs={"metadata.max.idle.interval.ms": "0"})
-    end = node.voter.log_end_offset
+    end = node.driver.log_end_offset
     node.tick(START_MS + 1_000_000)
-    assert node.voter.log_end_offset == end
+    assert node.driver.log_end_offset == end
 
 
 def tick_until_written(node: QuorumNode, now_ms: int) -> None:
@@ -344,7 +348,7 @@ def test_a_snapshot_is_written_after_an_hour() -> None:
     tick_until_written(node, START_MS + 3_599_999)
     assert sum(name.endswith(".checkpoint") for name in files(disk)) == 1
     tick_until_written(node, START_MS + 3_600_000)
-    end = node.voter.log_end_offset
+    end = node.driver.log_end_offset
     assert f"{end:020d}-0000000001.checkpoint" in files(disk)
     before = node.image
     disk.cut_power()
@@ -441,7 +445,7 @@ def test_a_log_that_begins_after_the_newest_snapshot_is_refused() -> None:
     node.come_up()
     node.write_snapshot()
     newest = f"{node.image.offset + 1:020d}-0000000001.checkpoint"
-    log = node.voter.log
+    log = node.driver.log
     log.increment_log_start_offset(log.high_watermark)
     node.create(new_topic("t", 1, 1))
     from ottla.storage.roll import roll
@@ -484,7 +488,7 @@ def test_segments_that_come_back_after_a_power_cut_do_not_end_the_log() -> None:
     node.write_snapshot()
     for number in range(40):
         node.create(new_topic(f"t-{number}", 1, 1))
-    log = node.voter.log
+    log = node.driver.log
     before = len(log.segments)
     node.tick(START_MS)
     # This one comes while the snapshot is being written, and is not in it.

@@ -23,7 +23,7 @@ def api_versions(ask: ApiVersionsRequest, context: RequestContext) -> ApiVersion
     """List the APIs and features. Clients send it before anything else, so it needs nothing but the image."""
     if context.version >= 3 and not _is_valid_software(ask):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
-    features = context.broker.features()
+    features = context.node.features()
     # Clients before v4 refuse an answer that has a feature whose lowest level is 0.
     supported = tuple(
         feature

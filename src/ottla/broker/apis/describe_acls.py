@@ -2,14 +2,17 @@
 
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
+from ottla.quorum.controller.security.access_rules import describe_acls as describe
 from ottla.security.rights import NO_AUTHORIZER
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 
 @handles(DescribeAclsRequest)
-def describe_acls(_ask: DescribeAclsRequest, _context: RequestContext) -> DescribeAclsResponse:
-    """Refuse, as Kafka does without an authorizer."""
-    return DescribeAclsResponse(
-        error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=()
-    )
+def describe_acls(ask: DescribeAclsRequest, context: RequestContext) -> DescribeAclsResponse:
+    """Answer from the metadata that this node acts on."""
+    if not context.node.authorizer.is_active:
+        return DescribeAclsResponse(
+            error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=()
+        )
+    return describe(context.node.image, ask)

@@ -3,8 +3,8 @@
 from typing import Final
 
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
-from ottla.security.rights import ALL_ON_CLUSTER, NOT_ASKED
+from ottla.broker.serving.handlers import handles, handles_on_controller
+from ottla.security.rights import CLUSTER, NOT_ASKED, Operation, ResourceType, on_cluster
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -39,9 +39,45 @@ def describe_cluster(ask: DescribeClusterRequest, context: RequestContext) -> De
             for one in listed
         ),
         cluster_authorized_operations=(
-            ALL_ON_CLUSTER if ask.include_cluster_authorized_operations else NOT_ASKED
+            cluster_operations(context) if ask.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
+
+
+@handles_on_controller(DescribeClusterRequest)
+def describe_controllers(ask: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+    """List the controllers that have the listener that is asked on."""
+    if ask.endpoint_type == _BROKERS:
+        return _refused(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This listener belongs to a controller, not to a broker."
+        )
+    if ask.endpoint_type != _CONTROLLERS:
+        return _refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {ask.endpoint_type}")
+    node = context.node
+    controllers = sorted(node.image.controllers.items())
+    return DescribeClusterResponse(
+        endpoint_type=_CONTROLLERS,
+        cluster_id=node.cluster_id,
+        controller_id=node.quorum.leader.node_id,
+        brokers=tuple(
+            DescribeClusterBroker(
+                broker_id=controller_id, host=endpoint.host, port=endpoint.port, rack=None, is_fenced=False
+            )
+            for controller_id, controller in controllers
+            for endpoint in controller.endpoints
+            if endpoint.name == context.listener_name
+        ),
+        cluster_authorized_operations=(
+            cluster_operations(context) if ask.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def cluster_operations(context: RequestContext) -> int:
+    """Return the bit set of what the client may do to the cluster. Who may not describe it learns nothing."""
+    if not context.may(on_cluster(Operation.DESCRIBE), CLUSTER):
+        return 0
+    return context.operations(ResourceType.CLUSTER, CLUSTER)
 
 
 def _refused(error_code: ErrorCode, message: str) -> DescribeClusterResponse:

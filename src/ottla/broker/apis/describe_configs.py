@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.broker.log_levels import log_levels
-from ottla.broker.node import Broker
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.context import RequestContext, ServingNode
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
 from ottla.metadata.configs.describe import (
@@ -43,18 +42,18 @@ class _Refused(Exception):
 def describe_configs(ask: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     """Answer every resource on its own."""
     return DescribeConfigsResponse(
-        results=tuple(_describe(resource, ask, context.broker) for resource in ask.resources)
+        results=tuple(_describe(resource, ask, context.node) for resource in ask.resources)
     )
 
 
 def _describe(
-    resource: DescribeConfigsResource, ask: DescribeConfigsRequest, broker: Broker
+    resource: DescribeConfigsResource, ask: DescribeConfigsRequest, node: ServingNode
 ) -> DescribeConfigsResult:
     names = resource.configuration_keys
     # No names at all are as good as null: all configs are wanted.
     wanted = Wanted(frozenset(names) if names else None, ask.include_synonyms, ask.include_documentation)
     try:
-        configs = _find_describer(resource.resource_type)(resource.resource_name, broker, wanted)
+        configs = _find_describer(resource.resource_type)(resource.resource_name, node, wanted)
     except _Refused as refusal:
         return _result(resource, refusal.error_code, refusal.message, ())
     return _result(resource, ErrorCode.NONE, "", configs)
@@ -73,7 +72,7 @@ def _result(
     )
 
 
-def _find_describer(resource_type: int) -> Callable[[str, Broker, Wanted], Described]:
+def _find_describer(resource_type: int) -> Callable[[str, ServingNode, Wanted], Described]:
     describer = _DESCRIBERS.get(resource_type)
     if describer is None:
         reason = f"configs of resource type {resource_type} cannot be described"
@@ -81,44 +80,44 @@ def _find_describer(resource_type: int) -> Callable[[str, Broker, Wanted], Descr
     return describer
 
 
-def _describe_topic(name: str, broker: Broker, wanted: Wanted) -> Described:
+def _describe_topic(name: str, node: ServingNode, wanted: Wanted) -> Described:
     fault = find_topic_name_fault(name)
     if fault is not None:
         raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
-    if broker.image.topics.find(name) is None:
+    if node.image.topics.find(name) is None:
         raise _Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return describe_topic(broker.configs, broker.image.topic_config(name), wanted)
+    return describe_topic(node.configs, node.image.topic_config(name), wanted)
 
 
-def _describe_broker(name: str, broker: Broker, wanted: Wanted) -> Described:
+def _describe_broker(name: str, node: ServingNode, wanted: Wanted) -> Described:
     if not name:
-        return describe_broker_defaults(broker.configs, wanted)
-    if _parse_broker_id(name) != broker.node_id:
-        reason = f"Unexpected broker id, expected {broker.node_id} or empty string, but received {name}"
+        return describe_broker_defaults(node.configs, wanted)
+    if _parse_broker_id(name) != node.node_id:
+        reason = f"Unexpected broker id, expected {node.node_id} or empty string, but received {name}"
         raise _Refused(ErrorCode.INVALID_REQUEST, reason)
-    return describe_broker(broker.configs, wanted)
+    return describe_broker(node.configs, wanted)
 
 
-def _describe_loggers(name: str, broker: Broker, wanted: Wanted) -> Described:
+def _describe_loggers(name: str, node: ServingNode, wanted: Wanted) -> Described:
     if not name:
         raise _Refused(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-    if _parse_broker_id(name) != broker.node_id:
-        reason = f"Unexpected broker id, expected {broker.node_id} but received {name}"
+    if _parse_broker_id(name) != node.node_id:
+        reason = f"Unexpected broker id, expected {node.node_id} but received {name}"
         raise _Refused(ErrorCode.INVALID_REQUEST, reason)
     return describe_loggers(log_levels(), wanted)
 
 
-def _describe_group(name: str, broker: Broker, wanted: Wanted) -> Described:
+def _describe_group(name: str, node: ServingNode, wanted: Wanted) -> Described:
     if not name:
         raise _Refused(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-    return describe_group(broker.configs, broker.image.group_config(name), wanted)
+    return describe_group(node.configs, node.image.group_config(name), wanted)
 
 
-def _describe_client_metrics(name: str, broker: Broker, wanted: Wanted) -> Described:
+def _describe_client_metrics(name: str, node: ServingNode, wanted: Wanted) -> Described:
     if not name:
         raise _Refused(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
     resource = ConfigResource(ResourceType.CLIENT_METRICS, name)
-    return describe_client_metrics(broker.image.configs.get(resource, {}), wanted)
+    return describe_client_metrics(node.image.configs.get(resource, {}), wanted)
 
 
 def _parse_broker_id(name: str) -> int:
@@ -127,7 +126,7 @@ def _parse_broker_id(name: str) -> int:
     return int(name)
 
 
-_DESCRIBERS: Final[Mapping[int, Callable[[str, Broker, Wanted], Described]]] = {
+_DESCRIBERS: Final[Mapping[int, Callable[[str, ServingNode, Wanted], Described]]] = {
     ResourceType.TOPIC: _describe_topic,
     ResourceType.BROKER: _describe_broker,
     ResourceType.BROKER_LOGGER: _describe_loggers,

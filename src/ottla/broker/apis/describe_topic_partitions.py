@@ -14,7 +14,7 @@ from ottla.broker.serving.handlers import handles
 from ottla.metadata.topics import Topic
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.model.uuid import ZERO_UUID
-from ottla.security.rights import ALL_ON_TOPIC
+from ottla.security.rights import NOT_ASKED, Operation, ResourceType, on_topic
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_topic_partitions import (
     Cursor,
@@ -26,6 +26,7 @@ from ottla.wire.messages.describe_topic_partitions import (
 from ottla.wire.metadata_records.partitions import PartitionRecord
 
 _NOTHING: Final = ()
+_DESCRIBE: Final = on_topic(Operation.DESCRIBE)
 
 
 @handles(DescribeTopicPartitionsRequest)
@@ -36,6 +37,9 @@ def describe_topic_partitions(
     broker = context.broker
     topics = broker.image.topics
     names = sorted({topic.name for topic in ask.topics} or topics.names)
+    denied: list[DescribeTopicPartitionsResponseTopic] = []
+    if broker.authorizer.is_active:
+        names, denied = _sort_out(names, bool(ask.topics), context)
     cursor = ask.cursor
     if cursor is not None:
         if cursor.partition_index < 0 or (ask.topics and cursor.topic_name not in names):
@@ -50,32 +54,43 @@ def describe_topic_partitions(
     for name in names:
         if left <= 0:
             return DescribeTopicPartitionsResponse(
-                topics=tuple(described), next_cursor=Cursor(topic_name=name, partition_index=0)
+                topics=(*described, *denied), next_cursor=Cursor(topic_name=name, partition_index=0)
             )
         topic = topics.find(name)
         if topic is None:
-            described.append(_unknown(name))
+            described.append(_unknown(name, context))
             continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         page = range(first, min(first + left, len(topic.partitions)))
-        described.append(_describe(topic, page, partitions))
+        described.append(_describe(topic, page, partitions, context))
         left -= len(page)
         if page.stop < len(topic.partitions):
             return DescribeTopicPartitionsResponse(
-                topics=tuple(described), next_cursor=Cursor(topic_name=name, partition_index=page.stop)
+                topics=(*described, *denied), next_cursor=Cursor(topic_name=name, partition_index=page.stop)
             )
-    return DescribeTopicPartitionsResponse(topics=tuple(described))
+    return DescribeTopicPartitionsResponse(topics=(*described, *denied))
+
+
+def _sort_out(
+    names: list[str], are_named: bool, context: RequestContext
+) -> tuple[list[str], list[DescribeTopicPartitionsResponseTopic]]:
+    """Return the topics that the client may see, and refusals of the others if it has named them."""
+    if not are_named:
+        return [name for name in names if context.may(_DESCRIBE, name)], []
+    denied = [name for name in names if not context.allows(_DESCRIBE, name)]
+    visible = [name for name in names if name not in denied]
+    return visible, [_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NOT_ASKED) for name in denied]
 
 
 def _describe(
-    topic: Topic, page: range, partitions: PartitionDescriptions
+    topic: Topic, page: range, partitions: PartitionDescriptions, context: RequestContext
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=partitions.encode(topic.partitions[number] for number in page),
-        topic_authorized_operations=ALL_ON_TOPIC,
+        topic_authorized_operations=context.operations(ResourceType.TOPIC, topic.name),
     )
 
 
@@ -89,14 +104,22 @@ def _describe_partition(
     )
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(name: str, context: RequestContext) -> DescribeTopicPartitionsResponseTopic:
     is_invalid = find_topic_name_fault(name) is not None
+    return _refused(
+        name,
+        ErrorCode.INVALID_TOPIC_EXCEPTION if is_invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        context.operations(ResourceType.TOPIC, name),
+    )
+
+
+def _refused(name: str, error_code: ErrorCode, operations: int) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
-        error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if is_invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        error_code=error_code,
         name=name,
         topic_id=ZERO_UUID,
         partitions=(),
-        topic_authorized_operations=ALL_ON_TOPIC,
+        topic_authorized_operations=operations,
     )
 
 

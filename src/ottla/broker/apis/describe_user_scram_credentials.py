@@ -17,4 +17,4 @@ def describe_user_scram_credentials(
     ask: DescribeUserScramCredentialsRequest, context: RequestContext
 ) -> DescribeUserScramCredentialsResponse:
     """Answer from the metadata that this node acts on."""
-    return describe_scram_credentials(context.broker.image, ask)
+    return describe_scram_credentials(context.node.image, ask)

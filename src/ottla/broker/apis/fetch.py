@@ -13,17 +13,22 @@ from itertools import groupby
 from typing import Final, TypeAlias, TypeVar
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.fetch.fetch_reading import DEBUGGING_REPLICA, FetchResult, Limits, read_partitions
+from ottla.broker.fetch.fetch_reading import DEBUGGING_REPLICA, FetchResult, Limits, read_partitions, refused
 from ottla.broker.fetch.fetch_session import FetchPlan, FetchSession, PartitionKey, asked_partitions
 from ottla.broker.limits.quotas import QuotaKind
+from ottla.broker.quorum_requests import serve_by_quorum
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import weigh
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import handles, handles_on_controller
+from ottla.metadata.topics import Topics
+from ottla.model.uuid import Uuid
+from ottla.security.rights import CLUSTER, Operation, on_cluster, on_topic
 from ottla.storage.read import ReadLimit
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import (
     LEADER_HINTS_FROM,
+    RACKS_FROM,
     REPLICA_STATE_FROM,
     TOPIC_IDS_FROM,
     FetchableTopicResponse,
@@ -35,6 +40,7 @@ from ottla.wire.messages.fetch import (
 )
 
 _READ_COMMITTED: Final = 1
+_READ: Final = on_topic(Operation.READ)
 _AT_ONCE: Final = 1_000
 """Up to how many partitions are read at once: that takes 5 ms."""
 _IN_A_TURN: Final = 200
@@ -44,6 +50,7 @@ ELEMENTS_MAX: Final = 500_000
 
 T = TypeVar("T")
 InTurns: TypeAlias = Generator[Deferred[None] | None, None, T]
+Asked: TypeAlias = Sequence[tuple[PartitionKey, FetchPartition]]
 Answers: TypeAlias = list[tuple[PartitionKey, PartitionData]]
 
 
@@ -63,11 +70,13 @@ def fetch(
     attempt = _Fetch(ask, plan, context)
     if len(plan.partitions) > _AT_ONCE:
         return _fetch_in_turns(ask, attempt, context)
-    result = attempt.read()
+    result = attempt.read(is_first=True)
     missing_bytes = attempt.missing_bytes(result)
     if missing_bytes <= 0 or ask.max_wait_ms <= 0 or not result.partitions:
         return attempt.respond(result)
-    context.abandon = broker.parked_fetches.park(attempt, result.partitions, missing_bytes, ask.max_wait_ms)
+    context.abandon = broker.parked_fetches.park(
+        attempt, result.partitions, missing_bytes, ask.max_wait_ms, attempt.reads_to_end
+    )
     attempt.response = Deferred()
     return attempt.response
 
@@ -88,14 +97,18 @@ def _plan_in_turns(ask: FetchRequest, context: RequestContext) -> InTurns[FetchR
 def _fetch_in_turns(ask: FetchRequest, attempt: "_Fetch", context: RequestContext) -> InTurns[FetchResponse]:
     broker = context.broker
     until_ms = broker.clock.monotonic_ms() + ask.max_wait_ms
+    is_first = True
     while True:
-        result = yield from attempt.read_in_turns()
+        result = yield from attempt.read_in_turns(is_first)
+        is_first = False
         missing_bytes = attempt.missing_bytes(result)
         left_ms = until_ms - broker.clock.monotonic_ms()
         if missing_bytes <= 0 or left_ms <= 0 or not result.partitions:
             return (yield from attempt.respond_in_turns(result))
         call = _WakingCall()
-        context.abandon = broker.parked_fetches.park(call, result.partitions, missing_bytes, left_ms)
+        context.abandon = broker.parked_fetches.park(
+            call, result.partitions, missing_bytes, left_ms, attempt.reads_to_end
+        )
         yield call.woken
         context.abandon = None
 
@@ -119,7 +132,7 @@ class _WakingCall:
 class _Fetch:
     """One fetch, from its first attempt to its answer."""
 
-    __slots__ = ("_context", "_limits", "_min_bytes", "_plan", "_version", "response")
+    __slots__ = ("_asked", "_context", "_denied", "_limits", "_min_bytes", "_plan", "_version", "response")
 
     response: Deferred[FetchResponse]
     """Only for one that has to wait."""
@@ -129,22 +142,43 @@ class _Fetch:
         self._plan = plan
         self._version = context.version
         self._limits = _limits(ask, context)
+        self._asked = plan.partitions
+        self._denied: Answers = []
+        if context.broker.authorizer.is_active:
+            self._asked, self._denied = _sort_out(plan.partitions, self._limits.replica_id, context)
         self._min_bytes = min(ask.min_bytes, self._limits.bytes_max)
 
-    def read(self) -> FetchResult:
-        """Read what there is now."""
-        return read_partitions(self._context.broker.partitions, self._plan.partitions, self._limits)
+    @property
+    def reads_to_end(self) -> bool:
+        """Whether it need not wait until records are committed."""
+        return self._limits.limit is ReadLimit.LOG_END
 
-    def read_in_turns(self) -> InTurns[FetchResult]:
+    def read(self, is_first: bool = False) -> FetchResult:
+        """Read what there is now. The first time tells the leader what a follower has."""
+        limits = self._limits
+        result = read_partitions(
+            self._context.broker.partitions,
+            self._asked,
+            limits,
+            notes_fetch=is_first and limits.is_follower,
+        )
+        return _with_denied(result, self._denied) if self._denied else result
+
+    def read_in_turns(self, is_first: bool) -> InTurns[FetchResult]:
         """Read what there is now, and let others be served meanwhile."""
+        notes_fetch = is_first and self._limits.is_follower
         result = FetchResult([], [], 0, False)
-        asked = self._plan.partitions
+        asked = self._asked
         for start in range(0, len(asked), _IN_A_TURN):
             result = read_partitions(
-                self._context.broker.partitions, asked[start : start + _IN_A_TURN], self._limits, result
+                self._context.broker.partitions,
+                asked[start : start + _IN_A_TURN],
+                self._limits,
+                result,
+                notes_fetch,
             )
             yield None
-        return result
+        return _with_denied(result, self._denied) if self._denied else result
 
     def missing_bytes(self, result: FetchResult) -> int:
         """Return how many bytes are missing; 0 or less: the answer can go."""
@@ -200,6 +234,8 @@ class _Fetch:
     def _account(self, result: FetchResult) -> FetchResponse | None:
         """Count what was read. Return the answer to a reader that is over its quota."""
         broker, session = self._context.broker, self._plan.session
+        if self._limits.is_follower:
+            return None
         if broker.quotas.limits_fetch and (throttle_ms := self._throttle(result)) > 0:
             session_id = 0 if session is None else session.id
             return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id, responses=())
@@ -265,6 +301,34 @@ class _Fetch:
         return throttle_ms
 
 
+def _sort_out(asked: Asked, replica_id: int, context: RequestContext) -> tuple[Asked, Answers]:
+    """Take out the partitions that the reader may not read. Another broker may read all, or none."""
+    topics = context.broker.image.topics
+    is_follower = replica_id >= 0
+    may_read_all = is_follower and context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER)
+    allowed: list[tuple[PartitionKey, FetchPartition]] = []
+    denied: Answers = []
+    for key, ask in asked:
+        name = _name_of(key[0], topics)
+        # Of a topic that is unknown, that is what the reader is told.
+        if name is None or may_read_all or (not is_follower and context.allows(_READ, name)):
+            allowed.append((key, ask))
+        else:
+            denied.append((key, refused(ask, ErrorCode.TOPIC_AUTHORIZATION_FAILED, aborted=())))
+    return allowed, denied
+
+
+def _name_of(topic: str | Uuid, topics: Topics) -> str | None:
+    if isinstance(topic, str):
+        return topic
+    found = topics.find_by_id(topic)
+    return None if found is None else found.name
+
+
+def _with_denied(result: FetchResult, denied: Answers) -> FetchResult:
+    return result._replace(answers=denied + result.answers, is_urgent=True)
+
+
 def _news(session: FetchSession, answers: Answers) -> Answers:
     """Let a session take note of answers, and return those that have news for it."""
     noted = session.partitions
@@ -285,7 +349,21 @@ def _joined(topics: Sequence[FetchableTopicResponse]) -> tuple[FetchableTopicRes
 
 def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     broker, version = context.broker, context.version
-    replica_id = ask.replica_state.replica_id if version >= REPLICA_STATE_FROM else ask.replica_id
+    if version >= REPLICA_STATE_FROM:
+        replica_id, replica_epoch = ask.replica_state.replica_id, ask.replica_state.replica_epoch
+    else:
+        replica_id, replica_epoch = ask.replica_id, -1
+    tells_leader = version >= LEADER_HINTS_FROM
+    if replica_id >= 0:
+        # What it may read is limited by what it asks for: it has no quota.
+        return Limits(
+            ReadLimit.LOG_END,
+            ask.max_bytes,
+            replica_id,
+            tells_leader,
+            replica_epoch,
+            now_ms=broker.clock.monotonic_ms(),
+        )
     if replica_id == DEBUGGING_REPLICA:
         limit = ReadLimit.LOG_END
     elif ask.isolation_level == _READ_COMMITTED:
@@ -296,7 +374,17 @@ def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     if broker.quotas.limits_fetch:
         allowed = broker.quotas.bytes_max(QuotaKind.FETCH, context.user, context.client_id or "")
         bytes_max = bytes_max if allowed is None else min(bytes_max, allowed)
-    return Limits(limit, bytes_max, replica_id, version >= LEADER_HINTS_FROM)
+    select_replica = None
+    if ask.rack_id and broker.config.replica_selector_class is not None:
+        select_replica = broker.replication.selector_for(ask.rack_id)
+    return Limits(
+        limit,
+        bytes_max,
+        replica_id,
+        tells_leader,
+        reads_followers=version >= RACKS_FROM,
+        select_replica=select_replica,
+    )
 
 
 def _endpoints(answers: Answers, context: RequestContext) -> tuple[NodeEndpoint, ...]:
@@ -309,3 +397,11 @@ def _endpoints(answers: Answers, context: RequestContext) -> tuple[NodeEndpoint,
         for node in context.broker.endpoints.living(context)
         if node.node_id in leaders
     )
+
+
+@handles_on_controller(FetchRequest)
+def fetch_metadata(ask: FetchRequest, context: RequestContext) -> FetchResponse | Deferred[FetchResponse]:
+    """Let a replica of the quorum follow the metadata log."""
+    if not context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
+        return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, responses=())
+    return serve_by_quorum(ask, context)

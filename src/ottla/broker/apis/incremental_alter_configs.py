@@ -35,7 +35,7 @@ def incremental_alter_configs(
     """Answer when the configs hold."""
     loggers = [one for one in ask.resources if one.resource_type == ResourceType.BROKER_LOGGER]
     others = tuple(one for one in ask.resources if one.resource_type != ResourceType.BROKER_LOGGER)
-    answers = tuple(_alter_loggers(one, context.broker.node_id, ask.validate_only) for one in loggers)
+    answers = tuple(_alter_loggers(one, context.node.node_id, ask.validate_only) for one in loggers)
     reply = context.ask_controller(replace(ask, resources=others))
     return reply.then(lambda response: replace(response, responses=(*response.responses, *answers)))
 

@@ -15,4 +15,4 @@ def list_partition_reassignments(
     ask: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
     """Answer from the metadata that this node acts on."""
-    return list_reassignments(context.broker.image, ask)
+    return list_reassignments(context.node.image, ask)

@@ -7,15 +7,25 @@ topic is there, and suites of theirs check that it is not.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from ottla.broker.apis.describe_cluster import cluster_operations
 from ottla.broker.auto_topics import create_missing_topics, why_unknown
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import EncodedResponse, handles
+from ottla.metadata.topics import Topic
 from ottla.model.uuid import ZERO_UUID
 from ottla.quorum.controller.decision import RECORDS_MAX
-from ottla.security.rights import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+from ottla.security.rights import (
+    ALL_ON_TOPIC,
+    CLUSTER,
+    NOT_ASKED,
+    Operation,
+    ResourceType,
+    on_cluster,
+    on_topic,
+)
 from ottla.wire.codec import encode_struct
 from ottla.wire.declare import replace
 from ottla.wire.encoded_items import as_array
@@ -28,6 +38,9 @@ from ottla.wire.messages.metadata import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
+
+_DESCRIBE: Final = on_topic(Operation.DESCRIBE)
+_CREATE: Final = on_topic(Operation.CREATE)
 
 
 def _asked_by_id(topics: Sequence[MetadataRequestTopic]) -> tuple[MetadataRequestTopic, ...]:
@@ -76,10 +89,20 @@ def _answer_portion(ask: MetadataRequest, context: RequestContext) -> MetadataRe
 def _maybe_create(missing: list[str], ask: MetadataRequest, context: RequestContext) -> None:
     if not missing:
         return
-    if ask.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable:
-        create_missing_topics(missing, context)
+    if _creates_topics(ask, context):
+        allowed = [name for name in missing if context.may(_DESCRIBE, name) and _may_create(name, context)]
+        if allowed:
+            create_missing_topics(allowed, context)
     else:
         context.broker.journal.topics_unknown(context, missing)
+
+
+def _creates_topics(ask: MetadataRequest, context: RequestContext) -> bool:
+    return ask.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable
+
+
+def _may_create(name: str, context: RequestContext) -> bool:
+    return context.may(on_cluster(Operation.CREATE), CLUSTER) or context.allows(_CREATE, name)
 
 
 def _asks_by_id(ask: MetadataRequest) -> bool:
@@ -121,7 +144,7 @@ def _respond(ask: MetadataRequest, context: RequestContext) -> MetadataResponse:
         # Clients cannot reach a controller. Any living broker passes on what is for it.
         controller_id=living[0].node_id if living else -1,
         topics=_describe_topics(ask, context, frozenset(node.node_id for node in living)),
-        cluster_authorized_operations=ALL_ON_CLUSTER if asks_cluster_operations else NOT_ASKED,
+        cluster_authorized_operations=(cluster_operations(context) if asks_cluster_operations else NOT_ASKED),
     )
 
 
@@ -129,6 +152,8 @@ def _describe_topics(ask: MetadataRequest, context: RequestContext, living: froz
     """Return what stands for the array of topics. Each of them is encoded already."""
     topics = context.broker.image.topics
     version = context.version
+    if context.broker.authorizer.is_active:
+        return _describe_visible(ask, context, living)
     describe = partial(
         context.broker.metadata_answers.described_topics.describe,
         living=living,
@@ -148,6 +173,53 @@ def _describe_topics(ask: MetadataRequest, context: RequestContext, living: froz
             else describe((topic,))[0]
         )
     return as_array(len(found), b"".join(found.values()))
+
+
+def _describe_visible(ask: MetadataRequest, context: RequestContext, living: frozenset[int]) -> Any:
+    """Do the same where access rules hold: of what a client may not describe, it learns nothing."""
+    topics, version = context.broker.image.topics, context.version
+    described_topics = context.broker.metadata_answers.described_topics
+
+    def describe(topic: Topic) -> bytes:
+        operations = NOT_ASKED
+        if ask.include_topic_authorized_operations:
+            operations = context.operations(ResourceType.TOPIC, topic.name)
+        return described_topics.describe((topic,), living, operations, version)[0]
+
+    if ask.topics is None or (version == 0 and not ask.topics):
+        visible = [describe(topic) for topic in topics if context.may(_DESCRIBE, topic.name)]
+        return as_array(len(visible), b"".join(visible))
+    found: dict[str | bytes, bytes] = {}
+    for asked in ask.topics:
+        is_named = asked.topic_id == ZERO_UUID
+        topic = topics.find(asked.name or "") if is_named else topics.find_by_id(asked.topic_id)
+        refusal = _find_refusal(asked, topic, ask, context)
+        found[asked.name or "" if is_named else asked.topic_id] = (
+            describe(topic)
+            if topic is not None and refusal is None
+            else encode_struct(refusal, MetadataResponse, version)
+        )
+    return as_array(len(found), b"".join(found.values()))
+
+
+def _find_refusal(
+    asked: MetadataRequestTopic, topic: Topic | None, ask: MetadataRequest, context: RequestContext
+) -> MetadataResponseTopic | None:
+    """Return why a topic is not described; None if it is."""
+    is_named = asked.topic_id == ZERO_UUID
+    name = (asked.name or "") if is_named else None if topic is None else topic.name
+    if name is None:
+        return _explain_unknown(asked, ask)
+    if not context.allows(_DESCRIBE, name):
+        return _unknown(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED, asked.name if is_named else None)
+    if topic is not None:
+        return None
+    if _creates_topics(ask, context) and not _may_create(name, context):
+        return _unknown(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+    operations = NOT_ASKED
+    if ask.include_topic_authorized_operations:
+        operations = context.operations(ResourceType.TOPIC, name)
+    return _unknown(asked, why_unknown(name), name, operations)
 
 
 def _topic_operations(ask: MetadataRequest) -> int:

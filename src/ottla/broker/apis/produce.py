@@ -202,7 +202,8 @@ def _append(
     if refusal is not ErrorCode.NONE:
         return _refused(data, refusal, partition, context)
     if partition.is_internal:
-        _write_out(partition, context)
+        # It has told its shard the offsets of what it holds back already.
+        context.broker.coordinators.write_out(partition.topic, partition.index)
     verification = confirmations.verifications.get(partition)
     if partition.is_opening:
         return _append_opened(data, records, partition, context, appended, verification)
@@ -282,13 +283,6 @@ def _may_write_internal(context: RequestContext) -> bool:
     Deviation: in Kafka the client id is enough. Anybody can use one, and could change all groups' offsets.
     """
     return context.broker.config.ottla_internal_topics_writable and context.client_id == ADMIN_CLIENT_ID
-
-
-def _write_out(partition: Partition, context: RequestContext) -> None:
-    """Have a coordinator write what it holds back: it has told its shard the offsets of that already."""
-    for coordinator in context.broker.coordinators:
-        if coordinator.topic == partition.topic:
-            coordinator.hosting.write_out(partition.index)
 
 
 def _refuse_all(ask: ProduceRequest, error_code: ErrorCode) -> ProduceResponse:

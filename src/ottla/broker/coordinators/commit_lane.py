@@ -9,19 +9,19 @@ It saves a third of the CPU of a commit of one partition, and half of that of te
 (`docs/decisions/commit-lane.md`).
 
 Whether the sender may commit is looked at each time, by the group coordinator. Everything that is not plain
-goes the long way: another principal, topics that have changed, a refusal, a quota. A lane changes no answer:
-it is a cache of what the codec, `apis/offset_commit.py` and the coordinator do, made by them. What it decides
-is a `Decision` like any other.
+goes the long way: topics that have changed, a refusal, a quota. What the lane decides is a `Decision` like
+any other. What all lanes have in common is told by `serving/lanes.py`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.produce.produce_lane import NOT_MINE
+from ottla.broker.serving.lanes import NOT_MINE
 from ottla.coordination.group.offsets.commit import refused_commit
 from ottla.coordination.group.offsets.repeated import RepeatedCommit
 from ottla.records.codec import encode_fields
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.wire.codec import encode
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
 from ottla.wire.declare import replace
@@ -73,6 +73,8 @@ class CommitLanes:
         self._lanes.pop(size, None)
         if route.version < _FIRST_VERSION or size > FRAME_BYTES_MAX or size in self._hopeless:
             return
+        if self._context.broker.authorizer.is_active and not _may_commit(ask, route, self._context):
+            return
         if len(self._seen) + len(self._hopeless) >= LANES_MAX:
             self._seen.clear()
             self._lanes.clear()
@@ -96,14 +98,11 @@ class CommitLane:
         "_ask",
         "_body",
         "_broker",
-        "_context",
         "_correlation_id",
         "_is_serving",
         "_packs",
         "_pieces",
-        "_principal",
         "_repeated",
-        "_rights_version",
         "_route",
         "_same",
         "_size_bytes",
@@ -122,9 +121,6 @@ class CommitLane:
     ) -> None:
         """`ask` has names and ids of all topics, `template` the bytes around correlation id and offsets."""
         self._broker = context.broker
-        self._context = context
-        self._principal = context.principal
-        self._rights_version = context.broker.authorizer.version
         self._topics = context.broker.image.topics
         self._route = route
         self._answer_later = answer_later
@@ -171,12 +167,7 @@ class CommitLane:
         Everything belongs here that the long way asks before it asks the coordinator.
         """
         broker = self._broker
-        return (
-            self._context.principal is self._principal
-            and broker.authorizer.version == self._rights_version
-            and broker.metadata.image.topics is self._topics
-            and not broker.quotas.limits_requests
-        )
+        return broker.metadata.image.topics is self._topics and not broker.quotas.limits_requests
 
     def _encode(self, offsets: tuple[int, ...], now_ms: int) -> list[bytes]:
         return [
@@ -213,6 +204,18 @@ class CommitLane:
             self._pieces = pieces
         else:
             self._answer_later(pieces)
+
+
+def _may_commit(ask: OffsetCommitRequest, route: "Route", context: "RequestContext") -> bool:
+    """Say whether the access rules allow all of a commit."""
+    topics = context.broker.image.topics
+    names = [topic.name for topic in ask.topics]
+    if route.version >= TOPIC_IDS_FROM:
+        found = [topics.find_by_id(topic.topic_id) for topic in ask.topics]
+        names = [topic.name for topic in found if topic is not None]
+    return context.may(on_group(Operation.READ), ask.group_id) and all(
+        context.may(on_topic(Operation.READ), name) for name in names
+    )
 
 
 def _differ_in_offsets_only(one: OffsetCommitRequest, other: OffsetCommitRequest) -> bool:

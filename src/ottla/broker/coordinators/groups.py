@@ -35,7 +35,6 @@ class Groups(HostedCoordinator[GroupCoordinator]):
     """The group coordinator of a node. Implements `GroupHost`."""
 
     records = GROUP_RECORDS
-    key_type = 0
 
     def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self.topics: Topics = KnownTopics(broker.metadata)

@@ -1,8 +1,7 @@
 """A coordinator on this node: its internal topic, its shards, and its timer.
 
 What a node's coordinators have in common is here. Each of them adds what its coordinator asks of the node.
-`Broker.coordinators` lists them, so that starting, stopping, new metadata, metrics and FindCoordinator need
-not name them one by one.
+`coordinators.py` makes them.
 """
 
 from abc import ABC, abstractmethod
@@ -44,8 +43,6 @@ class HostedCoordinator(ABC, Generic[C]):
 
     records: ClassVar[CoordinatorRecords]
     """The records of its internal topic."""
-    key_type: ClassVar[int]
-    """How FindCoordinator names it."""
 
     def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._broker = broker

@@ -3,13 +3,17 @@
 Partitions are read in the order asked. Each gives at most its own limit and what is left of the whole
 answer's. The first that has anything gives at least one whole batch, however large (KIP-74): a reader could
 never get past it otherwise.
+
+A follower reads up to the log end, and its fetch tells the leader what it has. A consumer reads up to the
+high watermark, from the leader or from a replica near by (KIP-392).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.fetch.fetch_session import PartitionKey
 from ottla.broker.logs.partition import Partition
+from ottla.broker.replication.remote_replica import RemoteReplica
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.runtime.connections.file_range import FileRange
 from ottla.storage.errors import LogDirectoryOffline, OffsetOutOfRange
@@ -34,12 +38,23 @@ _EMPTY: Final = memoryview(b"")
 
 
 class Limits(NamedTuple):
-    """How far and how much a fetch may read."""
+    """Who reads, how far and how much."""
 
     limit: ReadLimit
     bytes_max: int
     replica_id: int
     tells_leader: bool
+    replica_epoch: int = -1
+    # Whether the client knows that it can read from a follower.
+    reads_followers: bool = False
+    # Chooses where else to read from, if the client has said where it is; -1 is here.
+    select_replica: Callable[[Partition, int], int] | None = None
+    now_ms: int = 0
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether another node reads, to keep a replica."""
+        return self.replica_id >= 0
 
 
 class FetchResult(NamedTuple):
@@ -57,8 +72,13 @@ def read_partitions(
     asked: Iterable[tuple[PartitionKey, FetchPartition]],
     limits: Limits,
     before: FetchResult | None = None,
+    notes_fetch: bool = False,
 ) -> FetchResult:
-    """Read all partitions that are asked for; behind those that were read `before`, if some were."""
+    """Read all partitions that are asked for; behind those that were read `before`, if some were.
+
+    With `notes_fetch` the leader takes note of what a follower has. That is for the first attempt of a fetch:
+    a later one tells nothing new.
+    """
     by_key = partitions.by_key
     answers, found, size_bytes, is_urgent = FetchResult([], [], 0, False) if before is None else before
     left_bytes = max(0, limits.bytes_max - size_bytes)
@@ -69,9 +89,13 @@ def read_partitions(
             is_urgent = True
             continue
         found.append(partition)
-        answer = _read(partition, ask, limits, left_bytes, size_bytes == 0)
+        answer = _read(partition, ask, limits, left_bytes, size_bytes == 0, notes_fetch)
         answers.append((key, answer))
-        if answer.error_code is not ErrorCode.NONE or answer.diverging_epoch.epoch >= 0:
+        if (
+            answer.error_code is not ErrorCode.NONE
+            or answer.diverging_epoch.epoch >= 0
+            or answer.preferred_read_replica >= 0
+        ):
             is_urgent = True
         elif answer.records:
             size_bytes += len(answer.records)
@@ -91,27 +115,85 @@ def refused(ask: FetchPartition, error_code: ErrorCode, aborted: tuple[()] | Non
 
 
 def _read(
-    partition: Partition, ask: FetchPartition, limits: Limits, left_bytes: int, is_first: bool
+    partition: Partition,
+    ask: FetchPartition,
+    limits: Limits,
+    left_bytes: int,
+    is_first: bool,
+    notes_fetch: bool,
 ) -> PartitionData:
-    error_code = partition.check_leader(ask.current_leader_epoch)
-    if limits.replica_id >= 0 and error_code is ErrorCode.NONE:
-        # No other node has a replica here, so whoever says so is mistaken, or lies.
-        error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    error_code = partition.check_reader(ask.current_leader_epoch, limits.reads_followers)
+    follower: RemoteReplica | None = None
+    if limits.is_follower and error_code is ErrorCode.NONE:
+        found = _find_follower(partition, ask, limits)
+        if isinstance(found, ErrorCode):
+            error_code = found
+        elif notes_fetch:
+            follower = found
     if error_code is not ErrorCode.NONE:
         return _refused_by_leader(partition, ask, error_code, limits)
-    if ask.last_fetched_epoch >= 0:
-        diverging = _find_divergence(partition, ask)
-        if diverging is not None:
-            return diverging
+    instead = _find_answer_without_records(partition, ask, limits)
+    if instead is not None:
+        return instead
+    log = partition.log
     try:
-        result = partition.log.read(
+        result = log.read(
             Offset(ask.fetch_offset), min(ask.partition_max_bytes, left_bytes), limits.limit, is_first
         )
     except OffsetOutOfRange:
         return refused(ask, ErrorCode.OFFSET_OUT_OF_RANGE)
     except LogDirectoryOffline:
         return refused(ask, ErrorCode.KAFKA_STORAGE_ERROR)
+    if follower is not None:
+        assert partition.leading is not None, "it knows the follower"
+        partition.leading.note_fetch(
+            follower, ask.fetch_offset, ask.log_start_offset, limits.now_ms, limits.replica_epoch
+        )
+        if log.high_watermark != result.high_watermark:
+            result = result._replace(high_watermark=log.high_watermark)
     return _answer(ask, result)
+
+
+def _find_answer_without_records(
+    partition: Partition, ask: FetchPartition, limits: Limits
+) -> PartitionData | None:
+    """Return the answer to a reader that has to cut its log first, or that should read elsewhere."""
+    if ask.last_fetched_epoch >= 0:
+        diverging = _find_divergence(partition, ask)
+        if diverging is not None:
+            return diverging
+    if limits.select_replica is not None:
+        nearer = limits.select_replica(partition, ask.fetch_offset)
+        if nearer >= 0:
+            return _elsewhere(partition, ask, nearer)
+    return None
+
+
+def _find_follower(partition: Partition, ask: FetchPartition, limits: Limits) -> RemoteReplica | ErrorCode:
+    """Return the follower that fetches, or why it may not."""
+    leading = partition.leading
+    follower = None if leading is None else leading.followers.get(limits.replica_id)
+    if leading is None or follower is None:
+        # It knows of an assignment that this node has not heard of. Or it is mistaken, or lies.
+        knows_epoch = ask.current_leader_epoch >= 0
+        return ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if leading.is_older(limits.replica_id, limits.replica_epoch):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return follower
+
+
+def _elsewhere(partition: Partition, ask: FetchPartition, replica_id: int) -> PartitionData:
+    """Return the answer to a consumer that another replica is nearer to."""
+    log = partition.log
+    return PartitionData(
+        partition_index=ask.partition,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        aborted_transactions=None,
+        preferred_read_replica=replica_id,
+        records=_EMPTY,
+    )
 
 
 def _answer(ask: FetchPartition, result: ReadResult) -> PartitionData:

@@ -3,6 +3,8 @@
 An append does not look at the fetches it might complete; it only subtracts its bytes from what each still
 lacks, and remembers those that lack nothing more. They are tried at the end of the same turn of the event
 loop. So many appends of one turn make one answer, and a producer does not wait for its consumers.
+
+In a partition with several replicas an append is for the followers. Consumers wait for the high watermark.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,12 +49,22 @@ class ParkedFetches:
         return len(self._parked)
 
     def park(
-        self, attempt: FetchAttempt, partitions: Sequence[Partition], missing_bytes: int, wait_ms: int
+        self,
+        attempt: FetchAttempt,
+        partitions: Sequence[Partition],
+        missing_bytes: int,
+        wait_ms: int,
+        reads_to_end: bool = False,
     ) -> Callable[[], None]:
         """Let a fetch wait. Returns what ends the wait without an answer, for when its client is gone."""
         parked = ParkedFetch(attempt, partitions, missing_bytes)
-        for partition in partitions:
-            partition.parked[parked] = None
+        if reads_to_end:
+            for partition in partitions:
+                here = partition.parked if partition.leading is None else partition.parked_replicas
+                here[parked] = None
+        else:
+            for partition in partitions:
+                partition.parked[parked] = None
         self._parked[parked] = None
         parked.timer = self._scheduler.call_later(wait_ms, self._time_is_over, parked)
         return lambda: self._unpark(parked)
@@ -64,9 +76,22 @@ class ParkedFetches:
             if parked.missing_bytes <= 0 and not parked.is_due:
                 self._make_due(parked)
 
+    def appended_for_replicas(self, partition: Partition, size_bytes: int) -> None:
+        """Tell that followers can read more. Called only where `partition.parked_replicas` is not empty."""
+        for parked in partition.parked_replicas:
+            parked.missing_bytes -= size_bytes
+            if parked.missing_bytes <= 0 and not parked.is_due:
+                self._make_due(parked)
+
+    def high_watermark_moved(self, partition: Partition) -> None:
+        """Tell that consumers can read more. Followers have no use for it before there are records."""
+        for parked in partition.parked:
+            if not parked.is_due:
+                self._make_due(parked)
+
     def changed(self, partition: Partition) -> None:
         """Tell that a partition has another leader, has moved or is gone: whoever waits has to look again."""
-        for parked in partition.parked:
+        for parked in (*partition.parked, *partition.parked_replicas):
             if not parked.is_due:
                 self._make_due(parked)
 
@@ -99,6 +124,8 @@ class ParkedFetches:
         self._parked.pop(parked, None)
         for partition in parked.partitions:
             partition.parked.pop(parked, None)
+            if partition.parked_replicas:
+                partition.parked_replicas.pop(parked, None)
         if parked.timer is not None:
             parked.timer.cancel()
             parked.timer = None

@@ -9,7 +9,6 @@ fields of that kind. Of one kind and subject the first events of a minute are ke
 only the number, as `more`. What does not fit is counted and told, too.
 """
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,6 +64,9 @@ class Event:
 
     def encode(self, node_id: int) -> tuple[bytes, bytes]:
         """Return the key and the value of the event's record."""
+        # Imported only here: a start does without it.
+        import json
+
         value = {"t": self.time_ms, "n": node_id, "k": self.kind, **self.facts}
         return self.subject.encode(), json.dumps(value, separators=(",", ":")).encode()
 

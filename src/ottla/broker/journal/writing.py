@@ -45,8 +45,6 @@ class JournalWriter:
         """Look, and write what there is."""
         broker = self._broker
         journal = broker.journal
-        if not journal.is_on:
-            return
         self._sampler.look()
         events = journal.take()
         if not events:
@@ -61,8 +59,6 @@ class JournalWriter:
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Note what has changed about topics and partitions that are there."""
         journal = self._broker.journal
-        if not journal.is_on or not delta.topics:
-            return
         for topic_id, name in delta.topics.created.items():
             topic = image.topics.find_by_id(topic_id)
             if topic is not None and name != TOPIC:

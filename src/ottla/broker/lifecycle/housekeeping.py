@@ -8,7 +8,7 @@
     syncs that `flush.ms` asks for, timeouts, failed directories, the journal: every second
     the metadata log          as often as it asks for itself
     what was recovered        once, right after a start that no clean stop preceded
-    handlers, deciders        imported once, a second after the start
+    what a start can do without (handlers, coordinators) is imported once, a second after it
 
 A round over all partitions is cut into slices, so that a node with many of them goes on serving in between.
 What blocks is done by workers.
@@ -17,6 +17,8 @@ What blocks is done by workers.
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.lifecycle.membership import heartbeat
@@ -40,6 +42,16 @@ _logger: Final = logging.getLogger("ottla.housekeeping")
 
 SLICE_NS: Final = 2_000_000
 _SECOND_MS: Final = 1000
+
+_NEEDED_LATER: Final = (
+    "ottla.broker.coordinators.commit_lane",
+    "ottla.broker.coordinators.groups",
+    "ottla.broker.coordinators.transactions",
+    "ottla.broker.logs.cleaning_round",
+    "ottla.broker.produce.produce_lane",
+    "ottla.storage.damages.repair",
+)
+"""Modules that are imported where they are needed, so that a start does not wait for them."""
 
 
 class Housekeeping:
@@ -81,7 +93,7 @@ class Housekeeping:
         )
         self._later("metadata", 0, self._tick_metadata)
         self._later("recovered", 0, self._save_recovered)
-        self._later("handlers", _SECOND_MS, self._import_handlers)
+        self._later("imports", _SECOND_MS, self._import_rest)
         self.cleaner.start()
 
     def stop(self) -> None:
@@ -127,7 +139,8 @@ class Housekeeping:
         for directory in self._broker.directories.directories:
             directory.check_is_there()
         self._look_at_directories()
-        self._broker.journal_writer.each_second()
+        if self._broker.journal.is_on:
+            self._broker.journal_writer.each_second()
 
     def _look_at_directories(self) -> None:
         """Tell the controller of directories that have failed, or that new logs are to stay away from."""
@@ -195,8 +208,8 @@ class Housekeeping:
 
         self._in_slices("producers", steps())
 
-    def _import_handlers(self) -> None:
-        """Import the handlers and deciders that nobody has needed so far.
+    def _import_rest(self) -> None:
+        """Import what nobody has needed so far: handlers, deciders, and what else a start does without.
 
         A node that starts does not wait for them. But one that runs must not depend on files that somebody
         may replace: it would refuse requests, or serve them with the code of two releases.
@@ -204,11 +217,15 @@ class Housekeeping:
 
         def steps() -> Iterator[None]:
             for key in sorted(SERVED):
-                find_handler(key)
-                yield
+                for listener in sorted(SERVED[key].listeners, key=attrgetter("name")):
+                    find_handler(key, listener)
+                    yield
             yield from import_deciders()
+            for module in _NEEDED_LATER:
+                import_module(module)
+                yield
 
-        self._in_slices("handlers", steps())
+        self._in_slices("imports", steps())
 
     # Checkpoints
 

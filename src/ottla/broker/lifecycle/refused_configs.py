@@ -10,7 +10,6 @@ from ottla.coordination.group.consumer.assignors import ASSIGNORS, find_assignor
 from ottla.metadata.configs.node import NodeConfig
 
 _PROMISES: Final = {
-    "authorizer.class.name": "is set, but Ottla does not check access rules yet",
     "create.topic.policy.class.name": "is set, but Ottla cannot call Java classes",
     "alter.config.policy.class.name": "is set, but Ottla cannot call Java classes",
     "client.quota.callback.class": "is set, but Ottla cannot call Java classes",
@@ -28,23 +27,36 @@ def check_configs(config: NodeConfig) -> None:
     for name, reason in _PROMISES.items():
         if config.value_of(name):
             raise ConfigRefused(f"{name} {reason}. Remove it, or keep using Apache Kafka for now")
+    if config.authorizer_class_name:
+        _check_authorizer(config.authorizer_class_name)
     if not (config.is_broker and config.is_controller):
         roles = ",".join(config.process_roles)
         raise ConfigRefused(
             f"process.roles is {roles}, but clusters of several nodes are not supported yet: set it to "
             "broker,controller"
         )
-    others = [voter for voter in config.controller_quorum_voters if _id_of(voter) != str(config.node_id)]
-    if others:
+    voters = [_id_of(voter) for voter in config.controller_quorum_voters]
+    if config.is_controller and voters and str(config.node_id) not in voters:
         raise ConfigRefused(
-            f"controller.quorum.voters names other nodes ({', '.join(others)}), but clusters of several "
-            "nodes are not supported yet: remove them"
+            f"controller.quorum.voters names the nodes {', '.join(voters)} and not {config.node_id}, though "
+            "process.roles says that this node is a controller: add it"
         )
     unknown = [name for name in config.group_consumer_assignors if find_assignor_name(name) is None]
     if unknown:
         raise ConfigRefused(
             f"group.consumer.assignors has {', '.join(unknown)}, but Ottla cannot call Java classes: use "
             f"{' and '.join(ASSIGNORS)} only"
+        )
+
+
+def _check_authorizer(class_name: str) -> None:
+    # Imported only here: most nodes start without access rules.
+    from ottla.security.standard_authorizer import CLASS_NAME
+
+    if class_name != CLASS_NAME:
+        raise ConfigRefused(
+            f"authorizer.class.name is {class_name}, but Ottla cannot call Java classes: set it to "
+            f"{CLASS_NAME}, whose rules Ottla follows"
         )
 
 

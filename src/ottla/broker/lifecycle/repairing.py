@@ -63,10 +63,15 @@ from ottla.wire.metadata_records.partitions import PartitionRecord
 from ottla.wire.metadata_records.producer_ids import ProducerIdsRecord
 from ottla.wire.metadata_records.topics import TopicRecord
 from ottla.world.disk import Disk, DiskError
+from ottla.world.scheduler import Timer
 
 _PRODUCER_IDS_MARGIN: Final = 1_000_000
 """How many ids are passed over: the newest may have been seen by no snapshot of producers yet."""
 _RECORDS_MAX: Final = 1000
+
+
+def _call_never(_delay_ms: int, _callback: Callable[[], None]) -> Timer:
+    raise AssertionError("the only voter waits for nothing")
 
 
 def _raise(error: Exception) -> None:
@@ -316,19 +321,23 @@ class _Repair:
             ControllerSettings(config.node_id, directory.meta.cluster_id or "", self.configs.layers.static),
             VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
             config,
-            [int(voter.partition("@")[0]) for voter in config.controller_quorum_voters],
         )
         world = QuorumWorld(
             directory.volume,
             SystemClock(),
+            _call_never,
             random.SystemRandom(),
-            directory.volume.syncs.request,
             _raise,
-            self._known(refuses_damage=False),
+            known=self._known(refuses_damage=False),
         )
         quorum = MetadataQuorum(settings, published, world)
         try:
             quorum.start()
+            if not quorum.driver.replica.is_only_voter:
+                raise RepairFailure(
+                    f"{self.path} belongs to a quorum of several nodes, which have the metadata too: remove "
+                    "this voter, format its directory, and add it again"
+                )
             quorum.flush()
         except (StorageError, MetadataError) as error:
             raise RepairFailure(f"{error}: restore {self.path} from a backup") from error
@@ -339,7 +348,7 @@ class _Repair:
         directory = self.directory
         if directory.was_clean:
             states = stopped_files.read(self.disk, directory.path, directory.clean_stop_epoch)
-            states[METADATA_DIRECTORY] = stopped_files.state_of(quorum.voter.log)
+            states[METADATA_DIRECTORY] = stopped_files.state_of(quorum.driver.log)
             stopped_files.write(self.disk, directory.path, directory.clean_stop_epoch, states)
 
     # Topics

@@ -1,7 +1,7 @@
 """Starting a node, step by step, up to the moment when it serves.
 
     lock the directories -> take the addresses -> read the metadata -> take away the marks of a clean stop
-    -> lead the metadata -> load the logs -> register the broker -> unfence it -> accept clients
+    -> agree on the metadata -> load the logs -> register the broker -> unfence it -> accept clients
 
 The steps run on the node's loop. A step may be done later, by a call back, and what takes long lets the loop
 go in between, so that a node can talk to others before it serves. A step that cannot be done gives a
@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.controller_channel import LocalController
+from ottla.broker.controller_channel import ChannelWorld, ClusterController, LocalController
+from ottla.broker.controller_server import ControllerParts, ControllerServer
 from ottla.broker.lifecycle.bound_listeners import (
     BoundListener,
     ListenerRefused,
@@ -36,6 +37,7 @@ from ottla.broker.lifecycle.membership import NotRegistered, join_cluster
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.node import Broker, NodeParts
+from ottla.broker.quorum_messenger import QuorumMessenger
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig
@@ -46,9 +48,10 @@ from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.format import METADATA_DIRECTORY
 from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank
 from ottla.quorum.metadata_log import SyncedMetadata
-from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
-from ottla.quorum.voter import OtherVoters
-from ottla.quorum.voters import VoterIdentity
+from ottla.quorum.metadata_quorum import MetadataQuorum, OtherVoters, QuorumSettings, QuorumWorld
+from ottla.quorum.voters import Endpoint, VoterIdentity
+from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link, new_peer_memory
+from ottla.runtime.connections.peer import PeerMemory, PeerSettings
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.recovery import LoadingLogs, tell
 from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError, UnusableDirectory
@@ -90,8 +93,9 @@ class NodeOptions(NamedTuple):
 class Node:
     """A node that was started: what there is to keep going, and to stop."""
 
-    def __init__(self, broker: Broker, bound: list[BoundListener]) -> None:
+    def __init__(self, broker: Broker, controller: ControllerServer, bound: list[BoundListener]) -> None:
         self.broker = broker
+        self.controller = controller
         self.world = broker.world
         self.bound = bound
         self.housekeeping = Housekeeping(broker, broker.world.scheduler)
@@ -122,6 +126,9 @@ class NodeStart:
         self._directories: LogDirectories | None = None
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
+        self._controller: ControllerServer | None = None
+        self._channel: ClusterController | None = None
+        self._messenger: QuorumMessenger | None = None
         world.scheduler.call_soon(self._run, self._open_directories)
 
     def _run(self, step: Callable[[], None]) -> None:
@@ -142,6 +149,12 @@ class NodeStart:
             self._flusher.close()
         for address in self._addresses:
             address.listening.close()
+        if self._controller is not None:
+            self._controller.listeners.close()
+        if self._channel is not None:
+            self._channel.close()
+        if self._messenger is not None:
+            self._messenger.close()
         if self._directories is not None:
             self._directories.release()
         if isinstance(error, _REASONS):
@@ -153,6 +166,8 @@ class NodeStart:
 
     def _give_up(self, error: Exception) -> None:
         """What was decided is in memory and not on disk: there is no way on from here."""
+        if self._channel is not None:
+            self._channel.close()
         if not self._is_over:
             self._is_over = True
             self._failed(NodeFailure(f"cannot write the metadata: {error}"))
@@ -163,7 +178,7 @@ class NodeStart:
         check_configs(self._configs.node)
         self._configs = with_address(self._configs, self._options.host, self._options.port)
         config, world = self._configs.node, self._world
-        check_endpoints(config.broker_endpoints, self._options.is_insecure)
+        check_endpoints(config.listener_endpoints, self._options.is_insecure)
         paths = data_directories(config)
         if not self._options.formats_empty:
             check_empty_directories(world.disk, config, paths)
@@ -184,11 +199,11 @@ class NodeStart:
     def _take_addresses(self, directories: LogDirectories) -> None:
         config, world = self._configs.node, self._world
         limits = connection_limits(config, world.connections_max)
-        self._addresses = bind(world.network, config.broker_endpoints, limits.send_buffer_bytes)
+        self._addresses = bind(world.network, config.listener_endpoints, limits.send_buffer_bytes)
         self._then(self._open_quorum, directories)
 
     def _open_quorum(self, directories: LogDirectories) -> None:
-        """Open the metadata log, and make the broker from what it holds."""
+        """Open the metadata log, and take part in the quorum until this node knows what the cluster knows."""
         config, world = self._configs.node, self._world
         assert self._flusher is not None, "the directories were opened with it"
         directory = directories.directories[0]
@@ -202,15 +217,17 @@ class NodeStart:
             controller=ControllerSettings(config.node_id, cluster_id, self._configs.layers.static),
             voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
             config=config,
-            static_voters=_static_voters(config),
         )
         metadata = PublishedMetadata()
+        memory = new_peer_memory()
+        self._messenger = QuorumMessenger(partial(_make_quorum_link, world, config, memory))
         quorum_world = QuorumWorld(
             directory.volume,
             world.clock,
+            world.scheduler.call_later,
             world.random,
-            self._flusher.request,
             self._give_up,
+            self._messenger,
             SyncedMetadata(
                 directory.was_clean,
                 directory.find_synced(METADATA_PARTITION),
@@ -220,19 +237,41 @@ class NodeStart:
         )
         quorum = MetadataQuorum(settings, metadata, quorum_world)
         quorum.start()
-        # The only voter commits what it has synced.
-        quorum.flush()
-        directory.metadata_log = quorum.voter.log
-        for damage in quorum.voter.log.damages:
+        directory.metadata_log = quorum.driver.log
+        for damage in quorum.driver.log.damages:
             tell(directory.volume, damage)
+        self._channel = ClusterController(
+            quorum,
+            LocalController(quorum.ask),
+            ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, memory)),
+        )
+        names = config.controller_listeners
+        own = [address for address in self._addresses if address.listener.name in names]
+        controller_parts = ControllerParts(world, quorum, metadata, own)
+        self._controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
+        self._controller.listeners.start()
+        if quorum.driver.replica.is_only_voter:
+            # It commits what it has synced.
+            quorum.flush()
+        quorum.when_caught_up(partial(self._then, self._make_broker, directories, quorum, metadata))
+
+    def _make_broker(
+        self, directories: LogDirectories, quorum: MetadataQuorum, metadata: PublishedMetadata
+    ) -> None:
+        """Make the broker from what the metadata holds."""
+        config, world = self._configs.node, self._world
+        assert self._flusher is not None, "the directories were opened with it"
+        assert self._channel is not None, "it was made with the quorum"
+        names = config.controller_listeners
         parts = NodeParts(
             world=world,
             flusher=self._flusher,
             directories=directories,
             quorum=quorum,
-            controller=LocalController(quorum.ask),
-            addresses=self._addresses,
+            controller=self._channel,
+            addresses=[address for address in self._addresses if address.listener.name not in names],
         )
+        cluster_id = directories.directories[0].meta.cluster_id or ""
         broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)
         _restore_missing(broker)
         self._then(self._load_next, broker, iter(directories.online))
@@ -279,16 +318,18 @@ class NodeStart:
     def _join(self, broker: Broker) -> None:
         """Make the broker a member of the cluster."""
         broker.metadata.listen(broker)
-        bound = [address.listener for address in self._addresses]
+        names = self._configs.node.controller_listeners
+        bound = [address.listener for address in self._addresses if address.listener.name not in names]
         listeners = advertised(self._configs.node, bound, self._world.network.host_name())
         joined = join_cluster(broker, listeners)
         joined.when_done(lambda _: self._then(self._serve, broker, bound), self._fail)
 
     def _serve(self, broker: Broker, bound: list[BoundListener]) -> None:
-        for coordinator in broker.coordinators:
-            coordinator.start(broker.image)
+        broker.coordinators.start(broker.image)
+        broker.replication.start()
         broker.log_moves.resume()
-        node = Node(broker, bound)
+        assert self._controller is not None, "it was made with the quorum"
+        node = Node(broker, self._controller, bound)
         node.housekeeping.start()
         broker.listeners.start()
         self._started(node)
@@ -302,6 +343,25 @@ def _words(error: Exception) -> str:
             "shows the damage, keeps a copy of what it changes, and repairs the metadata"
         )
     return str(error)
+
+
+def _make_link(world: World, config: NodeConfig, memory: PeerMemory, endpoint: Endpoint) -> Link:
+    """Return the way to a controller."""
+    settings = PeerSettings(
+        client_id=f"node-{config.node_id}-to-controller",
+        request_timeout_ms=config.controller_socket_timeout_ms,
+    )
+    return Link(world, memory, endpoint.host, endpoint.port, settings, BACK_OFF_MS_MIN)
+
+
+def _make_quorum_link(world: World, config: NodeConfig, memory: PeerMemory, host: str, port: int) -> Link:
+    """Return the way to another replica of the quorum."""
+    settings = PeerSettings(
+        client_id=f"raft-client-{config.node_id}",
+        connect_timeout_ms=config.controller_quorum_request_timeout_ms,
+        request_timeout_ms=config.controller_quorum_request_timeout_ms,
+    )
+    return Link(world, memory, host, port, settings, BACK_OFF_MS_MIN)
 
 
 def _begin(directories: LogDirectories) -> None:
@@ -324,11 +384,6 @@ def _check_metadata(directories: LogDirectories) -> None:
         path = directory.find_data()
         if path is not None:
             raise DamagedLog(f"{METADATA_PARTITION} is empty, but {path} has records: the metadata is lost")
-
-
-def _static_voters(config: NodeConfig) -> list[int]:
-    """Return the node ids of `controller.quorum.voters`, whose entries are `id@host:port`."""
-    return [int(voter.partition("@")[0]) for voter in config.controller_quorum_voters]
 
 
 def _restore_missing(broker: Broker) -> None:

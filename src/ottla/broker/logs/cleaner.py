@@ -12,11 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.logs.cleaning_round import CleaningRound, Means
 from ottla.model.ids import TopicPartition
-from ottla.storage.compaction.candidates import Candidate, choose_dirtiest, find_candidate
-from ottla.storage.compaction.cleaning import Cleaned
-from ottla.storage.compaction.plan import plan_cleaning
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
@@ -24,7 +20,11 @@ from ottla.world.disk import DiskError
 from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
+    # Imported where they are needed: the first look comes some time after the start.
+    from ottla.broker.logs.cleaning_round import CleaningRound, Means
     from ottla.broker.node import Broker
+    from ottla.storage.compaction.candidates import Candidate
+    from ottla.storage.compaction.cleaning import Cleaned
 
 _logger: Final = logging.getLogger("ottla.cleaner")
 
@@ -81,6 +81,9 @@ class Cleaner:
         config = self.broker.config
         if len(self._running) >= config.log_cleaner_threads:
             return
+        from ottla.storage.compaction.candidates import choose_dirtiest
+        from ottla.storage.compaction.plan import plan_cleaning
+
         candidate = choose_dirtiest(self._candidates())
         if candidate is None:
             self._look_later(config.log_cleaner_backoff_ms)
@@ -94,10 +97,14 @@ class Cleaner:
             self._look_later(config.log_cleaner_backoff_ms)
             return
         task = plan_cleaning(candidate, self.broker.clock.now_ms())
+        from ottla.broker.logs.cleaning_round import CleaningRound
+
         self._begin(CleaningRound(self._means(), directory, candidate.log, task))
         self._look_later(0)
 
-    def _candidates(self) -> Iterable[Candidate]:
+    def _candidates(self) -> "Iterable[Candidate]":
+        from ottla.storage.compaction.candidates import find_candidate
+
         now_ms = self.broker.clock.now_ms()
         for directory in self.broker.directories.online:
             for key, log in directory.logs.items():
@@ -107,18 +114,20 @@ class Cleaner:
                         directory.cleaner_offsets.pop(key, None)
                     yield candidate
 
-    def _means(self) -> Means:
+    def _means(self) -> "Means":
+        from ottla.broker.logs.cleaning_round import Means
+
         config = self.broker.config
         memory_bytes = config.log_cleaner_dedupe_buffer_size // max(config.log_cleaner_threads, 1)
         return Means(self.broker.workers, memory_bytes, self._delay_after, self.broker.deletions.add)
 
-    def _begin(self, round_: CleaningRound) -> None:
+    def _begin(self, round_: "CleaningRound") -> None:
         if not self._running:
             sys.setswitchinterval(SWITCH_SECONDS)
         self._running[round_.log] = round_
         round_.start(lambda: self._end(round_))
 
-    def _end(self, round_: CleaningRound) -> None:
+    def _end(self, round_: "CleaningRound") -> None:
         del self._running[round_.log]
         try:
             round_.settle()
@@ -137,7 +146,7 @@ class Cleaner:
                 done()
         self._look_later(0)
 
-    def _note_cleaned(self, round_: CleaningRound, result: Cleaned) -> None:
+    def _note_cleaned(self, round_: "CleaningRound", result: "Cleaned") -> None:
         self.cleaned_rounds += 1
         key, directory = round_.log.topic_partition, round_.directory
         if directory.logs.get(key) is not round_.log:
@@ -157,7 +166,7 @@ class Cleaner:
         if write is not None:
             self.broker.write_checkpoint(directory, write)
 
-    def _note_error(self, round_: CleaningRound, error: Exception) -> None:
+    def _note_error(self, round_: "CleaningRound", error: Exception) -> None:
         log = round_.log
         if round_.directory.logs.get(log.topic_partition) is not log:
             # The topic was deleted, or its log moved, under the cleaner's feet.

@@ -1,12 +1,14 @@
 """A partition of which this node has a replica: its log, its role, and the replicas that are in sync.
 
 What `acks=all` waits for is not decided here: see `ottla.storage.syncing.committed`. The leader moves the
-high watermark that it goes by.
+high watermark that it goes by. With one replica that is the log end. With several the followers' fetches
+decide (`ottla.broker.replication.leading`).
 """
 
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ottla.broker.replication.leading import Leading, ReplicatingNode
 from ottla.model.ids import LeaderEpoch
 from ottla.model.uuid import Uuid
 from ottla.storage.appending.append_info import AppendInfo, AppendOrigin
@@ -37,8 +39,15 @@ class Role(Enum):
 class PartitionWatcher(Protocol):
     """Who acts on what happens to partitions."""
 
+    @property
+    def replicating(self) -> ReplicatingNode:
+        """What the leader of a replicated partition needs of the node."""
+
     def appended(self, partition: "Partition", size_bytes: int) -> None:
         """There is more to read. Told only while `partition.parked` is not empty."""
+
+    def appended_for_replicas(self, partition: "Partition", size_bytes: int) -> None:
+        """Followers can read more. Told only while `partition.parked_replicas` is not empty."""
 
     def flush_is_due(self, partition: "Partition") -> None:
         """A segment was completed, or `flush.messages` is reached."""
@@ -57,8 +66,12 @@ class Partition:
         "is_opening",
         "leader_epoch",
         "leader_id",
+        "leading",
         "log",
         "parked",
+        "parked_replicas",
+        "partition_epoch",
+        "replicas",
         "role",
         "takes_writes",
         "topic",
@@ -79,8 +92,13 @@ class Partition:
         self.role = Role.FOLLOWER
         self.leader_id = -1
         self.leader_epoch = LeaderEpoch(-1)
+        self.partition_epoch = -1
+        # Ids of the nodes that have a replica, in the order of the assignment.
+        self.replicas: tuple[int, ...] = ()
         # Ids of the nodes whose replicas are in sync, as the metadata has it.
         self.in_sync: frozenset[int] = frozenset()
+        # What the leader of several replicas knows of the others. None if this is the only one, or follows.
+        self.leading: Leading | None = None
         self.in_sync_replicas_min = 1
         # Whether batches wait behind one that is opened in a thread: whatever comes goes behind them.
         self.is_opening = False
@@ -88,6 +106,8 @@ class Partition:
         self.takes_writes = False
         # Fetches that wait for records of this partition, in the order they came.
         self.parked: dict[ParkedFetch, None] = {}
+        # The same of those that read up to the log end, in a partition with several replicas.
+        self.parked_replicas: dict[ParkedFetch, None] = {}
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index}>"
@@ -133,10 +153,15 @@ class Partition:
 
     def _appended(self, log: Log, size_bytes: int, info: AppendInfo) -> None:
         self.bytes_in += size_bytes
-        if len(self.in_sync) == 1:
+        leading = self.leading
+        if leading is None:
             log.update_high_watermark(log.log_end_offset)
-        if self.parked:
-            self.watcher.appended(self, size_bytes)
+            if self.parked:
+                self.watcher.appended(self, size_bytes)
+        else:
+            leading.appended()
+            if self.parked_replicas:
+                self.watcher.appended_for_replicas(self, size_bytes)
         if info.flush_is_due:
             self.watcher.flush_is_due(self)
 
@@ -154,24 +179,47 @@ class Partition:
     def leave(self) -> None:
         """Take note that this node has no replica any more. Nobody may write to it by this object."""
         self._become(Role.FOLLOWER)
+        self.leading = None
         self.takes_writes = False
 
     def follow(self, record: PartitionRecord, node_id: int) -> None:
-        """Take over what the metadata says about leader and in-sync replicas."""
+        """Take over what the metadata says about leader and replicas. What is older than known is ignored."""
+        if record.partition_epoch < self.partition_epoch:
+            return
+        was_leader, is_new_epoch = self.is_leader, record.leader_epoch > self.leader_epoch
         self.leader_id = record.leader
+        self.replicas = record.replicas
         self.in_sync = frozenset(record.isr)
+        self.partition_epoch = record.partition_epoch
+        self.leader_epoch = LeaderEpoch(record.leader_epoch)
         self._become(Role.LEADER if record.leader == node_id else Role.FOLLOWER)
         self._renew_takes_writes()
-        is_new_epoch = record.leader_epoch != self.leader_epoch
-        self.leader_epoch = LeaderEpoch(record.leader_epoch)
-        if self.role is not Role.LEADER:
-            return
-        if is_new_epoch:
+        if self.role is Role.LEADER:
+            self._lead(is_new_epoch, not was_leader)
+        else:
+            self.leading = None
+
+    def _lead(self, begins_epoch: bool, is_new_leader: bool) -> None:
+        log = self.log
+        if begins_epoch:
             # The epoch starts here whether or not anything is written in it: a reader that asks where the
             # epoch before ended must learn it at once.
-            self.log.assign_leader_epoch(self.leader_epoch, self.log.log_end_offset)
-        if len(self.in_sync) == 1:
-            self.log.update_high_watermark(self.log.log_end_offset)
+            log.assign_leader_epoch(self.leader_epoch, log.log_end_offset)
+        if len(self.replicas) == 1 and len(self.in_sync) == 1:
+            self.leading = None
+            log.update_high_watermark(log.log_end_offset)
+            return
+        if self.leading is None:
+            self.leading = Leading(self, self.watcher.replicating)
+            begins_epoch = True
+        self.leading.take_assignment(self.replicas, begins_epoch, is_new_leader)
+        self.leading.maybe_advance()
+
+    def take_in_sync(self, in_sync: frozenset[int], partition_epoch: int) -> None:
+        """Take over in-sync replicas that the controller has agreed to. The metadata will say the same."""
+        self.in_sync = in_sync
+        self.partition_epoch = partition_epoch
+        self._renew_takes_writes()
 
     def _become(self, role: Role) -> None:
         was_leader = self.role is Role.LEADER
@@ -192,7 +240,20 @@ class Partition:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NONE if self.role is Role.LEADER else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
+    def check_reader(self, current_leader_epoch: int, reads_followers: bool) -> ErrorCode:
+        """Say whether this node may answer somebody who may also read from a follower (KIP-392)."""
+        error_code = self.check_leader(current_leader_epoch)
+        if reads_followers and error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            return ErrorCode.NONE
+        return error_code
+
     @property
     def has_enough_replicas(self) -> bool:
         """Say whether a write that all in-sync replicas must have may be accepted."""
         return len(self.in_sync) >= self.in_sync_replicas_min
+
+    @property
+    def had_enough_replicas(self) -> bool:
+        """Say whether enough replicas have what is committed now, whatever becomes of a pending change."""
+        in_sync = self.in_sync if self.leading is None else self.leading.maximal_in_sync
+        return len(in_sync) >= self.in_sync_replicas_min

@@ -179,11 +179,13 @@ class Partitions:
         for (change, settings), log in zip(new, self._find_or_create_logs(new), strict=True):
             if log is not None:
                 self._add(change, settings, log)
-        for change, _ in coming:
+        for change, settings in coming:
             partition = self.by_key.get((change.topic_id, change.partition))
             if partition is not None and change.after is not None:
+                if len(partition.replicas) != len(change.after.replicas):
+                    self._configure_partition(partition, settings, change.after)
                 partition.follow(change.after, self._node_id)
-                if partition.parked:
+                if partition.parked or partition.parked_replicas:
                     self._events.changed(partition)
 
     def _add(self, change: PartitionChange, settings: TopicSettings, log: Log) -> None:

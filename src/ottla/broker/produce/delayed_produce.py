@@ -48,26 +48,36 @@ class DelayedProduce:
         self._owner = owner
         self._partitions = partitions
         # For each partition, the offset below which all has to be committed.
-        self._required: list[Offset] = [partition.log.log_end_offset for partition in partitions]
+        self._required: Sequence[Offset] = (
+            (partitions[0].log.log_end_offset,)
+            if len(partitions) == 1
+            else [partition.log.log_end_offset for partition in partitions]
+        )
         self._respond = respond
         self._encoded = encoded
         self._waiting = len(partitions)
-        self._errors: dict[Partition, ErrorCode] = {}
+        self._errors: dict[Partition, ErrorCode] | None = None
         self.answer: Deferred[Answer] = Deferred()
         self.deadline_ms = deadline_ms
 
     def start(self) -> None:
         """Wait for the partitions, each of which may be settled at once."""
+        if self._waiting == 1:
+            self._partitions[0].log.when_committed(self._required[0], self._only_one_settled)
+            return
         for partition, required in zip(self._partitions, self._required, strict=True):
             partition.log.when_committed(required, partial(self._settled, partition))
+
+    def _only_one_settled(self, error: LogDirectoryOffline | LeadershipLost | None) -> None:
+        self._settled(self._partitions[0], error)
 
     def _settled(self, partition: Partition, error: LogDirectoryOffline | LeadershipLost | None) -> None:
         """Take note that what was written to a partition is committed, or that this node will never know."""
         self._waiting -= 1
         if error is not None:
-            self._errors[partition] = error.error_code
-        elif not partition.has_enough_replicas:
-            self._errors[partition] = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            self._refuse(partition, error.error_code)
+        elif not partition.had_enough_replicas:
+            self._refuse(partition, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         if self._waiting == 0 and not self.answer.is_done:
             self._owner.pending.pop(self, None)
             if self._errors:
@@ -78,12 +88,17 @@ class DelayedProduce:
     def time_is_over(self) -> None:
         """Answer that the writes may or may not have happened."""
         for partition, required in zip(self._partitions, self._required, strict=True):
-            if partition not in self._errors and not partition.log.is_committed(required):
-                self._errors[partition] = ErrorCode.REQUEST_TIMED_OUT
+            if partition not in (self._errors or ()) and not partition.log.is_committed(required):
+                self._refuse(partition, ErrorCode.REQUEST_TIMED_OUT)
         self._resolve_with_errors()
 
+    def _refuse(self, partition: Partition, error_code: ErrorCode) -> None:
+        if self._errors is None:
+            self._errors = {}
+        self._errors[partition] = error_code
+
     def _resolve_with_errors(self) -> None:
-        self.answer.resolve(_with_errors(self._respond(), self._partitions, self._errors))
+        self.answer.resolve(_with_errors(self._respond(), self._partitions, self._errors or {}))
 
 
 class DelayedProduces:

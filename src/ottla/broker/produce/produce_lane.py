@@ -8,22 +8,26 @@ same bytes is appended without being decoded, and answered without being encoded
 Measured on a tiny batch: 20 us by way of codec and handler, 8 us by way of the lane. 5 of them are the
 append.
 
-A lane is of one connection, and so of one principal. It holds for one version of the access rules. Whatever
-is not plain (several partitions, a refused batch, a transaction, a quota) goes the long way. A lane
-changes no answer: it is a cache of what the codec and `apis/produce.py` do, made by them.
+Whatever is not plain (several partitions, a refused batch, a transaction, a quota) goes the long way. What
+all lanes have in common is told by `serving/lanes.py`.
 """
 
+from collections.abc import Callable
 from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.broker.deferred import Deferred
 from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.handlers import EncodedResponse
+from ottla.broker.serving.lanes import NOT_MINE
 from ottla.records.attributes import TRANSACTIONAL_BIT
 from ottla.records.batch import ATTRIBUTES_LOW_BYTE, HEADER_BYTES
+from ottla.security.rights import Operation, on_topic
 from ottla.storage.appending.append_info import AppendInfo
 from ottla.storage.errors import AppendError, LogDirectoryOffline
 from ottla.wire.codec import encode
+from ottla.wire.errors import Unencodable
 from ottla.wire.messages.produce import (
     TOPIC_IDS_FROM,
     ZSTD_FROM,
@@ -36,13 +40,12 @@ from ottla.wire.primitives import uvarint
 
 if TYPE_CHECKING:
     from ottla.broker.serving.context import RequestContext
-    from ottla.broker.serving.dispatch import Route
+    from ottla.broker.serving.dispatch import Pieces, Route
 
-NOT_MINE: Final = object()
-"""The request has to go the long way."""
 LANES_MAX: Final = 64
 """For how many partitions a connection may have lanes."""
 
+_WRITE: Final = on_topic(Operation.WRITE)
 _START: Final = Struct(">ii")
 _NUMBERS: Final = Struct(">qqq")
 _ALL: Final = -1
@@ -58,21 +61,50 @@ class ProduceLanes:
     The requests for all partitions of a topic have as many bytes there, so that one look-up finds the lane.
     """
 
-    __slots__ = ("_context", "_lanes", "_seen", "_stop", "route")
+    __slots__ = ("_answer_later", "_context", "_fail", "_lanes", "_route", "_seen", "_stop")
 
-    def __init__(self, context: "RequestContext", route: "Route") -> None:
+    def __init__(
+        self,
+        context: "RequestContext",
+        answer_later: Callable[["Pieces"], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
         self._context = context
-        self.route = route
+        self._answer_later = answer_later
+        self._fail = fail
+        self._route: Route | None = None
         self._stop = 0
         self._lanes: dict[bytes, ProduceLane] = {}
         self._seen: set[bytes] = set()
 
-    def serve(self, frame: memoryview) -> Any:
-        """Return the pieces of the answer, a deferred response, or `NOT_MINE`."""
+    def serve(self, frame: memoryview, started_ns: int) -> Any:
+        """Return the pieces of the answer, None if they come later, or `NOT_MINE`."""
         lane = self._lanes.get(frame[8 : self._stop].tobytes())
-        return NOT_MINE if lane is None else lane.serve(frame, self._stop)
+        if lane is None:
+            return NOT_MINE
+        answer = lane.serve(frame, self._stop)
+        if type(answer) is list:
+            lane.route.count(started_ns)
+        elif answer is not NOT_MINE:
+            self._send_when_done(answer, lane.route, int.from_bytes(frame[4:8], signed=True), started_ns)
+            return None
+        return answer
 
-    def learn(self, ask: ProduceRequest, frame: memoryview, route: "Route") -> None:
+    def _send_when_done(
+        self, answer: Deferred[Any], route: "Route", correlation_id: int, started_ns: int
+    ) -> None:
+        def send(response: Any) -> None:
+            route.count(started_ns)
+            try:
+                pieces = route.encode_answer(correlation_id, response)
+            except Unencodable as error:
+                self._fail(error)
+            else:
+                self._answer_later(pieces)
+
+        answer.when_done(send, self._fail)
+
+    def learn(self, ask: ProduceRequest, frame: memoryview, _body_at: int, route: "Route") -> None:
         """Take note of a request that went the long way."""
         partition = _plain_partition(ask, route, self._context)
         if partition is None:
@@ -81,8 +113,8 @@ class ProduceLanes:
             self._context.wrote[partition] = ask.acks
         stop = _start_of_length(ask, frame, route)
         middle = frame[8:stop].tobytes()
-        if stop != self._stop or route is not self.route or len(self._seen) >= LANES_MAX:
-            self.route, self._stop = route, stop
+        if stop != self._stop or route is not self._route or len(self._seen) >= LANES_MAX:
+            self._route, self._stop = route, stop
             self._lanes.clear()
             self._seen.clear()
         if middle in self._seen and middle not in self._lanes:
@@ -106,19 +138,17 @@ class ProduceLane:
         "_pack_answer",
         "_pack_body",
         "_partition",
-        "_rights_version",
-        "_route",
         "_timeout_ms",
         "_topic",
+        "route",
     )
 
     def __init__(
         self, ask: ProduceRequest, partition: Partition, route: "Route", context: "RequestContext"
     ) -> None:
         self._broker = context.broker
-        self._route = route
+        self.route = route
         self._partition = partition
-        self._rights_version = self._broker.authorizer.version
         self._acks = ask.acks
         self._timeout_ms = ask.timeout_ms
         self._topic = ask.topic_data[0]
@@ -128,15 +158,15 @@ class ProduceLane:
 
     def _learn_answer(self) -> None:
         """Find out where in an encoded answer the numbers are."""
-        body = encode(self._respond(*_MARKS), self._route.version)
+        body = encode(self._respond(*_MARKS), self.route.version)
         numbers = _NUMBERS.pack(*_MARKS)
         at = body.index(numbers)
         self._before = body[:at]
         self._after = body[at + len(numbers) :]
-        self._answer_size = self._route.head_size + len(body)
+        self._answer_size = self.route.head_size + len(body)
         layout = f"{at}sqqq{len(self._after)}s"
         self._pack_body = Struct(f">{layout}").pack
-        self._pack_answer = Struct(f">ii{len(self._route.response_tail)}x{layout}").pack
+        self._pack_answer = Struct(f">ii{len(self.route.response_tail)}x{layout}").pack
 
     def serve(self, frame: memoryview, stop: int) -> Any:
         """Append a request that is like the last one, if everything about it is plain."""
@@ -146,7 +176,6 @@ class ProduceLane:
             key_and_version != self._key_and_version
             or not partition.takes_writes
             or self._broker.quotas.has_limits
-            or self._rights_version != self._broker.authorizer.version
         ):
             return NOT_MINE
         records = self.find_batch(frame, stop)
@@ -184,7 +213,7 @@ class ProduceLane:
         return None if records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT else records
 
     def _answer(self, info: AppendInfo, correlation_id: int, size_bytes: int) -> Any:
-        route, log = self._route, self._partition.log
+        route, log = self.route, self._partition.log
         route.requests += 1
         route.received_bytes += size_bytes
         if self._acks == 0:
@@ -224,7 +253,10 @@ def _plain_partition(ask: ProduceRequest, route: "Route", context: "RequestConte
     if ask.transactional_id is not None or not -1 <= ask.acks <= 1:
         return None
     name = topics[0].topic_id if route.version >= TOPIC_IDS_FROM else topics[0].name
-    return context.broker.partitions.by_key.get((name, topics[0].partition_data[0].partition_index))
+    partition = context.broker.partitions.by_key.get((name, topics[0].partition_data[0].partition_index))
+    if partition is None or not context.may(_WRITE, partition.topic):
+        return None
+    return partition
 
 
 def _start_of_length(ask: ProduceRequest, frame: memoryview, route: "Route") -> int:

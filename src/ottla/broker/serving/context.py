@@ -6,15 +6,27 @@ when the answer is deferred.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.limits.quotas import Quotas
 from ottla.broker.serving.served_apis import Listener
+from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.image import MetadataImage
 from ottla.quorum.controller.decision import Caller
-from ottla.security.principal import ANONYMOUS
+from ottla.quorum.metadata_quorum import MetadataQuorum
+from ottla.runtime.turns import Turns
+from ottla.security.authorizer import Authorizer
+from ottla.security.hosts import java_address
+from ottla.security.principal import ANONYMOUS, Principal
+from ottla.security.rights import ResourceType, Right
+from ottla.world.clock import Clock
 
 if TYPE_CHECKING:
+    from ottla.broker.controller_channel import ControllerChannel
+    from ottla.broker.features import Features
     from ottla.broker.fetch.fetch_session import PartitionKey
+    from ottla.broker.journal.journal import Journal
     from ottla.broker.logs.partition import Partition
     from ottla.broker.node import Broker
     from ottla.wire.messages.fetch import FetchPartition, FetchRequest
@@ -31,8 +43,40 @@ class Client(Protocol):
         """Read no further request for a while."""
 
 
+class ServingNode(Protocol):
+    """What the handlers of both roles use: a `Broker` has it, and so has a `ControllerServer`."""
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def authorizer(self) -> Authorizer: ...
+    @property
+    def cluster_id(self) -> str: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def configs(self) -> EffectiveConfigs: ...
+    @property
+    def controller(self) -> "ControllerChannel": ...
+    @property
+    def image(self) -> MetadataImage: ...
+    @property
+    def journal(self) -> "Journal": ...
+    @property
+    def quorum(self) -> MetadataQuorum: ...
+    @property
+    def quotas(self) -> Quotas: ...
+    @property
+    def turns(self) -> Turns: ...
+    def features(self) -> "Features": ...
+
+
 class RequestContext:
-    """The connection a request came on, and its header."""
+    """The connection a request came on, and its header.
+
+    A handler that is served on the listeners of a controller uses `node`. There is a `broker` on those of a
+    broker alone.
+    """
 
     __slots__ = (
         "_mute",
@@ -41,11 +85,13 @@ class RequestContext:
         "client_id",
         "correlation_id",
         "fetched",
+        "host",
         "large_session_id",
         "listener",
         "listener_name",
         "local_host",
         "local_port",
+        "node",
         "peer_host",
         "portion_of",
         "principal",
@@ -54,14 +100,18 @@ class RequestContext:
         "wrote",
     )
 
-    def __init__(self, broker: "Broker", client: Client) -> None:
-        self.broker = broker
+    def __init__(self, node: ServingNode, client: Client, listener: Listener = Listener.BROKER) -> None:
+        self.node = node
+        if listener is Listener.BROKER:
+            self.broker = cast("Broker", node)
         self.listener_name = client.listener_name
         self.local_host, self.local_port = client.local
         self.peer_host = client.peer_host
+        # The same as access rules write it.
+        self.host = java_address(client.peer_host)
         self._mute = client.mute
-        self.principal = ANONYMOUS
-        self.listener = Listener.BROKER
+        self.principal: Principal = ANONYMOUS
+        self.listener = listener
         # What ends the wait for a deferred answer when the client is gone.
         self.abandon: Callable[[], None] | None = None
         self.version = 0
@@ -84,11 +134,30 @@ class RequestContext:
     def mute(self, milliseconds: int, quota: str) -> None:
         """Read no further request for a while: the client is over a quota."""
         self._mute(milliseconds)
-        self.broker.journal.throttled(self, milliseconds, quota)
+        self.node.journal.throttled(self, milliseconds, quota)
+
+    def allows(self, right: Right, name: str) -> bool:
+        """Say whether the client may use a right on a resource that it named."""
+        return self.node.authorizer.allows(self.principal, self.host, right, name)
+
+    def may(self, right: Right, name: str) -> bool:
+        """Say the same where a no only means that something is left out of an answer."""
+        return self.node.authorizer.allows(self.principal, self.host, right, name)
+
+    def may_some(self, right: Right) -> bool:
+        """Say whether there may be a resource that the client may use a right on."""
+        return self.node.authorizer.allows_some(self.principal, self.host, right)
+
+    def operations(self, resource_type: ResourceType, name: str) -> int:
+        """Return the bit set of what the client may do to a resource."""
+        return self.node.authorizer.operations(self.principal, self.host, resource_type, name)
 
     def ask_controller(self, ask: Any) -> Deferred[Any]:
-        """Ask the controller for the client. If the client is over a quota there, it has to wait."""
-        return self.broker.controller.ask(ask, self.caller()).then(self._heed_throttle)
+        """Ask the controller for the client. If the client is over a quota there, it has to wait.
+
+        On a listener of the controller, that is the one of this node, which may not be the active one.
+        """
+        return self.node.controller.ask(ask, self.caller()).then(self._heed_throttle)
 
     def caller(self, version: int | None = None) -> Caller:
         """Return who the client is. `version` is that of the API to ask in, if it is another one."""

@@ -19,10 +19,8 @@ from struct import Struct
 from types import GeneratorType
 from typing import Any, Final
 
-from ottla.broker.coordinators.commit_lane import CommitLanes
 from ottla.broker.deferred import Deferred
 from ottla.broker.limits.quotas import QuotaKind
-from ottla.broker.produce.produce_lane import NOT_MINE, ProduceLanes
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import PIECE_BYTES, Cut
 from ottla.broker.serving.handlers import (
@@ -33,6 +31,7 @@ from ottla.broker.serving.handlers import (
     find_elements_max,
     find_handler,
 )
+from ottla.broker.serving.lanes import NOT_MINE, WITH_LANES, Lanes, new_lanes
 from ottla.broker.serving.large_requests import (
     ATOMIC_ELEMENTS_MAX,
     COST_BYTES_MAX,
@@ -148,7 +147,7 @@ class Route:
         self.response_tail = b"\0" * api.response_header_version(version)
         self.head_size = 4 + len(self.response_tail)
         self.has_file_ranges = served.sends_files
-        self.has_lanes = api.key in (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
+        self.has_lanes = api.key in WITH_LANES
         self.frame_bytes_max = ANY_SIZE if served.carries_records else PLAIN_FRAME_BYTES_MAX
         self.cuts: tuple[Cut, ...] = find_cuts(api.key)
         self._cut_from_bytes = min((plan.at_once for plan in self.cuts), default=ANY_SIZE)
@@ -171,13 +170,14 @@ class Route:
 
     def encode_answer(self, correlation_id: int, response: Any) -> Pieces:
         """Write the frame of an answer. Ranges of files stay what they are."""
+        if type(response) is EncodedResponse:
+            size = self.head_size + len(response.body)
+            self.sent_bytes += size + 4
+            return [_SIZE_AND_ID.pack(size, correlation_id) + self.response_tail + response.body]
         pieces: Pieces = []
         try:
-            if type(response) is EncodedResponse:
-                pieces.append(response.body)
-            else:
-                self.encode(response, pieces.append)
-                self.find_errors(response, self.count_error)
+            self.encode(response, pieces.append)
+            self.find_errors(response, self.count_error)
         except Unencodable:
             raise
         except _BAD_VALUES as error:
@@ -238,7 +238,8 @@ class Route:
         """Count an answered request."""
         took_ns = self.now_ns() - started_ns
         self.total_ns += took_ns
-        self.latency_buckets[min((took_ns // 1000).bit_length(), 31)] += 1
+        bucket = (took_ns // 1000).bit_length()
+        self.latency_buckets[bucket if bucket < 31 else 31] += 1
 
 
 class Routes:
@@ -247,10 +248,16 @@ class Routes:
     `by_key` has them by API key and version in one number.
     """
 
-    def __init__(self, now_ns: Callable[[], int], listener: Listener = Listener.BROKER) -> None:
-        """`now_ns` is the clock that requests are timed by."""
+    def __init__(
+        self,
+        now_ns: Callable[[], int],
+        listener: Listener = Listener.BROKER,
+        guard: Callable[[ApiKey, Handler], Handler] | None = None,
+    ) -> None:
+        """`now_ns` is the clock that requests are timed by. `guard` puts access rules before a handler."""
         self.now_ns = now_ns
         self.listener = listener
+        self._guard = guard
         self.by_key: dict[int, Route] = {}
         # The errors of the answer that was encoded last, for the journal.
         self.fresh_errors: list[tuple[ApiKey, ErrorCode]] = []
@@ -264,8 +271,10 @@ class Routes:
         if served is None or version not in served.versions or self.listener not in served.listeners:
             return None
         api = api_of(api_key)
-        handler = find_handler(api.key)
+        handler = find_handler(api.key, self.listener)
         assert handler is not None, "what is in the table has a handler"
+        if self._guard is not None:
+            handler = self._guard(api.key, handler)
         route = Route(api, version, served, handler, self.now_ns, self.fresh_errors)
         self.by_key[api_key << 16 | version] = route
         return route
@@ -278,11 +287,13 @@ class Session:
         "_answer_later",
         "_by_key",
         "_client_id_bytes",
-        "_commit_lanes",
         "_fail",
         "_fresh_errors",
         "_lanes",
+        "_lanes_by_key",
         "_now_ns",
+        "_principal",
+        "_rights_version",
         "_routes",
         "_task",
         "context",
@@ -301,29 +312,30 @@ class Session:
         self._by_key = routes.by_key
         self._fresh_errors = routes.fresh_errors
         self._now_ns = routes.now_ns
-        self._lanes: ProduceLanes | None = None
-        self._commit_lanes: CommitLanes | None = None
+        self._lanes_by_key: dict[ApiKey, Lanes] = {}
+        self._lanes: tuple[Lanes, ...] = ()
+        # For whom the lanes hold, and under which access rules.
+        self._principal = context.principal
+        self._rights_version = context.node.authorizer.version
         self._answer_later = answer_later
         self._fail = fail
         self._client_id_bytes: bytes | None = None
         # The request that is served in turns, if one is.
         self._task: Task | None = None
 
-    def receive(self, frame: memoryview) -> Pieces | None:  # noqa: C901 - the way of every request
+    def receive(self, frame: memoryview) -> Pieces | None:
         """Serve one request. Return its answer, [] if none is due, or `PENDING`."""
         started_ns = self._now_ns()
-        if self._lanes is not None:
-            response = self._lanes.serve(frame)
-            if type(response) is list:
-                self._lanes.route.count(started_ns)
-                return response
-            if response is not NOT_MINE:
-                correlation_id = int.from_bytes(frame[4:8], signed=True)
-                return self._finish(self._lanes.route, correlation_id, started_ns, response)
-        if self._commit_lanes is not None:
-            response = self._commit_lanes.serve(frame, started_ns)
-            if response is not NOT_MINE:
-                return response  # type: ignore[no-any-return]
+        context = self.context
+        if (
+            context.principal is not self._principal
+            or context.node.authorizer.version != self._rights_version
+        ):
+            self._forget_lanes()
+        for lanes in self._lanes:
+            answer = lanes.serve(frame, started_ns)
+            if answer is not NOT_MINE:
+                return answer  # type: ignore[return-value]  # all that is left
         try:
             api_key, version, correlation_id, client_id_size = _REQUEST_START.unpack_from(frame)
             route = self._by_key.get(api_key << 16 | version) or self._routes.find(api_key, version)
@@ -342,7 +354,6 @@ class Session:
                 ask = _decode_beginning(route, frame, position)
         except _BAD_BYTES as error:
             raise MalformedBytes(f"request: {error}") from error
-        context = self.context
         context.version = version
         context.correlation_id = correlation_id
         route.requests += 1
@@ -354,7 +365,7 @@ class Session:
         if route.has_lanes:
             self._learn(ask, frame, position, route)
         response = route.handler(ask, context)
-        if context.broker.quotas.limits_requests:
+        if context.node.quotas.limits_requests:
             response = self._count_time(self._now_ns() - started_ns, response)
         return self._finish(route, correlation_id, started_ns, response)
 
@@ -390,14 +401,14 @@ class Session:
         if route.encodes_at_once:
             pieces = route.encode_answer(correlation_id, response)
             if self._fresh_errors:
-                self.context.broker.journal.refused(self.context, self._fresh_errors)
+                self.context.node.journal.refused(self.context, self._fresh_errors)
             return pieces
         encoding = route.encode_patiently(correlation_id, response)
         try:
             next(encoding)
         except StopIteration as done:
             if self._fresh_errors:
-                self.context.broker.journal.refused(self.context, self._fresh_errors)
+                self.context.node.journal.refused(self.context, self._fresh_errors)
             return done.value  # type: ignore[no-any-return]
         self._begin(self._send_encoded(encoding))
         return PENDING
@@ -405,7 +416,7 @@ class Session:
     # Large requests and answers
 
     def _begin(self, work: Work) -> Task:
-        task = self._task = self.context.broker.turns.new_task(self._fail)
+        task = self._task = self.context.node.turns.new_task(self._fail)
         task.begin(work)
         return task
 
@@ -415,7 +426,7 @@ class Session:
         if len(frame) <= SHARED_BYTES:
             # It may lie where the next bytes of anybody are received.
             frame = memoryview(bytearray(frame))
-        task = self.context.broker.turns.new_task(self._fail)
+        task = self.context.node.turns.new_task(self._fail)
         large = LargeRequest(route, self.context, task, len(frame))
 
         def work() -> Work:
@@ -447,19 +458,19 @@ class Session:
         self._answer_later(held(pieces, task))
 
     def _count_time_if_limited(self, took_ns: int, response: Any) -> Any:
-        if self.context.broker.quotas.limits_requests:
+        if self.context.node.quotas.limits_requests:
             return self._count_time(took_ns, response)
         return response
 
     def _count_time(self, took_ns: int, response: Any) -> Any:
         """Count the time of a request against its client's quota, in percent of a second."""
-        context, broker = self.context, self.context.broker
-        throttle_ms = broker.quotas.record(
+        context, node = self.context, self.context.node
+        throttle_ms = node.quotas.record(
             QuotaKind.REQUEST,
             context.user,
             context.client_id or "",
             took_ns / 1e7,
-            broker.clock.monotonic_ms(),
+            node.clock.monotonic_ms(),
         )
         if throttle_ms <= 0:
             return response
@@ -472,18 +483,22 @@ class Session:
         return replace(response, throttle_time_ms=throttle_ms)
 
     def _learn(self, ask: Any, frame: memoryview, body_at: int, route: Route) -> None:
-        if route.api.key is ApiKey.PRODUCE:
-            if self._lanes is None:
-                self._lanes = ProduceLanes(self.context, route)
-            self._lanes.learn(ask, frame, route)
-        else:
-            if self._commit_lanes is None:
-                self._commit_lanes = CommitLanes(self.context, self._answer_later)
-            self._commit_lanes.learn(ask, frame, body_at, route)
+        lanes = self._lanes_by_key.get(route.api.key)
+        if lanes is None:
+            lanes = new_lanes(route.api.key, self.context, self._answer_later, self._fail)
+            self._lanes_by_key[route.api.key] = lanes
+            self._lanes = tuple(self._lanes_by_key.values())
+        lanes.learn(ask, frame, body_at, route)
+
+    def _forget_lanes(self) -> None:
+        self._lanes_by_key.clear()
+        self._lanes = ()
+        self._principal = self.context.principal
+        self._rights_version = self.context.node.authorizer.version
 
     def close(self) -> None:
         """The connection is closed: nobody waits any more."""
-        self.context.broker.journal.closed(self.context)
+        self.context.node.journal.closed(self.context)
         if self._task is not None:
             self._task.cancel()
             self._task = None

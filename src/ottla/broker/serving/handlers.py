@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ottla.broker import apis
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.served_apis import SERVED
+from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.runtime.connections.listener import ConnectionEnded
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import spec_of
@@ -53,6 +53,7 @@ class CloseConnection(ConnectionEnded):
 
 
 _handlers: dict[ApiKey, Handler] = {}
+_controller_handlers: dict[ApiKey, Handler] = {}
 _cuts: dict[ApiKey, tuple[Cut, ...]] = {}
 _elements_max: dict[ApiKey, int | None] = {}
 
@@ -75,12 +76,29 @@ def handles(request: type[Any], *cuts: Cut, elements_max: int | None = None) -> 
     return register
 
 
-def find_handler(key: ApiKey) -> Handler | None:
+def handles_on_controller(request: type[Any]) -> Callable[[F], F]:
+    """Register the function that answers requests of this type on the listeners of the controller.
+
+    It is for an API that brokers serve in another way. It lies in the same file.
+    """
+    key = spec_of(request).api_key
+    assert key is not None, "only requests have handlers"
+
+    def register(handler: F) -> F:
+        _controller_handlers[ApiKey(key)] = handler
+        return handler
+
+    return register
+
+
+def find_handler(key: ApiKey, listener: Listener = Listener.BROKER) -> Handler | None:
     """Return the handler of an API, imported now if need be; None for one that is not served."""
-    if key not in SERVED:
+    if key not in SERVED or listener not in SERVED[key].listeners:
         return None
-    if key not in _handlers:
+    if key not in _handlers and key not in _controller_handlers:
         import_module(f"{apis.__name__}.{key.name.lower()}")
+    if listener is Listener.CONTROLLER and key in _controller_handlers:
+        return _controller_handlers[key]
     return _handlers[key]
 
 

@@ -38,6 +38,10 @@ COST_BYTES_MAX: Final = 256 << 20
 """What the elements of one request and of its answer may take in memory."""
 ANSWER_BYTES_MAX: Final = 100 << 20
 """How large the answer to a large request may become. Kafka's clients take as much."""
+
+LARGE_BYTES_MAX: Final = 256 << 20
+"""What all large requests and their answers may hold in memory before only the oldest goes on."""
+
 ATOMIC_ELEMENTS_MAX: Final = 100_000
 """How many elements a request may have that is not served in parts."""
 

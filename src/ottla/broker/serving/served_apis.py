@@ -48,6 +48,8 @@ def _serve(versions: str, *rights: Right, **others: object) -> ServedApi:
     return ServedApi(parse_versions(versions), rights, **others)  # type: ignore[arg-type]
 
 
+_BOTH: Final = frozenset((Listener.BROKER, Listener.CONTROLLER))
+_CONTROLLER: Final = frozenset((Listener.CONTROLLER,))
 _TOKENS: Final = "users get their own tokens, and the tokens of others are checked one by one"
 _LOGIN: Final = "it comes before the login"
 _READ, _WRITE, _CREATE, _DELETE = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE
@@ -57,7 +59,7 @@ _DESCRIBE_CONFIGS, _ALTER_CONFIGS = Operation.DESCRIBE_CONFIGS, Operation.ALTER_
 SERVED: Final = MappingProxyType(
     {
         ApiKey.PRODUCE: _serve("3-13", on_transactional_id(_WRITE), on_topic(_WRITE), carries_records=True),
-        ApiKey.FETCH: _serve("4-18", on_topic(_READ), sends_files=True),
+        ApiKey.FETCH: _serve("4-18", on_topic(_READ), sends_files=True, listeners=_BOTH),
         ApiKey.LIST_OFFSETS: _serve("1-11", on_topic(_DESCRIBE)),
         ApiKey.METADATA: _serve("0-13", on_topic(_DESCRIBE), on_topic(_CREATE)),
         ApiKey.OFFSET_COMMIT: _serve("2-10", on_group(_READ), on_topic(_READ)),
@@ -69,10 +71,10 @@ SERVED: Final = MappingProxyType(
         ApiKey.SYNC_GROUP: _serve("0-5", on_group(_READ)),
         ApiKey.DESCRIBE_GROUPS: _serve("0-6", on_group(_DESCRIBE)),
         ApiKey.LIST_GROUPS: _serve("0-5", on_group(_DESCRIBE)),
-        ApiKey.SASL_HANDSHAKE: _serve("0-1", free_because=_LOGIN, is_for_login=True),
-        ApiKey.API_VERSIONS: _serve("0-4", free_because=_LOGIN, is_for_login=True),
-        ApiKey.CREATE_TOPICS: _serve("2-7", on_topic(_CREATE), on_topic(_DESCRIBE_CONFIGS)),
-        ApiKey.DELETE_TOPICS: _serve("1-6", on_topic(_DELETE), on_topic(_DESCRIBE)),
+        ApiKey.SASL_HANDSHAKE: _serve("0-1", free_because=_LOGIN, is_for_login=True, listeners=_BOTH),
+        ApiKey.API_VERSIONS: _serve("0-4", free_because=_LOGIN, is_for_login=True, listeners=_BOTH),
+        ApiKey.CREATE_TOPICS: _serve("2-7", on_topic(_CREATE), on_topic(_DESCRIBE_CONFIGS), listeners=_BOTH),
+        ApiKey.DELETE_TOPICS: _serve("1-6", on_topic(_DELETE), on_topic(_DESCRIBE), listeners=_BOTH),
         ApiKey.DELETE_RECORDS: _serve("0-2", on_topic(_DELETE)),
         ApiKey.INIT_PRODUCER_ID: _serve(
             "0-5", on_transactional_id(_WRITE), on_cluster(Operation.IDEMPOTENT_WRITE)
@@ -85,40 +87,56 @@ SERVED: Final = MappingProxyType(
         ApiKey.TXN_OFFSET_COMMIT: _serve(
             "0-5", on_transactional_id(_WRITE), on_group(_READ), on_topic(_READ)
         ),
-        ApiKey.DESCRIBE_ACLS: _serve("1-3", on_cluster(_DESCRIBE)),
-        ApiKey.CREATE_ACLS: _serve("1-3", on_cluster(_ALTER)),
-        ApiKey.DELETE_ACLS: _serve("1-3", on_cluster(_ALTER)),
+        ApiKey.DESCRIBE_ACLS: _serve("1-3", on_cluster(_DESCRIBE), listeners=_BOTH),
+        ApiKey.CREATE_ACLS: _serve("1-3", on_cluster(_ALTER), listeners=_BOTH),
+        ApiKey.DELETE_ACLS: _serve("1-3", on_cluster(_ALTER), listeners=_BOTH),
         ApiKey.DESCRIBE_CONFIGS: _serve(
-            "1-4", on_topic(_DESCRIBE_CONFIGS), on_group(_DESCRIBE_CONFIGS), on_cluster(_DESCRIBE_CONFIGS)
+            "1-4",
+            on_topic(_DESCRIBE_CONFIGS),
+            on_group(_DESCRIBE_CONFIGS),
+            on_cluster(_DESCRIBE_CONFIGS),
+            listeners=_BOTH,
         ),
         ApiKey.ALTER_CONFIGS: _serve(
-            "0-2", on_topic(_ALTER_CONFIGS), on_group(_ALTER_CONFIGS), on_cluster(_ALTER_CONFIGS)
+            "0-2",
+            on_topic(_ALTER_CONFIGS),
+            on_group(_ALTER_CONFIGS),
+            on_cluster(_ALTER_CONFIGS),
+            listeners=_BOTH,
         ),
         ApiKey.ALTER_REPLICA_LOG_DIRS: _serve("1-2", on_cluster(_ALTER)),
         ApiKey.DESCRIBE_LOG_DIRS: _serve("1-5", on_cluster(_DESCRIBE)),
-        ApiKey.SASL_AUTHENTICATE: _serve("0-2", free_because=_LOGIN, is_for_login=True),
-        ApiKey.CREATE_PARTITIONS: _serve("0-3", on_topic(_ALTER)),
-        ApiKey.CREATE_DELEGATION_TOKEN: _serve("1-3", free_because=_TOKENS),
-        ApiKey.RENEW_DELEGATION_TOKEN: _serve("1-2", free_because=_TOKENS),
-        ApiKey.EXPIRE_DELEGATION_TOKEN: _serve("1-2", free_because=_TOKENS),
-        ApiKey.DESCRIBE_DELEGATION_TOKEN: _serve("1-3", free_because=_TOKENS),
+        ApiKey.SASL_AUTHENTICATE: _serve("0-2", free_because=_LOGIN, is_for_login=True, listeners=_BOTH),
+        ApiKey.CREATE_PARTITIONS: _serve("0-3", on_topic(_ALTER), listeners=_BOTH),
+        ApiKey.CREATE_DELEGATION_TOKEN: _serve("1-3", free_because=_TOKENS, listeners=_BOTH),
+        ApiKey.RENEW_DELEGATION_TOKEN: _serve("1-2", free_because=_TOKENS, listeners=_BOTH),
+        ApiKey.EXPIRE_DELEGATION_TOKEN: _serve("1-2", free_because=_TOKENS, listeners=_BOTH),
+        ApiKey.DESCRIBE_DELEGATION_TOKEN: _serve("1-3", free_because=_TOKENS, listeners=_BOTH),
         ApiKey.DELETE_GROUPS: _serve("0-2", on_group(_DELETE)),
-        ApiKey.ELECT_LEADERS: _serve("0-2", on_cluster(_ALTER)),
+        ApiKey.ELECT_LEADERS: _serve("0-2", on_cluster(_ALTER), listeners=_BOTH),
         ApiKey.INCREMENTAL_ALTER_CONFIGS: _serve(
-            "0-1", on_topic(_ALTER_CONFIGS), on_group(_ALTER_CONFIGS), on_cluster(_ALTER_CONFIGS)
+            "0-1",
+            on_topic(_ALTER_CONFIGS),
+            on_group(_ALTER_CONFIGS),
+            on_cluster(_ALTER_CONFIGS),
+            listeners=_BOTH,
         ),
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS: _serve("0-1", on_cluster(_ALTER)),
-        ApiKey.LIST_PARTITION_REASSIGNMENTS: _serve("0", on_cluster(_DESCRIBE)),
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: _serve("0-1", on_cluster(_ALTER), listeners=_BOTH),
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: _serve("0", on_cluster(_DESCRIBE), listeners=_BOTH),
         ApiKey.OFFSET_DELETE: _serve("0", on_group(_DELETE), on_topic(_READ)),
         ApiKey.DESCRIBE_CLIENT_QUOTAS: _serve("0-1", on_cluster(_DESCRIBE_CONFIGS)),
-        ApiKey.ALTER_CLIENT_QUOTAS: _serve("0-1", on_cluster(_ALTER_CONFIGS)),
-        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _serve("0", on_cluster(_DESCRIBE)),
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _serve("0", on_cluster(_ALTER)),
-        ApiKey.DESCRIBE_QUORUM: _serve("0-2", on_cluster(_DESCRIBE)),
-        ApiKey.UPDATE_FEATURES: _serve("0-2", on_cluster(_ALTER)),
-        ApiKey.DESCRIBE_CLUSTER: _serve("0-2", free_because="every client must find the brokers"),
+        ApiKey.ALTER_CLIENT_QUOTAS: _serve("0-1", on_cluster(_ALTER_CONFIGS), listeners=_BOTH),
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _serve("0", on_cluster(_DESCRIBE), listeners=_BOTH),
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _serve("0", on_cluster(_ALTER), listeners=_BOTH),
+        ApiKey.DESCRIBE_QUORUM: _serve("0-2", on_cluster(_DESCRIBE), listeners=_BOTH),
+        ApiKey.ADD_RAFT_VOTER: _serve("0-1", on_cluster(_ALTER), listeners=_BOTH),
+        ApiKey.REMOVE_RAFT_VOTER: _serve("0", on_cluster(_ALTER), listeners=_BOTH),
+        ApiKey.UPDATE_FEATURES: _serve("0-2", on_cluster(_ALTER), listeners=_BOTH),
+        ApiKey.DESCRIBE_CLUSTER: _serve(
+            "0-2", free_because="every client must find the brokers", listeners=_BOTH
+        ),
         ApiKey.DESCRIBE_PRODUCERS: _serve("0", on_topic(_READ)),
-        ApiKey.UNREGISTER_BROKER: _serve("0", on_cluster(_ALTER)),
+        ApiKey.UNREGISTER_BROKER: _serve("0", on_cluster(_ALTER), listeners=_BOTH),
         ApiKey.DESCRIBE_TRANSACTIONS: _serve("0", on_transactional_id(_DESCRIBE), on_topic(_DESCRIBE)),
         ApiKey.LIST_TRANSACTIONS: _serve("0-2", on_transactional_id(_DESCRIBE)),
         ApiKey.CONSUMER_GROUP_HEARTBEAT: _serve("0-1", on_group(_READ), on_topic(_DESCRIBE)),
@@ -128,5 +146,17 @@ SERVED: Final = MappingProxyType(
         ),
         ApiKey.LIST_CONFIG_RESOURCES: _serve("0-1", on_cluster(_DESCRIBE_CONFIGS)),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: _serve("0", on_topic(_DESCRIBE)),
+        ApiKey.ALTER_PARTITION: _serve("2-3", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.VOTE: _serve("0-2", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.BEGIN_QUORUM_EPOCH: _serve("0-1", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.END_QUORUM_EPOCH: _serve("0-1", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.FETCH_SNAPSHOT: _serve("0-1", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.UPDATE_RAFT_VOTER: _serve("0", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.ENVELOPE: _serve("0", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.BROKER_REGISTRATION: _serve("0-4", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.BROKER_HEARTBEAT: _serve("0-2", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.ALLOCATE_PRODUCER_IDS: _serve("0", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.CONTROLLER_REGISTRATION: _serve("0", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS: _serve("0", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
     }
 )

@@ -132,7 +132,6 @@ class BrokerQuorumConfigs(ConfigValues):
         "controller.socket.timeout.ms",
         30_000,
         update=READ_ONLY,
-        inert=True,
         doc="How long a broker waits on its connection to the controller.",
     )
     internal_metadata_delete_delay_millis = long(

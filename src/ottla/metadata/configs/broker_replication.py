@@ -46,7 +46,6 @@ class BrokerReplicationConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=CLUSTER_WIDE,
-        inert=True,
         doc="The number of connections that replicate from each other broker.",
     )
     producer_purgatory_purge_interval_requests = integer(
@@ -61,7 +60,6 @@ class BrokerReplicationConfigs(ConfigValues):
         1000,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="How long a follower pauses after a failed fetch.",
     )
     replica_fetch_max_bytes = integer(
@@ -69,7 +67,6 @@ class BrokerReplicationConfigs(ConfigValues):
         1_048_576,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="How many bytes of one partition a follower fetches at once.",
     )
     replica_fetch_min_bytes = integer(
@@ -77,7 +74,6 @@ class BrokerReplicationConfigs(ConfigValues):
         1,
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How many bytes a follower waits for.",
     )
     replica_fetch_response_max_bytes = integer(
@@ -85,7 +81,6 @@ class BrokerReplicationConfigs(ConfigValues):
         10_485_760,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="How many bytes of all partitions a follower fetches at once.",
     )
     replica_fetch_wait_max_ms = integer(
@@ -93,7 +88,6 @@ class BrokerReplicationConfigs(ConfigValues):
         500,
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How long a follower waits for data. At most replica.lag.time.max.ms.",
     )
     replica_high_watermark_checkpoint_interval_ms = long(
@@ -108,14 +102,12 @@ class BrokerReplicationConfigs(ConfigValues):
         30_000,
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How long a follower may be behind before it leaves the ISR.",
     )
     replica_selector_class = string(
         "replica.selector.class",
         None,
         update=READ_ONLY,
-        inert=True,
         doc="The plugin that chooses which replica a consumer reads from. If unset, it is the leader.",
     )
     replica_socket_receive_buffer_bytes = integer(
@@ -131,6 +123,5 @@ class BrokerReplicationConfigs(ConfigValues):
         30_000,
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How long a follower waits on its connection. At least replica.fetch.wait.max.ms.",
     )

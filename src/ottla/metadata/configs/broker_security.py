@@ -13,7 +13,6 @@ class BrokerSecurityConfigs(ConfigValues):
         False,
         update=READ_ONLY,
         plugin=True,
-        inert=True,
         doc="Whether everyone may use a resource without ACLs.",
     )
     authorizer_class_name = string(
@@ -22,7 +21,6 @@ class BrokerSecurityConfigs(ConfigValues):
         NonNull(),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc=(
             "The authorizer. Empty allows everything; Kafka's StandardAuthorizer checks the ACLs of the "
             "cluster."
@@ -80,6 +78,5 @@ class BrokerSecurityConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         plugin=True,
-        inert=True,
         doc="Principals that may do everything, separated by semicolons.",
     )

@@ -19,6 +19,8 @@ from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.features import metadata_version_of
 from ottla.metadata.loader import MetadataLoader
 from ottla.model.ids import Offset
+from ottla.quorum.controller.brokers.fencing import fence_incarnation
+from ottla.quorum.controller.brokers.sessions import BrokerSessions, Incarnation
 from ottla.quorum.controller.deciders import NOT_CONTROLLER, Decider
 from ottla.quorum.controller.decision import (
     RECORDS_MAX,
@@ -30,6 +32,7 @@ from ottla.quorum.controller.decision import (
 )
 from ottla.quorum.controller.mutation_quota import MutationCharge, MutationQuotas
 from ottla.quorum.controller.settings import ControllerSettings
+from ottla.quorum.controller.upkeep import Upkeep
 from ottla.quorum.quorum_protocols import RecordWriter, Replay
 from ottla.wire.declare import replace
 from ottla.wire.metadata_records.no_op import NoOpRecord
@@ -73,6 +76,10 @@ class ActiveController:
         self._configs = EffectiveConfigs(settings.static_configs)
         self._overrides: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
         self.image = loader.image
+        config, monotonic_ms = self._configs.node, self._clock.monotonic_ms()
+        self._upkeep = Upkeep(config, monotonic_ms)
+        self.sessions = BrokerSessions(config.broker_session_timeout_ms, settings.node_id)
+        self.sessions.begin(self.image.brokers, self._appended, monotonic_ms)
 
     def handle(
         self, decider: Decider, ask: Any, caller: Caller | None, answer: Callable[[Any], None]
@@ -82,6 +89,8 @@ class ActiveController:
         decision = decider.decide(self.view(charge or free_of_charge), ask)
         if decision.records:
             self.append(decision.records)
+        if decider.note is not None:
+            decider.note(self.sessions, ask, decision.reply, self._clock.monotonic_ms())
 
         def reply() -> None:
             answer(decision.reply if charge is None else self._throttled(decision.reply, charge))
@@ -111,6 +120,8 @@ class ActiveController:
             self._random,
             self._writer.kraft_version,
             charge,
+            self.sessions,
+            self._clock.monotonic_ms(),
         )
 
     def append(self, records: Sequence[Any]) -> None:
@@ -126,12 +137,15 @@ class ActiveController:
         loader.feed(records, prepared.position)
         image, delta = loader.take()
         self._writer.append(prepared._replace(replay=Replay(loader, delta)), now_ms)
+        if delta.brokers:
+            self.sessions.follow(self.image.brokers, records, prepared.position.offset)
         self._loader, self.image = loader, image
         self._appended, self._appended_ms = prepared.position.offset, now_ms
 
     def published(self, offset: Offset) -> None:
         """Give the answers that rest on nothing after `offset`."""
         self._published = max(self._published, offset)
+        self.sessions.published(self.image.brokers, self._published)
         while self._parked and self._parked[0].offset <= offset:
             self._parked.popleft().answer()
 
@@ -140,7 +154,20 @@ class ActiveController:
         while self._parked:
             self._parked.popleft().refuse()
 
-    def maybe_append_no_op(self, interval_ms: int) -> int:
+    def tick(self) -> int:
+        """Do what is due. Returns after how many milliseconds to come again."""
+        left_ms = self._upkeep.run(self, self._clock.monotonic_ms())
+        idle_ms = self._configs.node.metadata_max_idle_interval_ms
+        return min(left_ms, self._maybe_append_no_op(idle_ms)) if idle_ms > 0 else left_ms
+
+    def broker_is_gone(self, broker: Incarnation) -> None:
+        """Fence a broker whose process is known to be gone, without waiting for its session to end."""
+        records = fence_incarnation(self.view(), broker)
+        if records:
+            self.append(records)
+        self.sessions.end(broker)
+
+    def _maybe_append_no_op(self, interval_ms: int) -> int:
         """Append a record that says nothing when there was no other for `interval_ms`.
 
         Nodes that follow the log see by it that the leader lives and that they have caught up. Returns how

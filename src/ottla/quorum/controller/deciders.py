@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeVar
 
+from ottla.quorum.controller.brokers.sessions import BrokerSessions
 from ottla.quorum.controller.decision import Decide, Refusal
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import spec_of
@@ -33,8 +34,10 @@ MODULES: Final[Mapping[ApiKey, str]] = {
     ApiKey.BROKER_HEARTBEAT: "brokers.heartbeat",
     ApiKey.BROKER_REGISTRATION: "brokers.registration",
     ApiKey.CONTROLLER_REGISTRATION: "brokers.registration",
+    ApiKey.CREATE_ACLS: "security.access_rules",
     ApiKey.CREATE_PARTITIONS: "topics.new_topics",
     ApiKey.CREATE_TOPICS: "topics.new_topics",
+    ApiKey.DELETE_ACLS: "security.access_rules",
     ApiKey.DELETE_TOPICS: "topics.delete_topics",
     ApiKey.ELECT_LEADERS: "partitions.elections",
     ApiKey.INCREMENTAL_ALTER_CONFIGS: "configs",
@@ -51,6 +54,8 @@ class Decider(NamedTuple):
     """Return the response that refuses a request as a whole."""
     strict_from: int | None = None
     """From which version on a client that is over its mutation quota is refused. None: there is no quota."""
+    note: Callable[[BrokerSessions, Any, Any, int], None] | None = None
+    """Note what a request and its reply tell about the life of a broker, at a monotonic time."""
 
 
 NOT_CONTROLLER: Final = Refusal(
@@ -62,12 +67,16 @@ _deciders: dict[type[Any], Decider] = {}
 
 
 def decides(
-    request: type[Ask], *, refuse: Callable[[Ask, Refusal], Reply], strict_from: int | None = None
+    request: type[Ask],
+    *,
+    refuse: Callable[[Ask, Refusal], Reply],
+    strict_from: int | None = None,
+    note: Callable[[BrokerSessions, Ask, Reply, int], None] | None = None,
 ) -> Callable[[Decide[Ask, Reply]], Decide[Ask, Reply]]:
     """Register the function that decides about requests of this type."""
 
     def register(decide: Decide[Ask, Reply]) -> Decide[Ask, Reply]:
-        _deciders[request] = Decider(decide, refuse, strict_from)
+        _deciders[request] = Decider(decide, refuse, strict_from, note)
         return decide
 
     return register

@@ -14,6 +14,7 @@ from ottla.metadata.features import is_elr_enabled, metadata_version_of
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import Topic
 from ottla.model.ids import Offset
+from ottla.quorum.controller.brokers.sessions import NO_SESSIONS, BrokerSessions
 from ottla.quorum.controller.settings import ControllerSettings
 from ottla.security.principal import Principal
 from ottla.wire.error_code import ErrorCode
@@ -89,6 +90,9 @@ class ControllerView(NamedTuple):
     """The level of kraft.version, which the image does not have."""
     charge: Charge = free_of_charge
     """Called for partitions that are created or deleted."""
+    sessions: BrokerSessions = NO_SESSIONS
+    """When the controller heard from which broker, in monotonic time. Only to look at."""
+    monotonic_ms: int = 0
 
     @property
     def metadata_version(self) -> int:

@@ -65,7 +65,8 @@ def maybe_commit(replica: "Replica", leader: Leader) -> None:
 
 def poll_leader(replica: "Replica", leader: Leader, now: Moment) -> int:
     """Do what is due for a leader."""
-    check_quorum_ms = NEVER if len(leader.progress.voters) == 1 else leader.check_quorum_ms
+    is_alone = len(leader.progress.voters) == 1
+    check_quorum_ms = NEVER if is_alone else leader.check_quorum_ms
     if replica.stop_ms is not None or leader.is_resigning or now.ms >= check_quorum_ms:
         replica.become_resigned(leader, now)
         return now.ms
@@ -73,7 +74,7 @@ def poll_leader(replica: "Replica", leader: Leader, now: Moment) -> int:
     if now.ms >= leader.begin_epoch_ms:
         _send_begin_epoch(replica, leader, now)
     leader.progress.forget_silent_observers(now)
-    return min(check_quorum_ms, change_ms, leader.begin_epoch_ms)
+    return min(check_quorum_ms, change_ms, NEVER if is_alone else leader.begin_epoch_ms)
 
 
 def _send_begin_epoch(replica: "Replica", leader: Leader, now: Moment) -> None:

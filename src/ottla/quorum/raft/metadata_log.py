@@ -79,7 +79,10 @@ class QuorumStateFile:
     def read(self) -> QuorumState | None:
         if not self._disk.exists(self._path):
             return None
-        return decode_quorum_state(self._disk.read_file(self._path))
+        try:
+            return decode_quorum_state(self._disk.read_file(self._path))
+        except MetadataError as error:
+            raise MetadataError(f"{self._path} is damaged: {error}") from error
 
     def write(self, election: QuorumState, kraft_version: int, voter_ids: tuple[int, ...]) -> None:
         self._disk.write_file_atomically(self._path, encode_quorum_state(election, kraft_version, voter_ids))
@@ -176,10 +179,10 @@ class MetadataLog:
         """Give the control batches from `offset` on."""
         while offset < self.end_offset:
             for batch in iter_batches(memoryview(self.read(offset, _READ_BYTES))):
-                if batch.base_offset < offset:
-                    # A read starts with the batch that holds the offset. A snapshot ends where a batch does.
-                    continue
                 header = batch.header
+                if header.last_offset < offset:
+                    # A read starts with the batch that holds the offset.
+                    continue
                 if header.is_control:
                     yield decode_batch(batch)
                 offset = Offset(header.last_offset + 1)
@@ -255,9 +258,11 @@ class MetadataLog:
         if latest is None or latest == FORMAT_SNAPSHOT:
             return
         log_epoch = max(self.log.leader_epochs.latest, 0)
-        if (log_epoch, self.end_offset) < (latest.epoch, latest.end_offset):
+        begins_later = self.start_offset > latest.end_offset
+        if not begins_later and (log_epoch, self.end_offset) < (latest.epoch, latest.end_offset):
             self._start_at(latest, wall_ms)
-        if not self.start_offset <= latest.end_offset <= self.end_offset:
+        if begins_later or self.end_offset < latest.end_offset:
+            # What is missing in between would be lost without anybody noticing.
             raise MetadataError(
                 f"the newest snapshot of {self.log.path} ends at {latest.end_offset}, but the log goes from "
                 f"{self.start_offset} to {self.end_offset}"

@@ -1,6 +1,7 @@
 """One replica of the metadata quorum, a voter or an observer, as a state machine.
 
     replica = Replica(settings, log, store, chance)
+    replica.load(wall_ms)
     effects = replica.start(now)                       and then, as things happen,
     effects = replica.receive(inbound, now)            a request came
     effects = replica.receive_response(id, answer, now)    an answer to one of its own
@@ -21,6 +22,7 @@ from typing import Any, Final
 
 from ottla.model.ids import Offset
 from ottla.quorum.batches import encode_control_batch
+from ottla.quorum.quorum_protocols import NotLeader
 from ottla.quorum.quorum_state import QuorumState
 from ottla.quorum.raft import changes, describe, following, leading, serving, voting
 from ottla.quorum.raft.connections import Connections
@@ -78,10 +80,6 @@ from ottla.wire.messages.vote import VoteRequest, VoteResponse
 _STATES_PER_STEP_MAX: Final = 8
 _FIRST_BOOTSTRAP_ID: Final = -2
 _CHECK_QUORUM_FACTOR: Final = (3, 2)
-
-
-class NotLeader(Exception):
-    """This replica does not lead the epoch in which something was to be appended."""
 
 
 _REQUESTS: Final[dict[type[Any], Callable[["Replica", Inbound, Moment], Any]]] = {
@@ -192,10 +190,17 @@ class Replica:
 
     # Events.
 
-    def start(self, now: Moment) -> list[Effect]:
-        """Go on where the last start left off. The only voter leads at once, without waiting for anything."""
-        self.log.settle(now.wall_ms)
+    def load(self, wall_ms: int) -> None:
+        """Learn from the log who votes, and from the other file what was promised."""
+        self.log.settle(wall_ms)
         self._read_control_records()
+        self._persisted = self._store.read()
+
+    def start(self, now: Moment) -> list[Effect]:
+        """Go on where the last start left off. The only voter leads at once, without waiting for anything.
+
+        The log must have been loaded.
+        """
         self.state = self._initial_state(now)
         if self.log.synced_offset < self.log.end_offset:
             self.add(SyncLog())
@@ -225,7 +230,10 @@ class Replica:
     def fail(
         self, correlation_id: int, request: Any, now: Moment, error: ErrorCode = ErrorCode.NETWORK_EXCEPTION
     ) -> list[Effect]:
-        """Take note that a request will not be answered."""
+        """Take note that a request will not be answered.
+
+        BROKER_NOT_AVAILABLE says that nobody listens there: the connection was refused.
+        """
         return self.receive_response(correlation_id, refusal_of(request, error), now)
 
     def synced(self, now: Moment) -> list[Effect]:
@@ -624,6 +632,11 @@ class Replica:
         timeout_ms = self.settings.election_timeout_ms
         return now.ms + timeout_ms + self._chance.randrange(timeout_ms)
 
+    def soon_ms(self, now: Moment) -> int:
+        """Return when to stand for election if the leader is known to be gone."""
+        backoff_ms = self.settings.retry_backoff_ms
+        return now.ms + backoff_ms + self._chance.randrange(self.settings.election_timeout_ms // 10 + 1)
+
     def check_quorum_deadline_ms(self, now: Moment) -> int:
         """Return until when a majority has to fetch: later than their time-out, for the network's sake."""
         numerator, denominator = _CHECK_QUORUM_FACTOR
@@ -653,21 +666,17 @@ class Replica:
     # Starting.
 
     def _read_control_records(self) -> None:
-        latest = self.log.snapshots.read_latest()
+        latest = self.log.snapshots.latest
         offset = self.log.start_offset
         if latest is not None:
-            snapshot_id, snapshot = latest
-            self.history.restart_from(snapshot_id.end_offset, snapshot.quorum)
-            offset = snapshot_id.end_offset
+            self.history.restart_from(latest.end_offset, self.log.snapshots.read_quorum(latest))
+            offset = latest.end_offset
         for batch in self.log.control_batches(offset):
             self.history.add(batch.base_offset, batch.records)
 
     def _initial_state(self, now: Moment) -> State:
         me = self.settings.me
-        election = self._store.read()
-        self._persisted = election
-        if election is None:
-            election = QuorumState()
+        election = self._persisted or QuorumState()
         deadline_ms = self.election_deadline_ms(now) if self.may_stand else NEVER
         voted = ReplicaKey(election.voted_id, election.voted_directory_id) if election.voted_id >= 0 else None
         epoch = election.leader_epoch

@@ -13,9 +13,11 @@ from ottla.quorum.snapshot_file import (
     UNFINISHED_SUFFIX,
     Snapshot,
     SnapshotId,
+    decode_quorum,
     decode_snapshot,
 )
 from ottla.quorum.snapshots import Snapshots
+from ottla.quorum.voters import VoterHistory
 from ottla.records.errors import RecordsError
 from ottla.world.disk import Disk, File
 
@@ -101,8 +103,10 @@ class SnapshotFiles:
         """The newest one that may be sent to others."""
         return self.ids[-1] if self.ids and self.ids[-1] != FORMAT_SNAPSHOT else None
 
-    def read_latest(self) -> tuple[SnapshotId, Snapshot] | None:
-        return None if not self.ids else (self.ids[-1], self._snapshots.read(self.ids[-1]))
+    def read_quorum(self, snapshot_id: SnapshotId) -> VoterHistory:
+        """Return what a snapshot says about the quorum. Its other records are not opened."""
+        path = f"{self._directory}/{snapshot_id.file_name}"
+        return decode_quorum(self._disk.read_file(path), path)
 
     def find_size(self, snapshot_id: SnapshotId) -> int | None:
         """Return how large a snapshot is, or None if it is not there, or not for others."""

@@ -167,6 +167,10 @@ class SyncedOffsets:
             return
         self._dirty = []
         file = self._open()
+        if len(dirty) == 1:
+            position = dirty[0]
+            file.write(position, (bytes(self._image[position : position + SLOT_BYTES]),))
+            return
         first, last = min(dirty), max(dirty)
         if last - first <= len(dirty) * _TOGETHER_BYTES:
             dirty, length = [first], last - first + SLOT_BYTES

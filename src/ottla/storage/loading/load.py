@@ -13,21 +13,12 @@ The recovery point is not moved by any of this: what was recovered may not have 
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from ottla.model.ids import NO_OFFSET, Offset, TopicPartition
 from ottla.model.uuid import Uuid
-from ottla.storage.compaction.split import split_on_disk
 from ottla.storage.config import LogConfig
 from ottla.storage.damages.damage import Damage, keep_file, keep_range
-from ottla.storage.damages.examine import DamagedRange, SoundBatch, examine
-from ottla.storage.damages.repair import (
-    DamagedSegment,
-    Filler,
-    KnownTransactions,
-    empty_batch,
-    repair_segment,
-)
 from ottla.storage.damages.stopped_files import NO_FILE, StoppedLog, StoppedSegment, crc_of
 from ottla.storage.deletion import not_found_is_fine
 from ottla.storage.errors import DamagedLog, OffsetOverflow
@@ -56,6 +47,10 @@ from ottla.storage.segment import ALLOCATION_BYTES_MIN, Segment
 from ottla.storage.volume import Volume
 from ottla.world.disk import Disk, DiskError, Entry, Reason
 
+if TYPE_CHECKING:
+    # Imported where they are needed: only damage needs them, and every start has to import this module.
+    from ottla.storage.damages.repair import Filler, KnownTransactions
+
 _FOLLOWERS_GAP_MIN: Final = RELATIVE_OFFSET_MAX // 2
 _EVERYTHING: Final = Offset(1 << 62)
 
@@ -82,7 +77,7 @@ class LoadRequest(NamedTuple):
     # Damage is not repaired: `DamagedLog` is raised.
     refuses_damage: bool = False
     # Makes the batch that takes the place of what is lost.
-    make_filler: Filler = empty_batch
+    make_filler: "Filler | None" = None
 
     @property
     def knows_synced(self) -> bool:
@@ -115,6 +110,8 @@ def load_log(volume: Volume, request: LoadRequest, buffer: Buffer | None = None)
                 # Each time one segment fewer is damaged. What was recovered before stays recovered.
                 continue
             except OffsetOverflow as overflow:
+                from ottla.storage.compaction.split import split_on_disk
+
                 base_offset = Offset(overflow.base_offset)
                 split_on_disk(volume.disk, request.path, base_offset, request.config.index_interval_bytes)
             else:
@@ -324,6 +321,8 @@ class _Loader:
 
     def _repair(self, segment: Segment, end: Offset | None, kept: Sequence[Segment]) -> NoReturn:
         """Write a segment again without what cannot be right. Then the load has to start again."""
+        from ottla.storage.damages.repair import DamagedSegment, empty_batch, repair_segment
+
         request = self.request
         if request.refuses_damage:
             self._refuse_damage(segment, end)
@@ -345,7 +344,7 @@ class _Loader:
             not may_gap,
             self.log.leader_epochs.epoch_for(Offset(segment.base_offset)),
             self._known_transactions(segment, end),
-            request.make_filler,
+            request.make_filler or empty_batch,
         )
         self.damages += repair_segment(self.disk, damaged, state)
         segment.file.close()
@@ -353,6 +352,8 @@ class _Loader:
 
     def _refuse_damage(self, segment: Segment, end: Offset | None) -> None:
         """Raise `DamagedLog`, unless what is damaged was never synced for certain."""
+        from ottla.storage.damages.examine import DamagedRange, examine
+
         request, path = self.request, segment.file.path
         gapless_to = end if end is not None and end <= request.synced else request.promised
         first: DamagedRange | None = None
@@ -380,7 +381,7 @@ class _Loader:
     def _refuse(self, what: str) -> NoReturn:
         raise DamagedLog(f"{self.request.topic_partition} is damaged: {what}")
 
-    def _known_transactions(self, segment: Segment, end: Offset | None) -> KnownTransactions | None:
+    def _known_transactions(self, segment: Segment, end: Offset | None) -> "KnownTransactions | None":
         """Return what is known of a segment's transactions, if that is certain.
 
         Nothing of it may be newer.
@@ -395,6 +396,8 @@ class _Loader:
             aborted = segment.aborted()
         except (CorruptFile, DiskError):
             return None
+        from ottla.storage.damages.repair import KnownTransactions
+
         return KnownTransactions(
             frozenset(
                 (entry.transaction_first_offset, entry.producer_id)
@@ -526,6 +529,8 @@ class _Loader:
         return is_whole
 
     def _holds_damage(self, segment: Segment, end: Offset | None) -> bool:
+        from ottla.storage.damages.examine import DamagedRange, examine
+
         gapless_to = 0 if self._may_follow_gap(segment.base_offset) else self.request.promised
         parts = examine(segment.file, segment.size, segment.base_offset, end, gapless_to=gapless_to)
         return any(isinstance(part, DamagedRange) for part in parts)
@@ -544,6 +549,8 @@ class _Loader:
         """
         if recovered.next_offset < self.request.synced:
             return False
+        from ottla.storage.damages.examine import SoundBatch, examine
+
         # From any offset on: a batch with a base offset that is too large makes all behind it seem old.
         rest = examine(segment.file, segment.size, segment.base_offset, position=recovered.valid_bytes)
         return not any(isinstance(part, SoundBatch) for part in rest)

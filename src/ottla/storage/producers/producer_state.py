@@ -103,14 +103,14 @@ class CompletedTransaction(NamedTuple):
 class ProducerState:
     """All producers of a log."""
 
-    __slots__ = ("_open", "_unreplicated", "producers")
+    __slots__ = ("_open", "producers", "unreplicated")
 
     def __init__(self, entries: Iterable[ProducerSnapshotEntry] = ()) -> None:
         self.producers: dict[ProducerId, Producer] = {}
         # First offset to producer id, in the order of first offsets, which is the order of insertion.
         self._open: dict[Offset, ProducerId] = {}
         # First offset to the marker's offset of transactions that ended at or above the high watermark.
-        self._unreplicated: dict[Offset, Offset] = {}
+        self.unreplicated: dict[Offset, Offset] = {}
         self._load(entries)
 
     def _load(self, entries: Iterable[ProducerSnapshotEntry]) -> None:
@@ -137,7 +137,7 @@ class ProducerState:
         """Forget everything."""
         self.producers.clear()
         self._open.clear()
-        self._unreplicated.clear()
+        self.unreplicated.clear()
 
     def snapshot(self) -> list[ProducerSnapshotEntry]:
         """Return what is kept over a restart."""
@@ -274,7 +274,7 @@ class ProducerState:
         if first_offset < 0:
             return None
         del self._open[first_offset]
-        self._unreplicated[first_offset] = offset
+        self.unreplicated[first_offset] = offset
         stable = next(iter(self._open), Offset(offset + 1))
         return CompletedTransaction(producer_id, first_offset, offset, is_abort, stable)
 
@@ -299,9 +299,9 @@ class ProducerState:
 
     def note_high_watermark(self, high_watermark: Offset) -> None:
         """Let go of the ended transactions whose marker every replica has."""
-        if self._unreplicated:
-            self._unreplicated = {
-                first: last for first, last in self._unreplicated.items() if last >= high_watermark
+        if self.unreplicated:
+            self.unreplicated = {
+                first: last for first, last in self.unreplicated.items() if last >= high_watermark
             }
 
     def note_log_start(self, log_start_offset: Offset) -> None:
@@ -325,9 +325,9 @@ class ProducerState:
     def first_unstable_offset(self) -> Offset | None:
         """Where the earliest transaction begins that is open, or ended but not on every replica."""
         first_open = next(iter(self._open), None)
-        if not self._unreplicated:
+        if not self.unreplicated:
             return first_open
-        first_ended = min(self._unreplicated)
+        first_ended = min(self.unreplicated)
         return first_ended if first_open is None else min(first_open, first_ended)
 
     @property

@@ -72,6 +72,12 @@ def lose_leadership(log: "Log") -> None:
         tell(LeadershipLost(str(log.topic_partition)))
 
 
+def cut_off(log: "Log") -> None:
+    """Refuse everybody who waits for a log that was truncated: what they wait for may be gone."""
+    for tell in (*_take_awaiting(log), *log.volume.syncs.forget(log)):
+        tell(LeadershipLost(str(log.topic_partition)))  # type: ignore[arg-type]
+
+
 def wait_no_more(log: "Log", error: LogDirectoryOffline) -> None:
     """Refuse everybody who waits for a log that is going away."""
     for tell in (*_take_awaiting(log), *log.volume.syncs.forget(log)):

@@ -90,9 +90,13 @@ class GroupCommit(Generic[T]):
             if self._settle(log, outcome) or log in self._again:
                 self._queue[log] = None
             self._again.discard(log)
-        # Each once, in the order of the logs, so that a simulation repeats. The waiters come after this.
-        for volume in dict.fromkeys(log.volume for log in logs):
-            volume.save_synced()
+        # The waiters come after this.
+        if len(logs) == 1:
+            logs[0].volume.save_synced()
+        else:
+            # Each once, in the order of the logs, so that a simulation repeats.
+            for volume in dict.fromkeys([log.volume for log in logs]):
+                volume.save_synced()
         return outcome
 
     def failed(self, log: Log, error: DiskError) -> Outcome[T]:

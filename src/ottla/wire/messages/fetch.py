@@ -8,6 +8,7 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.layout import empty
 
 LEADER_HINTS_FROM: Final = 16
+RACKS_FROM: Final = 11
 REPLICA_STATE_FROM: Final = 15
 TOPIC_IDS_FROM: Final = 13
 

@@ -7,7 +7,7 @@ from tests.support.data_plane import create_topic
 from tests.support.group_requests import commit_request, fetch_request, join_request
 from tests.support.in_process import InProcessClient, in_process_node, loop_of
 
-from ottla.broker.coordinators.commit_lane import FRAME_BYTES_MAX, LANES_MAX
+from ottla.broker.coordinators.commit_lane import FRAME_BYTES_MAX, LANES_MAX, CommitLanes
 from ottla.broker.lifecycle.startup import Node
 from ottla.model.uuid import ZERO_UUID
 from ottla.records.batch import iter_batches
@@ -39,9 +39,14 @@ def commit_codes(client: InProcessClient, request: OffsetCommitRequest, version:
     return [part.error_code for part in client.ask(request, version).topics[0].partitions]
 
 
+def lanes_of(client: InProcessClient) -> CommitLanes:
+    [lanes] = client.session._lanes
+    assert isinstance(lanes, CommitLanes)
+    return lanes
+
+
 def has_lane(client: InProcessClient) -> bool:
-    lanes = client.session._commit_lanes
-    return lanes is not None and bool(lanes._lanes)
+    return bool(client.session._lanes) and bool(lanes_of(client)._lanes)
 
 
 def new_client(node: Node) -> InProcessClient:
@@ -110,11 +115,11 @@ def test_a_lane_is_of_one_principal(tmp_path: Path) -> None:
         for offset in range(4):
             assert commit_codes(client, commit_request(GROUP, {0: offset}, topic=TOPIC)) == [ErrorCode.NONE]
             if offset == 2:
-                before = set(client.session._commit_lanes._lanes.values())  # type: ignore[union-attr]
-        assert before == set(client.session._commit_lanes._lanes.values())  # type: ignore[union-attr]
+                before = set(lanes_of(client)._lanes.values())
+        assert before == set(lanes_of(client)._lanes.values())
         client.session.context.principal = Principal("User", "another")
         assert commit_codes(client, commit_request(GROUP, {0: 5}, topic=TOPIC)) == [ErrorCode.NONE]
-        assert before.isdisjoint(client.session._commit_lanes._lanes.values())  # type: ignore[union-attr]
+        assert before.isdisjoint(lanes_of(client)._lanes.values())
 
 
 def test_who_may_not_commit_any_more_is_refused(tmp_path: Path) -> None:
@@ -189,8 +194,7 @@ def test_a_connection_remembers_few_commits(tmp_path: Path) -> None:
             assert has_lane(client)
         huge = commit_request(GROUP, {0: 1}, topic=TOPIC, metadata="n" * FRAME_BYTES_MAX)
         commit_codes(client, huge)
-        lanes = client.session._commit_lanes
-        assert lanes is not None
+        lanes = lanes_of(client)
         assert len(lanes._seen) <= LANES_MAX
         assert max(lanes._seen) <= FRAME_BYTES_MAX
 

@@ -17,19 +17,30 @@ def test_every_coordinator_has_an_internal_topic_and_a_type_of_key_of_its_own(tm
         coordinators = node.broker.coordinators
         topics = {one.topic for one in coordinators}
         assert topics <= INTERNAL_TOPICS
-        assert len(topics) == len({one.key_type for one in coordinators}) == len(coordinators)
+        assert len(topics) == len({one.key_type for one in coordinators}) == len(list(coordinators))
+
+
+def test_a_coordinator_is_made_when_somebody_needs_it(tmp_path: Path) -> None:
+    with in_process_node(tmp_path) as node:
+        groups, transactions = node.broker.coordinators
+        assert (groups.is_made, transactions.is_made) == (False, False)
+        InProcessClient(node).ask(FindCoordinatorRequest(key="key", key_type=groups.key_type), 3)
+        assert (groups.is_made, transactions.is_made) == (True, False)
+    with in_process_node(tmp_path) as node:
+        groups, transactions = node.broker.coordinators
+        assert (groups.is_made, transactions.is_made) == (True, False)
 
 
 def test_find_coordinator_makes_the_topic_of_each_and_its_shards_serve(tmp_path: Path) -> None:
     with in_process_node(tmp_path) as node:
         client = InProcessClient(node)
         for one in node.broker.coordinators:
-            assert one.coordinator.shards.find("key") is ErrorCode.NOT_COORDINATOR
+            assert one.hosted.coordinator.shards.find("key") is ErrorCode.NOT_COORDINATOR
             found = client.ask(FindCoordinatorRequest(key="key", key_type=one.key_type), 3)
             assert found.error_code is ErrorCode.NONE
-            shard = one.coordinator.shards.find("key")
+            shard = one.hosted.coordinator.shards.find("key")
             assert not isinstance(shard, ErrorCode)
-            one.stop()
+            one.hosted.stop()
             assert shard.refusal is ErrorCode.NOT_COORDINATOR
 
 

@@ -34,10 +34,14 @@ PRODUCER = ProducerIdentity(7, 1)
 
 
 class Watcher:
-    """Nobody waits for the partition."""
+    """Nobody waits for the partition, and there is no other replica."""
+
+    replicating: Any = None
 
     def appended(self, partition: Partition, size_bytes: int) -> None:
         raise AssertionError
+
+    appended_for_replicas = appended
 
     def flush_is_due(self, partition: Partition) -> None:
         raise AssertionError
@@ -82,6 +86,7 @@ class World:
         self.partition.role = Role.LEADER
         self.partition.leader_epoch = LeaderEpoch(0)
         self.partition.in_sync = frozenset((1,))
+        self.partition.replicas = (1,)
         self.log.volume.syncs = self.syncs = ManualSyncs()
         self.answers: list[object] = []
         self.at_end: list[Callable[[], None]] = []

@@ -25,7 +25,7 @@ def failure_of(root: Path, settings: dict[str, str]) -> str:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("authorizer.class.name", "com.example.Authorizer"),
         ("create.topic.policy.class.name", "com.example.Policy"),
         ("alter.config.policy.class.name", "com.example.Policy"),
         ("client.quota.callback.class", "com.example.Quotas"),

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tests.support.group_world import ManualClock, topic_id
+from tests.support.replicas import ManualScheduler, ReplicaNode
 from tests.unit.storage.logs import NOW_MS, append, batch, new_log
 from tests.unit.storage.manual_syncs import ManualSyncs
 
@@ -32,7 +33,7 @@ class World:
     def _partition(self, index: int, in_sync: tuple[int, ...]) -> Partition:
         log = new_log()
         log.volume.syncs = self.syncs
-        watcher: Any = None
+        watcher = ReplicaNode(ME, self.clock, ManualScheduler(self.clock))
         partition = Partition("orders", topic_id("orders"), index, log, watcher)
         partition.follow(record(ME, in_sync), ME)
         partition.append(memoryview(batch()), NOW_MS)
@@ -115,8 +116,9 @@ def test_a_leader_that_lost_its_partition_does_not_know_what_becomes_of_the_reco
 def test_what_too_few_replicas_have_is_said_to_be_appended_only() -> None:
     world = World(ME, OTHER)
     world.partitions[0].in_sync_replicas_min = 2
+    for index in range(2):
+        world.replicate(index)
     world.partitions[0].follow(record(ME, (ME,)), ME)
-    world.replicate(1)
     world.syncs.sync()
     assert world.errors == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.NONE]
 

@@ -6,14 +6,16 @@ from typing import Any, cast
 import pytest
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.features import Features
 from ottla.broker.journal.journal import Journal
 from ottla.broker.limits.quotas import Quotas
-from ottla.broker.node import Broker, Features
+from ottla.broker.node import Broker
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import PENDING, PLAIN_FRAME_BYTES_MAX, Route, Routes, Session
 from ottla.broker.serving.handlers import NO_REPLY, find_handler
-from ottla.broker.serving.served_apis import SERVED
+from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.runtime.clock import SystemClock
+from ottla.security.authorizer import AllowsEverything
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import MalformedBytes
@@ -41,6 +43,7 @@ class FakeBroker:
 
     quotas = Quotas()
     journal = Journal(SystemClock())
+    authorizer = AllowsEverything()
 
     def features(self) -> Features:
         return FEATURES
@@ -88,7 +91,8 @@ def api_versions(version: int) -> ApiVersionsResponse:
 @pytest.mark.parametrize("version", API_VERSIONS.versions.all)
 def test_api_versions_lists_exactly_what_is_served(version: int) -> None:
     listed = {entry.api_key for entry in api_versions(version).api_keys}
-    assert listed == set(SERVED) - {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+    served = {key for key, api in SERVED.items() if Listener.BROKER in api.listeners}
+    assert listed == served - {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 
 
 def test_old_clients_are_not_shown_features_whose_lowest_level_is_0() -> None:
@@ -179,9 +183,16 @@ def test_no_reply_is_an_empty_answer() -> None:
 
 @pytest.mark.parametrize("key", sorted(SERVED))
 def test_a_file_of_an_api_registers_the_handler_of_that_api(key: ApiKey) -> None:
-    handler: Any = find_handler(key)
+    listener = Listener.BROKER if Listener.BROKER in SERVED[key].listeners else Listener.CONTROLLER
+    handler: Any = find_handler(key, listener)
     assert handler.__module__ == f"ottla.broker.apis.{key.name.lower()}"
     assert handler.__name__ == key.name.lower()
+
+
+@pytest.mark.parametrize("key", [key for key in SERVED if Listener.CONTROLLER in SERVED[key].listeners])
+def test_what_a_controller_serves_has_a_handler_in_the_file_of_its_api(key: ApiKey) -> None:
+    handler: Any = find_handler(key, Listener.CONTROLLER)
+    assert handler.__module__ == f"ottla.broker.apis.{key.name.lower()}"
 
 
 def test_only_requests_that_carry_records_may_be_large() -> None:

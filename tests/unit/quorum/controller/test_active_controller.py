@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from tests.support.deciding import CLUSTER_ID, STATIC
+from tests.support.deciding import CLUSTER_ID, STATIC, registration
 from tests.support.quorum_node import ManualClock
 
 from ottla.metadata.delta import MetadataDelta
@@ -16,6 +16,7 @@ from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
 from ottla.quorum.controller.active_controller import ActiveController, ControllerWorld
+from ottla.quorum.controller.brokers.sessions import Incarnation
 from ottla.quorum.controller.deciders import Decider
 from ottla.quorum.controller.decision import Caller, ControllerView, Decision
 from ottla.quorum.controller.mutation_quota import MUTATION_RATE, MutationQuotas
@@ -112,7 +113,7 @@ class World:
     def commit(self, offset: int) -> None:
         while self.log.appended and self.log.appended[0].position.offset <= offset:
             records, _, position, replay = self.log.appended.pop(0)
-            self.follower.committed(CommittedRecords(records, position, replay=replay))
+            self.follower.committed([CommittedRecords(records, position, replay=replay)])
 
 
 def test_an_answer_comes_after_the_commit_and_after_those_who_follow() -> None:
@@ -276,3 +277,34 @@ def test_a_decision_is_charged_to_the_client_that_asked_for_it() -> None:
     ):
         world.controller.handle(decider, None, caller, answers.append)
     assert [answer.throttle_time_ms for answer in answers] == [9_000, 0, 0], "it had 11 tokens, and took 20"
+
+
+def test_a_broker_whose_process_is_gone_is_fenced_at_once_and_may_come_back() -> None:
+    world = World()
+    world.controller.append([registration(1), registration(2)])
+    broker = Incarnation(1, 101)
+    world.controller.sessions.heard(broker, 0, 0)
+    world.controller.broker_is_gone(broker)
+    assert world.controller.image.brokers[1].fenced
+    assert not world.controller.sessions.has_session(broker, 0)
+    appended = len(world.log.appended)
+    world.controller.broker_is_gone(broker)
+    assert len(world.log.appended) == appended
+
+
+def test_a_broker_that_came_back_is_not_fenced_for_its_last_process() -> None:
+    world = World()
+    world.controller.append([registration(1)])
+    world.controller.broker_is_gone(Incarnation(1, 99))
+    assert not world.controller.image.brokers[1].fenced
+
+
+def test_brokers_that_stay_silent_are_fenced_by_the_clock() -> None:
+    world = World()
+    world.controller.append([registration(1)])
+    world.commit(0)
+    world.controller = world.new_controller()
+    assert 0 < world.controller.tick() <= 500
+    world.clock.now = 20_000
+    world.controller.tick()
+    assert world.controller.image.brokers[1].fenced

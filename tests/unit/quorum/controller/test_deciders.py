@@ -23,8 +23,10 @@ from ottla.wire.messages import (
     broker_heartbeat,
     broker_registration,
     controller_registration,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_topics,
     elect_leaders,
     incremental_alter_configs,
@@ -121,6 +123,35 @@ REQUESTS: dict[ApiKey, list[Any]] = {
                     name=name, num_partitions=1, replication_factor=1, assignments=(), configs=()
                 )
                 for name in ("t", "u")
+            )
+        )
+    ],
+    ApiKey.CREATE_ACLS: [
+        create_acls.CreateAclsRequest(
+            creations=(
+                create_acls.AclCreation(
+                    resource_type=2,
+                    resource_name="t",
+                    principal="User:u",
+                    host="*",
+                    operation=3,
+                    permission_type=3,
+                ),
+            )
+            * 2
+        )
+    ],
+    ApiKey.DELETE_ACLS: [
+        delete_acls.DeleteAclsRequest(
+            filters=(
+                delete_acls.DeleteAclsFilter(
+                    resource_type_filter=1,
+                    resource_name_filter=None,
+                    principal_filter=None,
+                    host_filter=None,
+                    operation=1,
+                    permission_type=1,
+                ),
             )
         )
     ],

@@ -82,6 +82,7 @@ class Peer:
         request = LoadRequest(PATH, METADATA_PARTITION, LogConfig(is_deleted=False), now_ms=self.now_ms)
         log = MetadataLog(load_log(Volume(self.disk, "/logs"), request), snapshots)
         self.replica = Replica(self.settings, log, QuorumStateFile(self.disk, PATH), Random(1))
+        self.replica.load(self.now.wall_ms)
         self.take(self.replica.start(self.now))
 
     @property

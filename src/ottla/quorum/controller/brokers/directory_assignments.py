@@ -4,8 +4,14 @@ from ottla.metadata.features import DIRECTORIES_FROM
 from ottla.model.uuid import Uuid
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal
-from ottla.quorum.controller.partitions.leadership import terms_of
+from ottla.quorum.controller.partitions.leadership import (
+    BrokerChange,
+    PartitionKey,
+    changes_of_partitions,
+    terms_of,
+)
 from ottla.quorum.controller.partitions.partition_change import Target, change_partition
+from ottla.quorum.controller.partitions.replicas import has_directory_online
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignedPartitionResult,
@@ -15,6 +21,7 @@ from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsResponse,
     DirectoryAssignmentResult,
 )
+from ottla.wire.metadata_records.brokers import RegisterBrokerRecord
 from ottla.wire.metadata_records.partitions import PartitionChangeRecord
 
 
@@ -36,35 +43,42 @@ def decide_assign_replicas_to_dirs(
     if view.metadata_version < DIRECTORIES_FROM:
         return Decision(refuse_assign_replicas_to_dirs(ask, Refusal(ErrorCode.UNSUPPORTED_VERSION)))
     records: list[PartitionChangeRecord] = []
+    offline: set[PartitionKey] = set()
     results = [
         DirectoryAssignmentResult(
             id=directory.id,
             topics=tuple(
-                _assign(view, ask.broker_id, directory.id, topic, records) for topic in directory.topics
+                _assign(view, broker, directory.id, topic, records, offline) for topic in directory.topics
             ),
         )
         for directory in ask.directories
     ]
+    # A replica that turns out to lie in a directory that is lost can neither lead nor be in sync.
+    records += changes_of_partitions(view, offline, BrokerChange(leaving=ask.broker_id))
     return Decision(AssignReplicasToDirsResponse(directories=tuple(results)), records)
 
 
 def _assign(
     view: ControllerView,
-    broker_id: int,
+    broker: RegisterBrokerRecord,
     directory_id: Uuid,
     topic: AssignedTopic,
     records: list[PartitionChangeRecord],
+    offline: set[PartitionKey],
 ) -> AssignedTopicResult:
+    is_online = has_directory_online(view.image.brokers, broker.broker_id, directory_id)
     results = []
     for partition in topic.partitions:
         error_code = ErrorCode.NONE
         try:
-            record = _change(view, broker_id, directory_id, topic.topic_id, partition.partition_index)
+            record = _change(view, broker.broker_id, directory_id, topic.topic_id, partition.partition_index)
         except Refusal as refusal:
             error_code = refusal.error_code
         else:
             if record is not None:
                 records.append(record)
+            if not is_online:
+                offline.add((topic.topic_id, partition.partition_index))
         results.append(
             AssignedPartitionResult(partition_index=partition.partition_index, error_code=error_code)
         )

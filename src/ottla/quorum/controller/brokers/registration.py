@@ -6,10 +6,12 @@ from ottla.metadata.directory_ids import is_reserved
 from ottla.metadata.features import (
     CONTROLLER_REGISTRATION_FROM,
     DIRECTORIES_FROM,
+    KRAFT_VERSION,
     METADATA_VERSION,
     UNSUPPORTED,
     LevelRange,
 )
+from ottla.quorum.controller.brokers.sessions import Incarnation
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
 from ottla.quorum.controller.partitions.leadership import BrokerChange, partition_changes
@@ -87,11 +89,28 @@ def decide_register_broker(
 def _check_registration(view: ControllerView, ask: BrokerRegistrationRequest) -> None:
     if ask.cluster_id != view.settings.cluster_id:
         raise Refusal(ErrorCode.INCONSISTENT_CLUSTER_ID)
+    _check_session(view, ask)
     if ask.is_migrating_zk_broker:
         raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED)
     if view.metadata_version >= DIRECTORIES_FROM:
         _check_directories(view, ask)
     _check_features(view, ask)
+
+
+def _check_session(view: ControllerView, ask: BrokerRegistrationRequest) -> None:
+    """Refuse a second process with the id of a broker that lives.
+
+    Deviation: Kafka also refuses a broker that stopped cleanly, until the session of its last process has
+    timed out. Here such a broker may come back at once: the epoch in its directories says that it is the one
+    that was registered, and that it has stopped. So may one whose process is known to be gone.
+    """
+    known = view.image.brokers.get(ask.broker_id)
+    if known is None or known.incarnation_id == ask.incarnation_id:
+        return
+    if ask.previous_broker_epoch == known.broker_epoch:
+        return
+    if view.sessions.has_session(Incarnation(known.broker_id, known.broker_epoch), view.monotonic_ms):
+        raise Refusal(ErrorCode.DUPLICATE_BROKER_REGISTRATION)
 
 
 def _check_directories(view: ControllerView, ask: BrokerRegistrationRequest) -> None:
@@ -108,7 +127,11 @@ def _check_features(view: ControllerView, ask: BrokerRegistrationRequest) -> Non
         feature.name: LevelRange(feature.min_supported_version, feature.max_supported_version)
         for feature in ask.features
     }
-    finalized = {**view.image.features, METADATA_VERSION: view.metadata_version}
+    finalized = {
+        **view.image.features,
+        METADATA_VERSION: view.metadata_version,
+        KRAFT_VERSION: view.kraft_version,
+    }
     for name in {**finalized, **supported}:
         if finalized.get(name, 0) not in supported.get(name, UNSUPPORTED):
             raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
@@ -148,7 +171,7 @@ def decide_unregister_broker(
         message = f"Broker {ask.broker_id} is alive: stop it before it is unregistered."
         return Decision(refuse_unregister_broker(ask, Refusal(ErrorCode.POLICY_VIOLATION, message)))
     records = [
-        *partition_changes(view, BrokerChange(leaving=ask.broker_id)),
+        *partition_changes(view, BrokerChange(unregistered=ask.broker_id)),
         UnregisterBrokerRecord(broker_id=ask.broker_id, broker_epoch=broker.broker_epoch),
     ]
     try:

@@ -100,5 +100,38 @@ def elect_leader(
     return record
 
 
+def elect_preferred_leaders(view: ControllerView, count_max: int) -> list[PartitionChangeRecord]:
+    """Return the changes that give partitions their preferred leaders, as far as those can lead."""
+    records: list[PartitionChangeRecord] = []
+    for topic in view.image.topics:
+        for partition in topic.partitions.values():
+            if partition.leader == partition.replicas[0]:
+                continue
+            if len(records) >= count_max:
+                return records
+            terms = terms_of(view, topic, partition, Election.PREFERRED)
+            record = change_partition(partition, Target(), terms)
+            if record is not None:
+                records.append(record)
+    return records
+
+
+def elect_unclean_leaders(view: ControllerView, count_max: int) -> list[PartitionChangeRecord]:
+    """Return the changes that elect leaders where nobody leads and the topic prefers that to its records."""
+    records: list[PartitionChangeRecord] = []
+    for topic in view.image.topics:
+        leaderless = [one for one in topic.partitions.values() if one.leader == NO_LEADER]
+        if not leaderless or not view.allows_unclean_election(topic.name):
+            continue
+        for partition in leaderless:
+            if len(records) >= count_max:
+                return records
+            terms = terms_of(view, topic, partition, Election.UNCLEAN)
+            record = change_partition(partition, Target(), terms)
+            if record is not None:
+                records.append(record)
+    return records
+
+
 def _refuse(error_code: ErrorCode) -> Refusal:
     return Refusal(error_code, _MESSAGES[error_code])

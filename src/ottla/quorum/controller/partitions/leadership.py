@@ -5,10 +5,14 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ottla.metadata.topics import NO_LEADER, Topic
+from ottla.model.uuid import Uuid
 from ottla.quorum.controller.decision import ControllerView
 from ottla.quorum.controller.partitions.partition_change import Election, Target, Terms, change_partition
 from ottla.quorum.controller.partitions.replicas import default_directory, has_directory_online, is_active
 from ottla.wire.metadata_records.partitions import PartitionChangeRecord, PartitionRecord
+
+PartitionKey = tuple[Uuid, int]
+"""A topic's id and the number of a partition."""
 
 
 class BrokerChange(NamedTuple):
@@ -17,15 +21,26 @@ class BrokerChange(NamedTuple):
     leaving: int | None = None
     coming: int | None = None
     stopped_uncleanly: int | None = None
+    unregistered: int | None = None
+    lost_directories: frozenset[Uuid] = frozenset()
+    """What the broker that is leaving leaves. Empty: all that it has."""
+
+    @property
+    def gone(self) -> tuple[int, ...]:
+        """The brokers that can hold and lead nothing any more."""
+        candidates = (self.leaving, self.stopped_uncleanly, self.unregistered)
+        return tuple(one for one in candidates if one is not None)
 
     def concerns(self, partition: PartitionRecord) -> bool:
         """Say whether a partition has to be looked at."""
         if self.coming is not None:
             return partition.leader == NO_LEADER
-        if self.stopped_uncleanly is not None:
-            eligible = partition.eligible_leader_replicas or ()
-            return self.stopped_uncleanly in partition.isr or self.stopped_uncleanly in eligible
-        return self.leaving in partition.isr
+        if self.leaving is not None:
+            if not self.lost_directories:
+                return self.leaving in partition.isr
+            return not self.lost_directories.isdisjoint(partition.directories)
+        eligible = partition.eligible_leader_replicas or ()
+        return any(one in partition.isr or one in eligible for one in self.gone)
 
 
 NO_CHANGE: Final = BrokerChange()
@@ -56,6 +71,15 @@ def automatic_election(view: ControllerView, topic: str) -> Election:
     return Election.UNCLEAN if view.allows_unclean_election(topic) else Election.ONLINE
 
 
+def leads_anything(view: ControllerView, broker_id: int) -> bool:
+    """Say whether a broker leads a partition."""
+    return any(
+        partition.leader == broker_id
+        for topic in view.image.topics
+        for partition in topic.partitions.values()
+    )
+
+
 def partition_changes(view: ControllerView, change: BrokerChange) -> Iterator[PartitionChangeRecord]:
     """Give what changes in all partitions when a broker comes, goes or stops."""
     for topic in view.image.topics:
@@ -64,10 +88,19 @@ def partition_changes(view: ControllerView, change: BrokerChange) -> Iterator[Pa
             yield from _changes_of_topic(view, topic, concerned, change)
 
 
+def changes_of_partitions(
+    view: ControllerView, keys: Iterable[PartitionKey], change: BrokerChange
+) -> Iterator[PartitionChangeRecord]:
+    """Give what changes in some partitions when a broker comes, goes or stops."""
+    for topic_id, number in keys:
+        topic = view.image.topics.by_id[topic_id]
+        yield from _changes_of_topic(view, topic, [topic.partitions[number]], change)
+
+
 def _changes_of_topic(
     view: ControllerView, topic: Topic, partitions: Iterable[PartitionRecord], change: BrokerChange
 ) -> Iterator[PartitionChangeRecord]:
-    gone = (change.leaving, change.stopped_uncleanly)
+    gone = change.gone
     terms: Terms | None = None
     for partition in partitions:
         isr = tuple([replica for replica in partition.isr if replica not in gone])
@@ -83,12 +116,13 @@ def _changes_of_topic(
 
 
 def _can_lead(view: ControllerView, partition: PartitionRecord, change: BrokerChange, broker_id: int) -> bool:
-    if broker_id in (change.leaving, change.stopped_uncleanly):
+    if broker_id in change.gone:
         return False
     brokers = view.image.brokers
     if broker_id != change.coming and not is_active(brokers, broker_id):
         return False
     if broker_id not in partition.replicas:
-        return True
+        # It is to become a replica, and has nothing yet.
+        return False
     directory = partition.directories[partition.replicas.index(broker_id)]
     return has_directory_online(brokers, broker_id, directory)

@@ -74,7 +74,7 @@ def change_partition(before: PartitionRecord, target: Target, terms: Terms) -> P
         replicas, isr = completed
         removing = adding = ()
 
-    elr = _eligible_leaders(before, isr, terms)
+    elr = _eligible_leaders(before, replicas, isr, terms)
     leader, is_unclean = _elect(before, replicas, isr, elr, terms)
     changes_leader = leader != before.leader
     if changes_leader and leader in elr:
@@ -123,11 +123,16 @@ def complete_reassignment(replicas: Ids, isr: Ids, removing: Ids, adding: Ids) -
     return staying, staying_isr
 
 
-def _eligible_leaders(before: PartitionRecord, isr: Ids, terms: Terms) -> Ids:
+def _eligible_leaders(before: PartitionRecord, replicas: Ids, isr: Ids, terms: Terms) -> Ids:
+    """Return those that have all that was committed, though they are not in sync now.
+
+    Deviation: Kafka also keeps a broker that is no replica any more. It has deleted the partition, and must
+    not be trusted if it becomes a replica again.
+    """
     if not terms.elr_enabled or len(isr) >= terms.min_insync_replicas:
         return ()
     candidates = {*before.isr, *(before.eligible_leader_replicas or ())}
-    return tuple(sorted(candidates.difference(isr, terms.stopped_uncleanly)))
+    return tuple(sorted(candidates.intersection(replicas).difference(isr, terms.stopped_uncleanly)))
 
 
 def _elect(before: PartitionRecord, replicas: Ids, isr: Ids, elr: Ids, terms: Terms) -> tuple[int, bool]:

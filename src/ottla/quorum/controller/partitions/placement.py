@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ottla.quorum.controller.decision import ControllerView, Randomness, Refusal
-from ottla.quorum.controller.partitions.replicas import default_directory, has_room, is_active
+from ottla.quorum.controller.partitions.replicas import default_directory, is_active, takes_replicas
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.brokers import RegisterBrokerRecord
 
@@ -113,7 +113,7 @@ class Placer:
 def place_partitions(view: ControllerView, count: int, replication_factor: int) -> list[Assignment]:
     """Choose the replicas of `count` new partitions."""
     prefix = f"Unable to replicate the partition {replication_factor} time(s)"
-    placer = Placer((broker for broker in view.image.brokers.values() if has_room(broker)), view.random)
+    placer = Placer((broker for broker in view.image.brokers.values() if takes_replicas(broker)), view.random)
     if placer.live_count == 0:
         raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR, f"{prefix}: no broker is up that takes new partitions."

@@ -26,8 +26,13 @@ def has_directory_online(brokers: Brokers, broker_id: int, directory: Uuid) -> b
     return directory in (UNASSIGNED, MIGRATING) or not broker.log_dirs or directory in broker.log_dirs
 
 
-def has_room(broker: RegisterBrokerRecord) -> bool:
-    """Say whether a broker has a directory that takes new replicas (KIP-1066)."""
+def takes_replicas(broker: RegisterBrokerRecord) -> bool:
+    """Say whether a broker may get new replicas: it is not about to stop, and has a directory for them.
+
+    A directory that is cordoned takes none (KIP-1066). A broker that has stopped is as good as any other.
+    """
+    if broker.in_controlled_shutdown and not broker.fenced:
+        return False
     cordoned = broker.cordoned_log_dirs or ()
     return not broker.log_dirs or any(directory not in cordoned for directory in broker.log_dirs)
 

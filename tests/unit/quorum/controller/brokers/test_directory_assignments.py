@@ -54,7 +54,7 @@ def test_a_replica_lies_where_its_broker_says() -> None:
 
 
 def test_each_replica_stands_for_itself() -> None:
-    controller = DecidingController([registration(0), registration(1)])
+    controller = DecidingController([registration(0, directories=2), registration(1)])
     mine, other = controller.have("mine", (0,)), controller.have("other", (1,))
     wanted = ((mine.id, 0), (mine.id, 9), (UNKNOWN, 0), (other.id, 0))
     assert errors(assign(controller, directory_of(0, 1), *wanted)) == [
@@ -75,3 +75,13 @@ def test_a_broker_of_another_life_is_not_heard() -> None:
     topic = old.have("t", (0,))
     answer = assign(old, directory_of(0, 1), (topic.id, 0))
     assert answer.error_code is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_replica_in_a_directory_that_is_lost_leads_no_longer() -> None:
+    controller = DecidingController([registration(0), registration(1)])
+    topic = controller.have("t", (0, 1))
+    lost = directory_of(0, 1)
+    assert errors(assign(controller, lost, (topic.id, 0))) == [ErrorCode.NONE]
+    partition = controller.partition("t")
+    assert (partition.leader, partition.isr) == (1, (1,))
+    assert partition.directories[0] == lost

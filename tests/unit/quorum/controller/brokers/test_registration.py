@@ -3,9 +3,15 @@
 from typing import Any
 
 import pytest
-from tests.support.deciding import CLUSTER_ID, DecidingController, directory_of, registration
+from tests.support.deciding import (
+    CLUSTER_ID,
+    SESSION_TIMEOUT_MS,
+    DecidingController,
+    directory_of,
+    registration,
+)
 
-from ottla.metadata.features import default_levels
+from ottla.metadata.features import KRAFT_VERSION, default_levels
 from ottla.metadata.topics import NO_LEADER, RECOVERING
 from ottla.model.uuid import Uuid
 from ottla.quorum.controller.brokers.heartbeat import decide_heartbeat
@@ -164,8 +170,12 @@ def test_a_broker_that_leads_hands_over_before_it_may_stop() -> None:
     assert (first.should_shut_down, first.is_fenced) == (False, False)
     assert controller.image.brokers[0].in_controlled_shutdown
     assert (controller.partition("t").leader, controller.partition("t").isr) == (1, (1,))
+    heartbeat(controller, 1, current_metadata_offset=controller.image.offset - 1)
     second = heartbeat(controller, want_shut_down=True)
-    assert (second.should_shut_down, second.is_fenced) == (True, True)
+    assert not second.should_shut_down, "the other broker does not know yet that it leads"
+    heartbeat(controller, 1)
+    third = heartbeat(controller, want_shut_down=True)
+    assert (third.should_shut_down, third.is_fenced) == (True, True)
 
 
 def test_a_broker_that_leads_nothing_may_stop_at_once() -> None:
@@ -245,3 +255,47 @@ def test_controllers_are_registered_where_the_metadata_version_has_them() -> Non
     assert controller.image.controllers[5].incarnation_id == NEW
     old = DecidingController(features=default_levels(14))
     assert old.ask(decide_register_controller, ask).error_code is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_another_process_cannot_take_the_place_of_a_broker_that_lives() -> None:
+    controller = DecidingController()
+    heartbeat(controller)
+    controller.monotonic_ms = SESSION_TIMEOUT_MS
+    assert register(controller).error_code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    controller.monotonic_ms += 1
+    assert register(controller).error_code is ErrorCode.NONE
+
+
+def test_the_same_process_may_register_again_while_its_session_lasts() -> None:
+    controller = DecidingController()
+    heartbeat(controller)
+    known = controller.image.brokers[0]
+    assert register(controller, incarnation_id=known.incarnation_id).error_code is ErrorCode.NONE
+
+
+def test_a_broker_that_stopped_cleanly_may_come_back_at_once() -> None:
+    controller = DecidingController()
+    heartbeat(controller)
+    epoch = controller.image.brokers[0].broker_epoch
+    assert register(controller, previous_broker_epoch=epoch).error_code is ErrorCode.NONE
+
+
+def test_a_broker_that_was_let_go_may_come_back_at_once() -> None:
+    controller = DecidingController()
+    heartbeat(controller)
+    assert heartbeat(controller, want_shut_down=True).should_shut_down
+    assert register(controller).error_code is ErrorCode.NONE
+
+
+def test_a_broker_has_to_know_the_level_of_the_quorum() -> None:
+    controller = DecidingController(brokers=())
+    features = tuple(
+        Feature(
+            name=one.name,
+            min_supported_version=one.min_supported_version,
+            max_supported_version=one.max_supported_version,
+        )
+        for one in registration(0).features
+        if one.name != KRAFT_VERSION
+    )
+    assert register(controller, features=features).error_code is ErrorCode.UNSUPPORTED_VERSION

@@ -1,0 +1,14 @@
+"""AllocateProducerIds: a broker gets a block of producer ids."""
+
+from ottla.broker.deferred import Deferred
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
+from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+
+@handles(AllocateProducerIdsRequest)
+def allocate_producer_ids(
+    ask: AllocateProducerIdsRequest, context: RequestContext
+) -> Deferred[AllocateProducerIdsResponse]:
+    """Answer when the controller has decided."""
+    return context.ask_controller(ask)

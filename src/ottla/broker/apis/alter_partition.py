@@ -1,0 +1,12 @@
+"""AlterPartition: a leader says which replicas are in sync."""
+
+from ottla.broker.deferred import Deferred
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
+from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+
+@handles(AlterPartitionRequest)
+def alter_partition(ask: AlterPartitionRequest, context: RequestContext) -> Deferred[AlterPartitionResponse]:
+    """Answer when the controller has decided."""
+    return context.ask_controller(ask)

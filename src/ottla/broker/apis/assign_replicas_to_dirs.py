@@ -1,0 +1,17 @@
+"""AssignReplicasToDirs: a broker says in which directories its replicas are."""
+
+from ottla.broker.deferred import Deferred
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
+from ottla.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
+
+
+@handles(AssignReplicasToDirsRequest)
+def assign_replicas_to_dirs(
+    ask: AssignReplicasToDirsRequest, context: RequestContext
+) -> Deferred[AssignReplicasToDirsResponse]:
+    """Answer when the controller has decided."""
+    return context.ask_controller(ask)

@@ -1,0 +1,143 @@
+"""Envelope: a broker passes on a client's request that only the controller can decide about.
+
+The request inside is served as if the client had sent it to the controller itself, with the principal and
+the address that the broker vouches for. If this node is not the active controller, that is said outside, so
+that the broker looks for the one that is.
+"""
+
+from ipaddress import ip_address
+from types import GeneratorType
+from typing import Any, Final
+
+from ottla.broker.authorization.authorizers import guarded
+from ottla.broker.controller_channel import says_not_controller
+from ottla.broker.deferred import Deferred
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import find_handler, handles
+from ottla.broker.serving.served_apis import SERVED, Listener
+from ottla.security.principal import Principal
+from ottla.security.principal_data import UnreadablePrincipal, decode_principal
+from ottla.wire.apis import ApiKey
+from ottla.wire.codec import decode_from
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.errors import MalformedBytes
+from ottla.wire.framing import RequestHead, decode_request_head, encode_response
+from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+
+FORWARDABLE: Final = frozenset(
+    (
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+    )
+)
+"""What brokers pass on. Anything else in an envelope is refused."""
+
+
+class _Refused(Exception):
+    def __init__(self, error_code: ErrorCode) -> None:
+        super().__init__(error_code.name)
+        self.error_code = error_code
+
+
+class _Forwarded:
+    """The client behind a broker, as handlers see it."""
+
+    def __init__(self, listener_name: str, local: tuple[str, int], peer_host: str) -> None:
+        self.listener_name = listener_name
+        self.local = local
+        self.peer_host = peer_host
+
+    def mute(self, milliseconds: int) -> None:
+        """Leave it to the broker, which knows from the response how long its client has to wait."""
+
+
+@handles(EnvelopeRequest)
+def envelope(ask: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse | Deferred[EnvelopeResponse]:
+    """Serve the request inside."""
+    try:
+        head, request = _open(ask.request_data)
+        inner = _inner_context(ask, head, context)
+    except _Refused as refused:
+        return EnvelopeResponse(error_code=refused.error_code)
+    handler = find_handler(head.api.key, Listener.CONTROLLER)
+    assert handler is not None, "what is forwardable is served"
+    if context.node.authorizer.is_active:
+        # The broker may forward, but whether the client may do what it asks for is decided here.
+        handler = guarded(head.api.key, handler)
+    response = handler(request, inner)
+    if isinstance(response, Deferred):
+        return response.then(lambda value: _wrap(head, value))
+    if isinstance(response, GeneratorType):
+        response = _exhaust(response)
+    return _wrap(head, response)
+
+
+def _open(data: bytes) -> tuple[RequestHead, Any]:
+    try:
+        head = decode_request_head(memoryview(data))
+    except MalformedBytes as error:
+        # That is what Kafka says about a header of which it can make nothing, too.
+        raise _Refused(ErrorCode.UNSUPPORTED_VERSION) from error
+    served = SERVED.get(head.api.key)
+    if head.api.key not in FORWARDABLE or served is None or Listener.CONTROLLER not in served.listeners:
+        raise _Refused(ErrorCode.INVALID_REQUEST)
+    if head.version not in served.versions:
+        raise _Refused(ErrorCode.UNSUPPORTED_VERSION)
+    try:
+        request, _ = decode_from(head.api.request, data, head.version, head.body_position)
+    except MalformedBytes as error:
+        raise _Refused(ErrorCode.INVALID_REQUEST) from error
+    return head, request
+
+
+def _inner_context(ask: EnvelopeRequest, head: RequestHead, context: RequestContext) -> RequestContext:
+    try:
+        host = str(ip_address(ask.client_host_address))
+    except ValueError as error:
+        raise _Refused(ErrorCode.INVALID_REQUEST) from error
+    local = context.local_host, context.local_port
+    inner = RequestContext(context.node, _Forwarded(context.listener_name, local, host), Listener.CONTROLLER)
+    inner.principal = _principal(ask.request_principal)
+    inner.version, inner.client_id, inner.correlation_id = head.version, head.client_id, head.correlation_id
+    inner.request_bytes = len(ask.request_data)
+    return inner
+
+
+def _principal(data: bytes | None) -> Principal:
+    try:
+        return decode_principal(data or b"")
+    except UnreadablePrincipal as error:
+        raise _Refused(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from error
+
+
+def _wrap(head: RequestHead, response: Any) -> EnvelopeResponse:
+    if says_not_controller(response, head.version):
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    frame = encode_response(response, head.api, head.version, head.correlation_id)
+    return EnvelopeResponse(response_data=frame[4:])
+
+
+def _exhaust(answer: "GeneratorType[Any, Any, Any]") -> Any:
+    try:
+        while True:
+            next(answer)
+    except StopIteration as done:
+        return done.value

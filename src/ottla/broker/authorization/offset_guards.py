@@ -1,0 +1,249 @@
+"""The guards of APIs about the offsets of groups."""
+
+from typing import Any, Final
+
+from ottla.broker.authorization.guards import Serve, guards
+from ottla.broker.authorization.refusals import only_error, then
+from ottla.broker.authorization.sorting import sort_out
+from ottla.broker.serving.context import RequestContext
+from ottla.coordination.group.offsets.commit import refused_commit, refused_transactional_commit
+from ottla.security.rights import Operation, on_group, on_topic, on_transactional_id
+from ottla.wire.apis import ApiKey
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.layout import empty
+from ottla.wire.messages import offset_commit as commit_messages
+from ottla.wire.messages import offset_fetch as fetch_messages
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from ottla.wire.messages.offset_fetch import (
+    GROUP_ERROR_FROM,
+    SEVERAL_GROUPS_FROM,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from ottla.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+_TOPIC: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_GROUP: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
+_READ_GROUP, _DESCRIBE_GROUP = on_group(Operation.READ), on_group(Operation.DESCRIBE)
+_DELETE_GROUP = on_group(Operation.DELETE)
+_READ, _DESCRIBE = on_topic(Operation.READ), on_topic(Operation.DESCRIBE)
+
+
+@guards(ApiKey.OFFSET_COMMIT)
+def offset_commit(ask: OffsetCommitRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for the group as a whole, and for each topic."""
+    if not context.allows(_READ_GROUP, ask.group_id):
+        return refused_commit(ask, _GROUP)
+
+    def refuse(topic: OffsetCommitRequestTopic) -> OffsetCommitResponseTopic | None:
+        if _may_commit(topic, context):
+            return None
+        return OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=tuple(
+                OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=_TOPIC)
+                for one in topic.partitions
+            ),
+        )
+
+    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(OffsetCommitResponse))
+
+
+def _may_commit(topic: OffsetCommitRequestTopic, context: RequestContext) -> bool:
+    name = topic.name
+    if context.version >= commit_messages.TOPIC_IDS_FROM:
+        found = context.broker.image.topics.find_by_id(topic.topic_id)
+        if found is None:
+            # The handler says that there is no such topic.
+            return True
+        name = found.name
+    return context.allows(_READ, name)
+
+
+@guards(ApiKey.TXN_OFFSET_COMMIT)
+def txn_offset_commit(ask: TxnOffsetCommitRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for the transactional id and the group as a whole, and for each topic."""
+    if not context.allows(on_transactional_id(Operation.WRITE), ask.transactional_id):
+        return refused_transactional_commit(ask, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not context.allows(_READ_GROUP, ask.group_id):
+        return refused_transactional_commit(ask, _GROUP)
+
+    def refuse(topic: TxnOffsetCommitRequestTopic) -> TxnOffsetCommitResponseTopic | None:
+        if context.allows(_READ, topic.name):
+            return None
+        return TxnOffsetCommitResponseTopic(
+            name=topic.name,
+            partitions=tuple(
+                TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=_TOPIC)
+                for one in topic.partitions
+            ),
+        )
+
+    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(TxnOffsetCommitResponse))
+
+
+@guards(ApiKey.OFFSET_DELETE)
+def offset_delete(ask: OffsetDeleteRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for the group as a whole, and for each topic."""
+    if not context.allows(_DELETE_GROUP, ask.group_id):
+        return only_error(OffsetDeleteResponse, _GROUP)
+
+    def refuse(topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic | None:
+        if context.allows(_READ, topic.name):
+            return None
+        return OffsetDeleteResponseTopic(
+            name=topic.name,
+            partitions=tuple(
+                OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=_TOPIC)
+                for one in topic.partitions
+            ),
+        )
+
+    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(OffsetDeleteResponse))
+
+
+@guards(ApiKey.OFFSET_FETCH)
+def offset_fetch(ask: OffsetFetchRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for each group, and for each of its topics. Topics that nobody named are left out."""
+    if context.version < SEVERAL_GROUPS_FROM:
+        return _fetch_of_one(ask, context, serve)
+    denied: dict[str, OffsetFetchResponseGroup] = {}
+    hidden: dict[str, tuple[OffsetFetchResponseTopics, ...]] = {}
+    allowed: list[OffsetFetchRequestGroup] = []
+    for group in ask.groups:
+        if not context.allows(_DESCRIBE_GROUP, group.group_id):
+            denied[group.group_id] = OffsetFetchResponseGroup(
+                group_id=group.group_id, topics=(), error_code=_GROUP
+            )
+            continue
+        topics = group.topics
+        if topics is not None:
+            hidden[group.group_id] = tuple(
+                _refused_topics(topic) for topic in topics if not _may_see(topic, context)
+            )
+            topics = tuple(topic for topic in topics if _may_see(topic, context))
+        allowed.append(replace(group, topics=topics))
+    if not allowed:
+        return OffsetFetchResponse(groups=tuple(denied.values()))
+
+    def put_together(response: OffsetFetchResponse) -> OffsetFetchResponse:
+        served = {group.group_id: _with_hidden(group, hidden, context) for group in response.groups}
+        known = {**served, **denied}
+        return replace(
+            response, groups=tuple(known[group.group_id] for group in ask.groups if group.group_id in known)
+        )
+
+    return then(serve(replace(ask, groups=tuple(allowed))), put_together)
+
+
+def _with_hidden(
+    group: OffsetFetchResponseGroup,
+    hidden: dict[str, tuple[OffsetFetchResponseTopics, ...]],
+    context: RequestContext,
+) -> OffsetFetchResponseGroup:
+    if group.error_code is not ErrorCode.NONE:
+        return group
+    if group.group_id in hidden:
+        return replace(group, topics=(*group.topics, *hidden[group.group_id]))
+    return replace(
+        group, topics=tuple(topic for topic in group.topics if _may_see(topic, context, is_named=False))
+    )
+
+
+def _may_see(
+    topic: OffsetFetchRequestTopics | OffsetFetchResponseTopics,
+    context: RequestContext,
+    *,
+    is_named: bool = True,
+) -> bool:
+    name = topic.name
+    if context.version >= fetch_messages.TOPIC_IDS_FROM:
+        found = context.broker.image.topics.find_by_id(topic.topic_id)
+        if found is None:
+            return True
+        name = found.name
+    return context.allows(_DESCRIBE, name) if is_named else context.may(_DESCRIBE, name)
+
+
+def _refused_topics(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            OffsetFetchResponsePartitions(
+                partition_index=number, committed_offset=-1, metadata="", error_code=_TOPIC
+            )
+            for number in topic.partition_indexes
+        ),
+    )
+
+
+def _fetch_of_one(ask: OffsetFetchRequest, context: RequestContext, serve: Serve) -> Any:
+    """The same for versions that ask about one group."""
+    if not context.allows(_DESCRIBE_GROUP, ask.group_id):
+        topics: tuple[OffsetFetchResponseTopic, ...] = ()
+        if context.version < GROUP_ERROR_FROM:
+            topics = tuple(_refused_topic(topic, _GROUP) for topic in ask.topics or ())
+        return OffsetFetchResponse(error_code=_GROUP, topics=topics)
+    if ask.topics is None:
+        return then(
+            serve(ask),
+            lambda response: replace(
+                response,
+                topics=tuple(topic for topic in response.topics if context.may(_DESCRIBE, topic.name)),
+            ),
+        )
+    hidden = tuple(
+        _refused_topic(topic, _TOPIC) for topic in ask.topics if not context.allows(_DESCRIBE, topic.name)
+    )
+    if not hidden:
+        return serve(ask)
+    allowed = tuple(topic for topic in ask.topics if context.may(_DESCRIBE, topic.name))
+
+    def put_together(response: OffsetFetchResponse) -> OffsetFetchResponse:
+        if response.error_code is not ErrorCode.NONE:
+            return response
+        return replace(response, topics=(*response.topics, *hidden))
+
+    return then(serve(replace(ask, topics=allowed)), put_together)
+
+
+def _refused_topic(topic: OffsetFetchRequestTopic, error_code: ErrorCode) -> OffsetFetchResponseTopic:
+    return OffsetFetchResponseTopic(
+        name=topic.name,
+        partitions=tuple(
+            OffsetFetchResponsePartition(
+                partition_index=number, committed_offset=-1, metadata="", error_code=error_code
+            )
+            for number in topic.partition_indexes
+        ),
+    )

@@ -1,0 +1,287 @@
+"""The guards of APIs about topics and their partitions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ottla.broker.authorization.guards import Serve, guards
+from ottla.broker.authorization.refusals import MESSAGES, only_error, then
+from ottla.broker.authorization.sorting import sort_out
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import CloseConnection
+from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.security.rights import (
+    CLUSTER,
+    Operation,
+    on_cluster,
+    on_topic,
+    on_transactional_id,
+)
+from ottla.wire.apis import ApiKey
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.layout import empty
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from ottla.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ottla.wire.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    DeleteRecordsTopicResult,
+)
+from ottla.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from ottla.wire.messages.describe_producers import (
+    DescribeProducersPartitionResult,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopic,
+    DescribeProducersTopicResult,
+)
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+from ottla.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopic,
+    OffsetForLeaderTopicResult,
+)
+from ottla.wire.messages.produce import (
+    TOPIC_IDS_FROM,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_READ, _WRITE = on_topic(Operation.READ), on_topic(Operation.WRITE)
+_CREATE, _DELETE = on_topic(Operation.CREATE), on_topic(Operation.DELETE)
+_DESCRIBE, _ALTER = on_topic(Operation.DESCRIBE), on_topic(Operation.ALTER)
+_DESCRIBE_CONFIGS = on_topic(Operation.DESCRIBE_CONFIGS)
+
+
+@guards(ApiKey.PRODUCE)
+def produce(ask: ProduceRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for the transactional id as a whole, and for each topic. What batches say, the handler checks."""
+    if ask.transactional_id is not None and not context.allows(
+        on_transactional_id(Operation.WRITE), ask.transactional_id
+    ):
+        return _refuse_produce(ask, ask.topic_data, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    denied = [topic for topic in ask.topic_data if not _may_write(topic, context)]
+    if not denied:
+        return serve(ask)
+    allowed = tuple(topic for topic in ask.topic_data if topic not in denied)
+    if ask.acks == 0:
+        if allowed:
+            serve(replace(ask, topic_data=allowed))
+        _refuse_produce(ask, denied, _DENIED)
+    refusal = _refuse_produce(ask, denied, _DENIED)
+    if not allowed:
+        return refusal
+    return then(
+        serve(replace(ask, topic_data=allowed)),
+        lambda response: replace(response, responses=(*refusal.responses, *response.responses)),
+    )
+
+
+def _may_write(topic: TopicProduceData, context: RequestContext) -> bool:
+    name = topic.name
+    if context.version >= TOPIC_IDS_FROM:
+        found = context.node.image.topics.find_by_id(topic.topic_id)
+        if found is None:
+            # The handler says that there is no such topic.
+            return True
+        name = found.name
+    return context.allows(_WRITE, name)
+
+
+def _refuse_produce(
+    ask: ProduceRequest, topics: Sequence[TopicProduceData], error_code: ErrorCode
+) -> ProduceResponse:
+    if ask.acks == 0:
+        raise CloseConnection(
+            "a producer with acks=0 gets no answer, so its connection is closed to report "
+            f"{error_code.name} for {topics[0].name or topics[0].topic_id}"
+        )
+    return ProduceResponse(
+        responses=tuple(
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=tuple(
+                    PartitionProduceResponse(
+                        partition_index=data.partition_index, error_code=error_code, base_offset=-1
+                    )
+                    for data in topic.partition_data
+                ),
+            )
+            for topic in topics
+        )
+    )
+
+
+@guards(ApiKey.LIST_OFFSETS)
+def list_offsets(ask: ListOffsetsRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for each topic."""
+
+    def refuse(topic: ListOffsetsTopic) -> ListOffsetsTopicResponse | None:
+        if context.allows(_DESCRIBE, topic.name):
+            return None
+        return ListOffsetsTopicResponse(
+            name=topic.name,
+            partitions=tuple(
+                only_error(ListOffsetsPartitionResponse, _DENIED, partition_index=one.partition_index)
+                for one in topic.partitions
+            ),
+        )
+
+    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(ListOffsetsResponse))
+
+
+@guards(ApiKey.DELETE_RECORDS)
+def delete_records(ask: DeleteRecordsRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for each topic."""
+
+    def refuse(topic: DeleteRecordsTopic) -> DeleteRecordsTopicResult | None:
+        if context.allows(_DELETE, topic.name):
+            return None
+        return DeleteRecordsTopicResult(
+            name=topic.name,
+            partitions=tuple(
+                DeleteRecordsPartitionResult(
+                    partition_index=one.partition_index, low_watermark=-1, error_code=_DENIED
+                )
+                for one in topic.partitions
+            ),
+        )
+
+    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(DeleteRecordsResponse))
+
+
+@guards(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+def offset_for_leader_epoch(ask: OffsetForLeaderEpochRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for each topic, unless it is another broker."""
+    if context.may(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
+        return serve(ask)
+
+    def refuse(topic: OffsetForLeaderTopic) -> OffsetForLeaderTopicResult | None:
+        if context.allows(_DESCRIBE, topic.topic):
+            return None
+        return OffsetForLeaderTopicResult(
+            topic=topic.topic,
+            partitions=tuple(
+                EpochEndOffset(partition=one.partition, error_code=_DENIED) for one in topic.partitions
+            ),
+        )
+
+    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(OffsetForLeaderEpochResponse))
+
+
+@guards(ApiKey.DESCRIBE_PRODUCERS)
+def describe_producers(ask: DescribeProducersRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for each topic."""
+
+    def refuse(topic: DescribeProducersTopic) -> DescribeProducersTopicResult | None:
+        if context.allows(_READ, topic.name):
+            return None
+        return DescribeProducersTopicResult(
+            name=topic.name,
+            partitions=tuple(
+                DescribeProducersPartitionResult(
+                    partition_index=number, error_code=_DENIED, active_producers=()
+                )
+                for number in topic.partition_indexes
+            ),
+        )
+
+    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(DescribeProducersResponse))
+
+
+@guards(ApiKey.CREATE_TOPICS)
+def create_topics(ask: CreateTopicsRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for the cluster or for each topic. The configs of a new topic are a right of their own."""
+    may_create_all = context.may(on_cluster(Operation.CREATE), CLUSTER)
+
+    def refuse(topic: CreatableTopic) -> CreatableTopicResult | None:
+        if may_create_all or context.allows(_CREATE, topic.name):
+            return None
+        return CreatableTopicResult(
+            name=topic.name, error_code=_DENIED, error_message="Authorization failed."
+        )
+
+    def hide_configs(topic: CreatableTopicResult) -> CreatableTopicResult:
+        if topic.error_code is not ErrorCode.NONE or context.may(_DESCRIBE_CONFIGS, topic.name):
+            return topic
+        return replace(
+            topic, topic_config_error_code=_DENIED, num_partitions=-1, replication_factor=-1, configs=()
+        )
+
+    answer = sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(CreateTopicsResponse))
+    return then(
+        answer,
+        lambda response: replace(response, topics=tuple(hide_configs(topic) for topic in response.topics)),
+    )
+
+
+@guards(ApiKey.DELETE_TOPICS)
+def delete_topics(ask: DeleteTopicsRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for the cluster or for each topic. Who may not describe a topic does not learn its name."""
+    if context.may(on_cluster(Operation.DELETE), CLUSTER):
+        return serve(ask)
+    topics = context.node.image.topics
+
+    def refuse(asked: DeleteTopicState | str) -> DeletableTopicResult | None:
+        name = asked if isinstance(asked, str) else asked.name
+        if name is not None:
+            return None if context.allows(_DELETE, name) else _deletion_refused(name, ZERO_UUID)
+        assert not isinstance(asked, str), "only newer versions ask by id"
+        found = topics.find_by_id(asked.topic_id)
+        if found is None or context.allows(_DELETE, found.name):
+            return None
+        is_known = context.may(_DESCRIBE, found.name)
+        return _deletion_refused(found.name if is_known else None, asked.topic_id)
+
+    field = "topics" if ask.topics else "topic_names"
+    return sort_out(ask, serve, field, "responses", refuse, lambda: empty(DeleteTopicsResponse))
+
+
+def _deletion_refused(name: str | None, topic_id: Uuid) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=_DENIED, error_message=MESSAGES[_DENIED]
+    )
+
+
+@guards(ApiKey.CREATE_PARTITIONS)
+def create_partitions(ask: CreatePartitionsRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for each topic."""
+
+    def refuse(topic: CreatePartitionsTopic) -> CreatePartitionsTopicResult | None:
+        if context.allows(_ALTER, topic.name):
+            return None
+        return CreatePartitionsTopicResult(
+            name=topic.name, error_code=_DENIED, error_message=MESSAGES[_DENIED]
+        )
+
+    return sort_out(ask, serve, "topics", "results", refuse, lambda: empty(CreatePartitionsResponse))

@@ -1,0 +1,105 @@
+"""The controller's side of a node: what serves the listeners of the controller.
+
+Other nodes of the quorum, brokers and admin clients (`--bootstrap-controller`) connect to them. It serves as
+soon as the quorum is there, long before the node's broker does. A node without the controller role has none.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
+from ottla.broker.controller_channel import LocalController
+from ottla.broker.features import Features, features_of
+from ottla.broker.journal.journal import Journal
+from ottla.broker.lifecycle.bound_listeners import TakenAddress
+from ottla.broker.limits.connection_limits import connection_limits
+from ottla.broker.limits.quotas import Quotas
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.dispatch import Routes, Session
+from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
+from ottla.broker.serving.served_apis import Listener
+from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import MetadataImage
+from ottla.metadata.published import PublishedMetadata
+from ottla.quorum.metadata_quorum import MetadataQuorum
+from ottla.runtime.connections.connection import Connection
+from ottla.runtime.connections.listener import Listeners
+from ottla.runtime.turns import Turns
+from ottla.world.world import World
+
+
+class ControllerParts(NamedTuple):
+    """What a controller's side of a node is given when it is made."""
+
+    world: World
+    quorum: MetadataQuorum
+    metadata: PublishedMetadata
+    addresses: Sequence[TakenAddress]
+
+
+class ControllerServer:
+    """Serves the listeners of the controller. Handlers reach it as the `node` of their context."""
+
+    def __init__(
+        self, node_id: int, cluster_id: str, configs: EffectiveConfigs, parts: ControllerParts
+    ) -> None:
+        world = parts.world
+        scheduler, clock = world.scheduler, world.clock
+        self.node_id = node_id
+        self.cluster_id = cluster_id
+        self.clock = clock
+        self.quorum = parts.quorum
+        self.controller = LocalController(parts.quorum.ask)
+        # The quotas of clients hold where they connect: at their broker.
+        self.quotas = Quotas()
+        # Never switched on: what a controller is asked, brokers ask.
+        self.journal = Journal(clock)
+        self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
+        self.authorizer = make_authorizer(configs.node)
+        guard = guarded if self.authorizer.is_active else None
+        self.routes = Routes(clock.monotonic_ns, Listener.CONTROLLER, guard)
+        self._static_configs = configs
+        self._metadata = parts.metadata
+        self.listeners = Listeners(
+            scheduler,
+            clock,
+            connection_limits(configs.node, world.connections_max),
+            self.new_session,
+            world.workers.run,
+        )
+        for listener, listening in parts.addresses:
+            self.listeners.add(listener.name, listening)
+        use_rules(self.authorizer, self.image)
+        parts.metadata.listen(self)
+
+    def new_session(self, connection: Connection) -> Session:
+        """Begin the conversation with another node, or with an admin client."""
+        context = RequestContext(self, connection, Listener.CONTROLLER)
+        return Session(context, self.routes, connection.answer_later, connection.fail)
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata that this node acts on: all of it is committed."""
+        return self._metadata.image
+
+    def prepare(self, _image: MetadataImage, _delta: MetadataDelta, _done: Callable[[], None]) -> bool:
+        """Be ready for any metadata."""
+        return True
+
+    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        """Let new access rules hold."""
+        if delta.acls:
+            use_rules(self.authorizer, image)
+
+    @property
+    def configs(self) -> EffectiveConfigs:
+        """What holds on this node."""
+        image = self.image
+        return self._static_configs.with_dynamic(
+            image.default_broker_config(), image.broker_config(self.node_id)
+        )
+
+    def features(self) -> Features:
+        """Return the features that ApiVersions lists."""
+        return features_of(self.image, self.quorum)

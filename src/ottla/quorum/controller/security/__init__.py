@@ -1,0 +1,1 @@
+"""Decisions about access rules and delegation tokens."""

@@ -1,0 +1,104 @@
+"""What the active controller does of its own accord, now and then.
+
+Each task looks at the cluster and makes records if there is something to do. One that did as much as it may
+at once comes again soon.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from ottla.metadata.configs.node import NodeConfig
+from ottla.quorum.controller.brokers.fencing import fence_incarnation
+from ottla.quorum.controller.brokers.sessions import BrokerSessions
+from ottla.quorum.controller.decision import ControllerView
+from ottla.quorum.controller.partitions.elections import elect_preferred_leaders, elect_unclean_leaders
+
+_SOON_MS: Final = 10
+_ELECTIONS_MAX: Final = 1_000
+"""How many leaders one run elects."""
+_LOOKS_PER_SESSION: Final = 8
+_SECOND_MS: Final = 1_000
+
+
+class Acting(Protocol):
+    """The controller, as its tasks see it."""
+
+    @property
+    def sessions(self) -> BrokerSessions:
+        """When it heard from which broker."""
+
+    def view(self) -> ControllerView:
+        """Return what a decision made now may look at."""
+
+    def append(self, records: Sequence[Any]) -> None:
+        """Append records, as one change."""
+
+
+class Task(NamedTuple):
+    """Something to do at intervals."""
+
+    run: Callable[[Acting], bool]
+    """Do it. Returns whether there is more to do."""
+    interval_ms: Callable[[NodeConfig], int]
+    """How long to wait after it was done. 0 or less: it is not done at all."""
+
+
+def fence_stale_broker(controller: Acting) -> bool:
+    """Fence one broker that was not heard from in time. Others see what that does before the next goes."""
+    view = controller.view()
+    stale = view.sessions.find_stale(view.monotonic_ms)
+    if stale is None:
+        return False
+    records = fence_incarnation(view, stale)
+    if records:
+        controller.append(records)
+    controller.sessions.end(stale)
+    return True
+
+
+def balance_leaders(controller: Acting) -> bool:
+    """Give partitions back to their preferred leaders, where those can lead."""
+    view = controller.view()
+    if len(view.image.brokers) < 2:
+        return False
+    records = elect_preferred_leaders(view, _ELECTIONS_MAX)
+    if records:
+        controller.append(records)
+    return len(records) >= _ELECTIONS_MAX
+
+
+def elect_unclean(controller: Acting) -> bool:
+    """Elect leaders at the price of records, where nobody leads and the topic allows it."""
+    records = elect_unclean_leaders(controller.view(), _ELECTIONS_MAX)
+    if records:
+        controller.append(records)
+    return len(records) >= _ELECTIONS_MAX
+
+
+def _balance_interval_ms(config: NodeConfig) -> int:
+    is_on = config.auto_leader_rebalance_enable
+    return config.leader_imbalance_check_interval_seconds * _SECOND_MS if is_on else 0
+
+
+TASKS: Final = (
+    Task(fence_stale_broker, lambda config: max(1, config.broker_session_timeout_ms // _LOOKS_PER_SESSION)),
+    Task(balance_leaders, _balance_interval_ms),
+    Task(elect_unclean, lambda config: config.unclean_leader_election_interval_ms),
+)
+
+
+class Upkeep:
+    """The tasks of one controller, and when each is due."""
+
+    def __init__(self, config: NodeConfig, now_ms: int, tasks: Sequence[Task] = TASKS) -> None:
+        intervals = [(task, task.interval_ms(config)) for task in tasks]
+        self._tasks = [(task, interval_ms) for task, interval_ms in intervals if interval_ms > 0]
+        self._due_ms = [now_ms + interval_ms for _, interval_ms in self._tasks]
+
+    def run(self, controller: Acting, now_ms: int) -> int:
+        """Do what is due. Returns after how many milliseconds to come again."""
+        for number, (task, interval_ms) in enumerate(self._tasks):
+            if self._due_ms[number] <= now_ms:
+                is_unfinished = task.run(controller)
+                self._due_ms[number] = now_ms + (_SOON_MS if is_unfinished else interval_ms)
+        return max(0, min(self._due_ms) - now_ms)

@@ -1,0 +1,224 @@
+"""The rules of Kafka's StandardAuthorizer, over the access rules of the metadata.
+
+    1. A super user is allowed everything, whatever the rules say.
+    2. A rule that denies the operation to the client decides.
+    3. Otherwise a rule that allows it decides. READ, WRITE, DELETE and ALTER also allow DESCRIBE, and
+       ALTER_CONFIGS allows DESCRIBE_CONFIGS.
+    4. If no rule at all is about the resource, `allow.everyone.if.no.acl.found` decides.
+    5. Otherwise the client is denied.
+
+Decisions are remembered until the rules change, so that a check costs a look-up however many rules there are.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from ottla.security.access_rules import (
+    ALL_OPERATIONS,
+    EVERYBODY,
+    WILDCARD,
+    AccessRule,
+    PatternType,
+    Permission,
+)
+from ottla.security.principal import Principal
+from ottla.security.rights import OPERATIONS_ON, Operation, ResourceType, Right, bits_of
+
+CLASS_NAME: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+REMEMBERED_MAX: Final = 100_000
+"""How many decisions are remembered. Peers choose names, so there has to be a bound."""
+
+_ANY_NAME: Final = "hardcode"
+"""The name that Kafka tries first when any resource of a type will do."""
+
+_IMPLIED_BY: Final[Mapping[Operation, frozenset[int]]] = {
+    operation: frozenset((operation, ALL_OPERATIONS)) for operation in Operation
+} | {
+    Operation.DESCRIBE: frozenset(
+        (
+            Operation.DESCRIBE,
+            Operation.READ,
+            Operation.WRITE,
+            Operation.DELETE,
+            Operation.ALTER,
+            ALL_OPERATIONS,
+        )
+    ),
+    Operation.DESCRIBE_CONFIGS: frozenset(
+        (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS, ALL_OPERATIONS)
+    ),
+}
+"""Which operations of a rule that allows cover an operation."""
+
+
+class Reason(Enum):
+    """What decided."""
+
+    SUPER_USER = "super.users names the principal"
+    RULE = "a rule says so"
+    NO_RULE = "no rule is about the resource"
+    NO_RULE_FOR_CLIENT = "no rule allows it"
+
+
+class Decision(NamedTuple):
+    """Whether something is allowed, and what decided that."""
+
+    is_allowed: bool
+    reason: Reason
+    rule: AccessRule | None = None
+
+    def __str__(self) -> str:
+        if self.rule is not None:
+            return f"MatchingAcl(acl={self.rule})"
+        if self.reason is Reason.SUPER_USER:
+            return "SuperUser"
+        return "DefaultAllow" if self.is_allowed else "DefaultDeny"
+
+
+class _RulesOfType:
+    """The rules about one type of resource."""
+
+    def __init__(self) -> None:
+        self.literal: dict[str, list[AccessRule]] = {}
+        self.prefixed: dict[str, list[AccessRule]] = {}
+        self._lengths: list[int] = []
+
+    def add(self, rule: AccessRule) -> None:
+        is_prefix = rule.resource.pattern_type == PatternType.PREFIXED
+        (self.prefixed if is_prefix else self.literal).setdefault(rule.resource.name, []).append(rule)
+
+    def complete(self) -> None:
+        self._lengths = sorted({len(name) for name in self.prefixed})
+
+    def about(self, name: str) -> Iterator[AccessRule]:
+        """Give the rules about one resource."""
+        yield from self.literal.get(name, ())
+        if name != WILDCARD:
+            yield from self.literal.get(WILDCARD, ())
+        for length in self._lengths:
+            if length > len(name):
+                break
+            yield from self.prefixed.get(name[:length], ())
+
+    def __iter__(self) -> Iterator[AccessRule]:
+        for patterns in (self.literal, self.prefixed):
+            for rules in patterns.values():
+                yield from rules
+
+
+_NO_RULES: Final = _RulesOfType()
+
+
+class StandardAuthorizer:
+    """Kafka's rules. Implements `Authorizer`."""
+
+    is_active = True
+
+    def __init__(self, super_users: str = "", *, allows_without_rules: bool = False) -> None:
+        """`super_users` are principals with semicolons between them."""
+        self.version = 0
+        self._super_users = frozenset(filter(None, (one.strip() for one in super_users.split(";"))))
+        self._allows_without_rules = allows_without_rules
+        self._by_type: dict[int, _RulesOfType] = {}
+        self._has_hosts = False
+        self._remembered: dict[tuple[Principal, str, Right, str], bool] = {}
+
+    def use(self, rules: Iterable[AccessRule]) -> None:
+        """Let these rules hold from now on."""
+        by_type: dict[int, _RulesOfType] = {}
+        has_hosts = False
+        for rule in rules:
+            by_type.setdefault(rule.resource.resource_type, _RulesOfType()).add(rule)
+            has_hosts = has_hosts or rule.host != WILDCARD
+        for rules_of_type in by_type.values():
+            rules_of_type.complete()
+        self._by_type, self._has_hosts = by_type, has_hosts
+        self._remembered.clear()
+        self.version += 1
+
+    def allows(self, principal: Principal, host: str, right: Right, name: str) -> bool:
+        """Say whether a client on `host` may use a right on the resource of this name."""
+        key = (principal, host, right, name)
+        known = self._remembered.get(key)
+        if known is None:
+            if len(self._remembered) >= REMEMBERED_MAX:
+                self._remembered.clear()
+            known = self._remembered[key] = self.decide(principal, host, right, name).is_allowed
+        return known
+
+    def decide(self, principal: Principal, host: str, right: Right, name: str) -> Decision:
+        """Decide, and say what decided."""
+        who = str(principal)
+        if who in self._super_users:
+            return Decision(True, Reason.SUPER_USER)
+        operation, resource_type = right
+        allowing: AccessRule | None = None
+        is_about_resource = False
+        for rule in self._by_type.get(resource_type, _NO_RULES).about(name):
+            is_about_resource = True
+            if not _is_about(rule, who, host):
+                continue
+            if rule.permission == Permission.DENY:
+                if rule.operation in (operation, ALL_OPERATIONS):
+                    return Decision(False, Reason.RULE, rule)
+            elif allowing is None and rule.operation in _IMPLIED_BY[operation]:
+                allowing = rule
+        if allowing is not None:
+            return Decision(True, Reason.RULE, allowing)
+        if not is_about_resource:
+            return Decision(self._allows_without_rules, Reason.NO_RULE)
+        return Decision(False, Reason.NO_RULE_FOR_CLIENT)
+
+    def allows_some(self, principal: Principal, host: str, right: Right) -> bool:
+        """Say whether some rule allows the right on resources that no rule denies as a whole."""
+        if self.allows(principal, host, right, _ANY_NAME):
+            return True
+        who = str(principal)
+        operation, resource_type = right
+        allowing: list[AccessRule] = []
+        denied_names: set[str] = set()
+        denied_prefixes: list[str] = []
+        for rule in self._by_type.get(resource_type, _NO_RULES):
+            if not _is_about(rule, who, host):
+                continue
+            if rule.permission == Permission.ALLOW:
+                if rule.operation in _IMPLIED_BY[operation]:
+                    allowing.append(rule)
+            elif rule.operation in (operation, ALL_OPERATIONS):
+                if rule.resource.pattern_type == PatternType.PREFIXED:
+                    denied_prefixes.append(rule.resource.name)
+                elif rule.resource.name == WILDCARD:
+                    return False
+                else:
+                    denied_names.add(rule.resource.name)
+        return any(not _is_covered(rule, denied_names, denied_prefixes) for rule in allowing)
+
+    def operations(self, principal: Principal, host: str, resource_type: ResourceType, name: str) -> int:
+        """Return the bit set of what a client may do to a resource."""
+        return bits_of(
+            *(
+                operation
+                for operation in OPERATIONS_ON[resource_type]
+                if self.allows(principal, host, Right(operation, resource_type), name)
+            )
+        )
+
+    def audience(self, principal: Principal, host: str) -> Hashable:
+        """Clients of one principal are allowed the same, unless rules tell hosts apart."""
+        return (principal, host if self._has_hosts else "", self.version)
+
+
+def _is_about(rule: AccessRule, principal: str, host: str) -> bool:
+    return rule.principal in (principal, EVERYBODY) and rule.host in (host, WILDCARD)
+
+
+def _is_covered(rule: AccessRule, denied_names: set[str], denied_prefixes: list[str]) -> bool:
+    """Say whether everything that a rule allows is denied by others."""
+    resource = rule.resource
+    if resource.pattern_type == PatternType.LITERAL:
+        if resource.name == WILDCARD:
+            return False
+        if resource.name in denied_names:
+            return True
+    return any(resource.name.startswith(prefix) for prefix in denied_prefixes)

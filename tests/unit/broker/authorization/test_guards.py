@@ -1,0 +1,196 @@
+"""Every API is guarded, and a client without rights learns and changes nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.in_process import InProcessClient, in_process_node
+
+from ottla.broker.authorization.guards import CHECKED_BY_HANDLER, find_guard
+from ottla.broker.lifecycle.startup import Node
+from ottla.broker.serving.served_apis import SERVED, Listener
+from ottla.model.uuid import Uuid
+from ottla.security.principal import Principal
+from ottla.security.standard_authorizer import CLASS_NAME
+from ottla.wire.apis import ApiKey, api_of
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.error_finder import compile_error_finder
+from ottla.wire.layout import empty, layout_of
+from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicState
+from ottla.wire.messages.describe_acls import DescribeAclsRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+BOSS, MALLORY = Principal("User", "boss"), Principal("User", "mallory")
+TOPIC = "payments"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    settings = {"authorizer.class.name": CLASS_NAME, "super.users": f"{BOSS}"}
+    root: Path = tmp_path_factory.mktemp("node")
+    with in_process_node(root, settings) as node:
+        ask_as(node, BOSS, CreateTopicsRequest(topics=(creatable(TOPIC),), timeout_ms=1000))
+        yield node
+
+
+def creatable(name: str) -> CreatableTopic:
+    return CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=(), configs=())
+
+
+def ask_as(node: Node, principal: Principal, request: Any, version: int | None = None) -> Any:
+    client = InProcessClient(node)
+    client.session.context.principal = principal
+    return client.ask(request, version)
+
+
+def rule(resource_type: int, name: str, operation: int, principal: Principal = MALLORY) -> AclCreation:
+    return AclCreation(
+        resource_type=resource_type,
+        resource_name=name,
+        principal=str(principal),
+        host="*",
+        operation=operation,
+        permission_type=3,
+    )
+
+
+@pytest.mark.parametrize("key", sorted(SERVED), ids=lambda key: key.name.lower())
+def test_every_api_has_a_guard_or_says_why_not(key: ApiKey) -> None:
+    is_guarded = find_guard(key) is not None
+    assert is_guarded != bool(key in CHECKED_BY_HANDLER or SERVED[key].free_because)
+
+
+def filled(cls: type[Any], version: int, topic_id: Uuid) -> Any:
+    """Return a message with one element in every list, and a name in every place that has one."""
+    changes: dict[str, Any] = {}
+    for field in layout_of(cls):
+        if version not in field.versions:
+            continue
+        value: Any = {"string": TOPIC, "uuid": topic_id, "records": memoryview(b"")}.get(field.kind)
+        if field.struct is not None:
+            value = filled(field.struct, version, topic_id)
+        if field.name in ("resource_type", "resource_types"):
+            value = 2
+        if field.is_array:
+            changes[field.name] = (0 if value is None else value,)
+        elif value is not None and field.name not in ("cursor", "transactional_id_pattern"):
+            changes[field.name] = value
+    return replace(empty(cls), **changes)
+
+
+WHOLE = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+NOTHING_TO_REFUSE = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_LOG_DIRS}
+"""A client without rights gets an empty list."""
+CASES = [
+    pytest.param(key, version, id=f"{key.name.lower()}-{version}")
+    for key in sorted(SERVED)
+    if SERVED[key].rights and Listener.BROKER in SERVED[key].listeners
+    for version in range(SERVED[key].versions.first, SERVED[key].versions.last + 1)
+]
+
+
+@pytest.mark.parametrize(("key", "version"), CASES)
+def test_a_client_without_rights_is_refused_in_every_version(node: Node, key: ApiKey, version: int) -> None:
+    api = api_of(key)
+    ask = request_for(node, key, version)
+    before = node.broker.image
+    answer = ask_as(node, MALLORY, ask, version)
+    errors: list[ErrorCode] = []
+    compile_error_finder(api.response, version)(answer, errors.append)
+    assert node.broker.image is before
+    if key in NOTHING_TO_REFUSE:
+        lists = [getattr(answer, name, ()) for name in ("groups", "transaction_states", "results")]
+        assert not any(lists)
+    else:
+        assert WHOLE.intersection(errors), answer
+
+
+def request_for(node: Node, key: ApiKey, version: int) -> Any:
+    topic = node.broker.image.topics.find(TOPIC)
+    assert topic is not None
+    ask = filled(api_of(key).request, version, topic.id)
+    match key:
+        case ApiKey.METADATA:
+            # By id or by name, not both.
+            asked = (
+                MetadataRequestTopic(name=TOPIC)
+                if version < 12
+                else MetadataRequestTopic(name=None, topic_id=topic.id)
+            )
+            return replace(ask, topics=(asked,))
+        case ApiKey.DELETE_TOPICS if version >= 6:
+            return replace(ask, topics=(DeleteTopicState(name=None, topic_id=topic.id),))
+        case ApiKey.PRODUCE:
+            return replace(ask, acks=1, transactional_id=None)
+        case ApiKey.FETCH:
+            return replace(ask, replica_id=-1, rack_id="", forgotten_topics_data=(), session_epoch=-1)
+    return ask
+
+
+def test_a_rule_opens_what_it_is_about_and_nothing_else(node: Node) -> None:
+    named = MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC), MetadataRequestTopic(name="other")))
+    everything = MetadataRequest(topics=None)
+    assert ask_as(node, MALLORY, everything).topics == ()
+    made = ask_as(node, BOSS, CreateAclsRequest(creations=(rule(2, TOPIC, 3),)))
+    assert made.results[0].error_code is ErrorCode.NONE
+    assert [topic.name for topic in ask_as(node, MALLORY, everything).topics] == [TOPIC]
+    codes = {topic.name: topic.error_code for topic in ask_as(node, MALLORY, named).topics}
+    assert codes == {TOPIC: ErrorCode.NONE, "other": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+    # Made once more it stays one rule.
+    ask_as(node, BOSS, CreateAclsRequest(creations=(rule(2, TOPIC, 3),)))
+    listed = ask_as(
+        node,
+        BOSS,
+        DescribeAclsRequest(
+            resource_type_filter=2,
+            resource_name_filter=None,
+            pattern_type_filter=1,
+            principal_filter=None,
+            host_filter=None,
+            operation=1,
+            permission_type=1,
+        ),
+    )
+    assert [(resource.resource_name, len(resource.acls)) for resource in listed.resources] == [(TOPIC, 1)]
+
+    gone = ask_as(
+        node,
+        BOSS,
+        DeleteAclsRequest(
+            filters=(
+                DeleteAclsFilter(
+                    resource_type_filter=2,
+                    resource_name_filter="payments",
+                    pattern_type_filter=2,
+                    principal_filter=str(MALLORY),
+                    host_filter=None,
+                    operation=1,
+                    permission_type=1,
+                ),
+            )
+        ),
+    )
+    assert len(gone.filter_results[0].matching_acls) == 1
+    assert ask_as(node, MALLORY, everything).topics == ()
+
+
+def test_a_rule_that_cannot_be_is_refused_alone(node: Node) -> None:
+    creations = (rule(4, "another-cluster", 3), rule(2, "", 3), rule(2, TOPIC, 1), rule(3, "g", 3))
+    answer = ask_as(node, BOSS, CreateAclsRequest(creations=creations))
+    assert [result.error_code for result in answer.results] == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NONE,
+    ]

@@ -1,0 +1,129 @@
+"""What the active controller does of its own accord."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.support.deciding import SESSION_TIMEOUT_MS, STATIC, DecidingController, registration
+
+from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.configs.node import NodeConfig
+from ottla.metadata.topics import NO_LEADER
+from ottla.quorum.controller.brokers.sessions import BrokerSessions, Incarnation
+from ottla.quorum.controller.decision import ControllerView
+from ottla.quorum.controller.upkeep import Task, Upkeep, balance_leaders, elect_unclean, fence_stale_broker
+from ottla.wire.declare import replace
+
+
+class Acting:
+    """A controller that acts at once."""
+
+    def __init__(self, brokers: int = 3) -> None:
+        self.deciding = DecidingController([registration(number) for number in range(brokers)])
+        self.deciding.sessions.begin(self.deciding.image.brokers, 0, 0)
+
+    @property
+    def sessions(self) -> BrokerSessions:
+        return self.deciding.sessions
+
+    def view(self) -> ControllerView:
+        return self.deciding.view
+
+    def append(self, records: Sequence[Any]) -> None:
+        self.deciding.replay(*records)
+
+
+def config(**changes: str) -> NodeConfig:
+    static = {**STATIC, **{name.replace("_", "."): value for name, value in changes.items()}}
+    return EffectiveConfigs(static).node
+
+
+def test_a_broker_that_is_not_heard_from_is_fenced_and_others_lead() -> None:
+    acting = Acting()
+    acting.deciding.have("t", (0, 1, 2), min_insync_replicas="2")
+    acting.deciding.monotonic_ms = SESSION_TIMEOUT_MS + 1
+    for number in (1, 2):
+        acting.sessions.heard(Incarnation(number, 100 + number), 0, acting.deciding.monotonic_ms)
+    assert fence_stale_broker(acting)
+    assert acting.deciding.image.brokers[0].fenced
+    partition = acting.deciding.partition("t")
+    assert (partition.leader, partition.isr) == (1, (1, 2))
+    assert not fence_stale_broker(acting)
+
+
+def test_stale_brokers_are_fenced_one_at_a_time() -> None:
+    acting = Acting()
+    acting.deciding.monotonic_ms = SESSION_TIMEOUT_MS + 1
+    for fenced in (1, 2, 3):
+        assert fence_stale_broker(acting)
+        assert sum(one.fenced for one in acting.deciding.image.brokers.values()) == fenced
+    assert not fence_stale_broker(acting)
+
+
+def test_a_broker_that_is_fenced_already_is_only_forgotten() -> None:
+    acting = Acting()
+    acting.deciding.replay(registration(0, fenced=True))
+    acting.deciding.monotonic_ms = SESSION_TIMEOUT_MS + 1
+    offset = acting.deciding.image.offset
+    assert fence_stale_broker(acting)
+    assert acting.deciding.image.offset == offset
+
+
+def test_preferred_leaders_get_their_partitions_back() -> None:
+    acting = Acting()
+    acting.deciding.have("t", (0, 1), (1, 2))
+    acting.deciding.replay(replace(acting.deciding.partition("t", 0), leader=1))
+    acting.deciding.replay(replace(acting.deciding.partition("t", 1), leader=2, isr=(2,)))
+    assert not balance_leaders(acting)
+    assert acting.deciding.partition("t", 0).leader == 0
+    assert acting.deciding.partition("t", 1).leader == 2, "the preferred one is not in sync"
+
+
+def test_no_more_leaders_are_elected_at_once_than_the_log_should_take() -> None:
+    acting = Acting()
+    topic = acting.deciding.have("t", *[(0, 1)] * 1_500)
+    acting.deciding.replay(*(replace(one, leader=1) for one in topic.partitions.values()))
+    assert balance_leaders(acting)
+    leaders = [one.leader for one in acting.deciding.topic("t").partitions.values()]
+    assert leaders.count(0) == 1_000
+    assert not balance_leaders(acting)
+
+
+@pytest.mark.parametrize(("allows", "leader"), [("true", 1), ("false", NO_LEADER)])
+def test_a_topic_that_allows_it_gets_a_leader_at_the_price_of_records(allows: str, leader: int) -> None:
+    acting = Acting()
+    acting.deciding.have("t", (0, 1), unclean_leader_election_enable=allows)
+    gone = registration(0, fenced=True)
+    acting.deciding.replay(gone, replace(acting.deciding.partition("t"), leader=NO_LEADER, isr=(0,)))
+    assert not elect_unclean(acting)
+    assert acting.deciding.partition("t").leader == leader
+
+
+def test_tasks_run_at_their_intervals_and_soon_again_if_there_is_more() -> None:
+    acting = Acting()
+    runs: list[int] = []
+    unfinished = [True, False, False]
+
+    def run(_acting: object) -> bool:
+        runs.append(1)
+        return unfinished.pop(0)
+
+    upkeep = Upkeep(config(), 1_000, [Task(run, lambda _config: 500)])
+    assert upkeep.run(acting, 1_000) == 500
+    assert not runs
+    assert upkeep.run(acting, 1_500) == 10
+    assert upkeep.run(acting, 1_505) == 5
+    assert upkeep.run(acting, 1_510) == 500
+    assert len(runs) == 2
+
+
+def test_what_is_switched_off_is_not_done() -> None:
+    acting = Acting()
+    acting.deciding.have("t", (0, 1))
+    acting.deciding.replay(replace(acting.deciding.partition("t"), leader=1))
+    off = Upkeep(config(auto_leader_rebalance_enable="false"), 0)
+    off.run(acting, 10**9)
+    assert acting.deciding.partition("t").leader == 1
+    on = Upkeep(config(), 0)
+    on.run(acting, 10**9)
+    assert acting.deciding.partition("t").leader == 0
