@@ -20,6 +20,7 @@ from ottla.broker.fetch.parked_fetches import ParkedFetches
 from ottla.broker.journal.journal import Journal
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
 from ottla.broker.lifecycle.formatting import cordoned_directories
+from ottla.broker.lifecycle.membership import Membership
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.limits.connection_rates import ConnectionRates
 from ottla.broker.limits.quotas import Quotas
@@ -132,6 +133,7 @@ class Broker:
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
+        self.membership = Membership(self, scheduler, self.new_id())
         self.connection_rates = ConnectionRates(
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
         )
@@ -146,7 +148,6 @@ class Broker:
         for listener, listening in parts.addresses:
             self.listeners.add(listener.name, listening)
         self.use_dynamic_configs(self.image)
-        use_rules(self.authorizer, self.image)
 
     def new_session(self, connection: Connection) -> Session:
         """Begin the conversation with a client."""
@@ -182,6 +183,14 @@ class Broker:
         return features_of(self.image, self.quorum)
 
     # What the metadata tells
+
+    def begin_to_follow(self) -> None:
+        """Take over what the metadata says now, and follow it from here on. The logs are loaded."""
+        image = self.image
+        self.use_dynamic_configs(image)
+        use_rules(self.authorizer, image)
+        self.partitions.load(image)
+        self.metadata.listen(self)
 
     def prepare(self, image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
         """Make what new metadata needs and takes long, while others are served. See `MetadataListener`."""

@@ -21,7 +21,6 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.lifecycle.membership import heartbeat
 from ottla.broker.logs.cleaner import Cleaner
 from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.handlers import find_handler
@@ -31,8 +30,6 @@ from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
-from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
@@ -64,7 +61,6 @@ class Housekeeping:
         self._unsynced_since_ms: dict[Partition, int] = {}
         self._failed: set[str] = set()
         self._cordoned: frozenset[str] = frozenset()
-        self._is_reported = True
         self.cleaner = Cleaner(broker, scheduler)
 
     def start(self) -> None:
@@ -147,7 +143,7 @@ class Housekeeping:
         broker = self._broker
         failed = {directory.path for directory in broker.directories.directories if directory.is_offline}
         cordoned = broker.directories.cordoned
-        if failed == self._failed and cordoned == self._cordoned and self._is_reported:
+        if failed == self._failed and cordoned == self._cordoned:
             return
         self._cordoned = cordoned
         for directory in broker.directories.directories:
@@ -158,11 +154,7 @@ class Housekeeping:
             # It holds the metadata, and without metadata there is no way on.
             broker.quorum.failed(broker.directories.directories[0].volume.offline_error())
             return
-        broker.controller.ask(heartbeat(broker)).when_done(self._reported)
-
-    def _reported(self, answer: BrokerHeartbeatResponse) -> None:
-        # Without a controller the directories are as good as never looked at: the next second reports again.
-        self._is_reported = answer.error_code is not ErrorCode.NOT_CONTROLLER
+        broker.membership.report()
 
     def _tick_metadata(self) -> None:
         self._later("metadata", self._broker.quorum.tick(), self._tick_metadata)

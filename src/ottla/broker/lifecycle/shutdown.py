@@ -1,6 +1,6 @@
 """Stopping a node in order, so that the next start, of Ottla or Apache Kafka, has nothing to recover.
 
-    answer what waits -> tell the controller -> close the connections -> hand over the quorum
+    tell the controller -> answer what waits -> close the connections -> hand over the quorum
     -> close the logs -> checkpoints -> mark of a clean stop, as the last act
 
 A directory that failed gets no mark. If anything goes wrong the mark is missing, and the next start recovers.
@@ -12,12 +12,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from ottla.broker.lifecycle.membership import heartbeat
 from ottla.broker.lifecycle.startup import Node
 from ottla.runtime.closing import ClosingDirectory
 from ottla.storage.errors import StorageError
 from ottla.storage.log_dirs.directory import LogDirectory
-from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from ottla.world.disk import DiskError
 
 ANSWERS_MS_MAX: Final = 5000
@@ -36,9 +34,7 @@ class NodeStop:
         self._scheduler = node.world.scheduler
         self._stopped = stopped
         self._is_over = False
-        # First what it leads is taken from it, then it is fenced.
-        self._partings_left = 2
-        self._then(self._stop_serving)
+        self._then(self._leave_cluster)
 
     def _then(self, step: Callable[[], None]) -> None:
         self._scheduler.call_soon(self._run, step)
@@ -56,40 +52,25 @@ class NodeStop:
 
     # The steps
 
-    def _stop_serving(self) -> None:
+    def _leave_cluster(self) -> None:
+        """Tell the controller, which lets others lead what this broker leads, and says when it may go.
+
+        Clients are served meanwhile, so that those that write find out where to go.
+        """
         broker = self._broker
         self._node.housekeeping.stop()
         broker.log_moves.stop()
         broker.deletions.stop()
-        broker.listeners.stop_accepting()
-        broker.parked_fetches.give_up_all()
-        self._leave_cluster()
+        if broker.config.controlled_shutdown_enable:
+            broker.membership.leave().when_done(lambda _: self._then(self._stop_serving))
+        else:
+            broker.membership.stop()
+            self._then(self._stop_serving)
 
-    def _leave_cluster(self) -> None:
-        """Tell the controller, which takes the leadership from this broker and says when it may go."""
-        self._partings_left -= 1
-        has_answered = False
-
-        def answered(answer: BrokerHeartbeatResponse) -> None:
-            nonlocal has_answered
-            if has_answered:
-                return
-            has_answered = True
-            patience.cancel()
-            if answer.should_shut_down or self._partings_left == 0:
-                self._then(self._stop_coordinators)
-            else:
-                self._then(self._leave_cluster)
-
-        def lose_patience() -> None:
-            # The metadata cannot be written. There is nobody to tell.
-            nonlocal has_answered
-            has_answered = True
-            self._run(self._stop_coordinators)
-
-        patience = self._scheduler.call_later(ANSWERS_MS_MAX, lose_patience)
-        asked = self._broker.controller.ask(heartbeat(self._broker, wants_shut_down=True))
-        asked.when_done(answered, lambda _: lose_patience())
+    def _stop_serving(self) -> None:
+        self._broker.listeners.stop_accepting()
+        self._broker.parked_fetches.give_up_all()
+        self._then(self._stop_coordinators)
 
     def _stop_coordinators(self) -> None:
         self._broker.replication.stop()

@@ -25,6 +25,7 @@ from ottla.broker.lifecycle.bound_listeners import (
     check_endpoints,
     with_address,
 )
+from ottla.broker.lifecycle.controller_registration import ControllerRegistration
 from ottla.broker.lifecycle.format_options import (
     NO_OPTIONS,
     FormatFailure,
@@ -33,7 +34,7 @@ from ottla.broker.lifecycle.format_options import (
 )
 from ottla.broker.lifecycle.formatting import check_empty_directories, data_directories, format_missing
 from ottla.broker.lifecycle.housekeeping import Housekeeping
-from ottla.broker.lifecycle.membership import NotRegistered, join_cluster
+from ottla.broker.lifecycle.membership import NotRegistered
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.node import Broker, NodeParts
@@ -49,6 +50,7 @@ from ottla.quorum.format import METADATA_DIRECTORY
 from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank
 from ottla.quorum.metadata_log import SyncedMetadata
 from ottla.quorum.metadata_quorum import MetadataQuorum, OtherVoters, QuorumSettings, QuorumWorld
+from ottla.quorum.random_id import random_id
 from ottla.quorum.voters import Endpoint, VoterIdentity
 from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link, new_peer_memory
 from ottla.runtime.connections.peer import PeerMemory, PeerSettings
@@ -253,6 +255,10 @@ class NodeStart:
         if quorum.driver.replica.is_only_voter:
             # It commits what it has synced.
             quorum.flush()
+        self._registration = ControllerRegistration(
+            config, self._channel, world.scheduler, random_id(world.random)
+        )
+        self._registration.start()
         quorum.when_caught_up(partial(self._then, self._make_broker, directories, quorum, metadata))
 
     def _make_broker(
@@ -280,7 +286,7 @@ class NodeStart:
         """Load the logs of one directory, and come again for the others."""
         directory = next(left, None)
         if directory is None:
-            broker.partitions.load(broker.image)
+            broker.begin_to_follow()
             self._then(self._join, broker)
             return
         clock = broker.clock
@@ -317,11 +323,10 @@ class NodeStart:
 
     def _join(self, broker: Broker) -> None:
         """Make the broker a member of the cluster."""
-        broker.metadata.listen(broker)
         names = self._configs.node.controller_listeners
         bound = [address.listener for address in self._addresses if address.listener.name not in names]
         listeners = advertised(self._configs.node, bound, self._world.network.host_name())
-        joined = join_cluster(broker, listeners)
+        joined = broker.membership.join(listeners)
         joined.when_done(lambda _: self._then(self._serve, broker, bound), self._fail)
 
     def _serve(self, broker: Broker, bound: list[BoundListener]) -> None:

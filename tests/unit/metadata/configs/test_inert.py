@@ -42,8 +42,16 @@ def attributes_read_of(*receivers: str) -> frozenset[str]:
     return frozenset(re.findall(rf"\b(?:{'|'.join(receivers)})\.([a-z_0-9]+)", source_outside()))
 
 
+@cache
+def attributes_read_by_replication() -> frozenset[str]:
+    """There the configs of the node are called settings, as a protocol with those of them that are used."""
+    paths = sorted((SOURCE / "broker" / "replication").glob("*.py"))
+    return frozenset(re.findall(r"\bsettings\.([a-z_0-9]+)", "\n".join(path.read_text() for path in paths)))
+
+
 def attributes_read(declarations: type[ConfigValues]) -> frozenset[str]:
-    return attributes_read_of(*RECEIVERS[declarations])
+    read = attributes_read_of(*RECEIVERS[declarations])
+    return read | attributes_read_by_replication() if declarations is NodeConfig else read
 
 
 @cache
