@@ -7,7 +7,6 @@ What is known is a range where only samples are known: a record was appended bet
 The waits between the steps are the point, so the longest is said first.
 """
 
-import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -51,12 +50,25 @@ class Story:
     missing: tuple[str, ...]
 
     def waits(self) -> list[tuple[str, int]]:
-        """Return how long the record waited between known steps, the longest first."""
-        timed = [step for step in self.steps if step.at_ms is not None and step.kind != "going"]
+        """Return how long the record waited for each step, the longest first.
+
+        A group waits for nobody but the log: its first step follows the one in which the record became
+        visible, and the others follow its own.
+        """
+        last: dict[str, Step] = {}
+        shared: Step | None = None
         found = []
-        for before, after in itertools.pairwise(timed):
-            wait = (after.at_ms or 0) - (before.at_ms or 0)
-            found.append((f"{before.kind} to {after.kind} ({after.actor})", max(wait, 0)))
+        for step in self.steps:
+            if step.at_ms is None or step.kind == "going":
+                continue
+            before = last.get(step.actor, shared)
+            if before is not None:
+                wait = step.at_ms - (before.at_ms or 0)
+                whose = "" if step.actor == "log" else f" by {step.actor}"
+                found.append((f"from {before.kind} to {step.kind}{whose}", max(wait, 0)))
+            last[step.actor] = step
+            if step.kind in ("produced", "appended", "visible"):
+                shared = step
         return sorted(found, key=lambda item: -item[1])
 
     def as_json(self) -> dict[str, Any]:
