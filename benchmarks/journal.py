@@ -2,8 +2,9 @@
 
     python -m benchmarks.journal
 
-Two nodes take turns: a producer of small batches and a group that reads and commits. The CPU time is that of
-the node's process, by /proc. A single ratio says little, so it is shown with its spread.
+Two nodes take turns: a producer of small batches and a group that reads and commits, for some seconds. The
+CPU time is that of the node's process, by /proc, for a million records. A single ratio says little, so it is
+shown with its spread.
 """
 
 import argparse
@@ -17,8 +18,9 @@ from confluent_kafka import Consumer, Producer
 
 from ottla.testing.node import ProcessNode
 
-RECORDS = 200_000
+SECONDS = 8.0
 ROUNDS = 7
+PARTITIONS = 8
 
 
 def cpu_s(pid: int) -> float:
@@ -27,40 +29,38 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def load(bootstrap: str, records: int, name: str) -> None:
-    """Write and read records, and commit them."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "batch.num.messages": 100})
+def load(bootstrap: str, seconds: float, name: str) -> int:
+    """Write and read records for a while, and commit them. Return how many were written."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 1, "batch.num.messages": 10})
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": name,
-            "auto.offset.reset": "earliest",
+            "auto.offset.reset": "latest",
             "auto.commit.interval.ms": 500,
         }
     )
     consumer.subscribe(["load"])
-    read = 0
-    for number in range(records):
-        while True:
+    until = time.monotonic() + seconds
+    written = 0
+    while time.monotonic() < until:
+        for number in range(500):
             try:
-                producer.produce("load", b"x" * 100, partition=number % 8)
-                break
+                producer.produce("load", b"x" * 100, partition=number % PARTITIONS)
+                written += 1
             except BufferError:
-                producer.poll(0.05)
-        if number % 1000 == 0:
-            producer.poll(0)
-            read += len(consumer.consume(2000, 0))
+                producer.poll(0.01)
+        producer.poll(0)
+        consumer.consume(5000, 0)
     producer.flush()
-    deadline = time.monotonic() + 60
-    while read < records and time.monotonic() < deadline:
-        read += len(consumer.consume(5000, 0.5))
     consumer.close()
+    return written
 
 
 def main() -> None:
     """Measure, and print the ratio."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--records", type=int, default=RECORDS)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
@@ -72,15 +72,14 @@ def main() -> None:
         }
         for node in nodes.values():
             node.start()
-            node.create_topic("load", 8)
+            node.create_topic("load", PARTITIONS)
         ratios = []
         for number in range(given.rounds + 1):
             took = {}
             for name, node in nodes.items():
-                assert node.pid is not None
                 before = cpu_s(node.pid)
-                load(node.bootstrap, given.records, f"group-{number}")
-                took[name] = cpu_s(node.pid) - before
+                written = load(node.bootstrap, given.seconds, f"group-{number}")
+                took[name] = (cpu_s(node.pid) - before) / written * 1e6
             if number:
                 # The first round warms both up.
                 ratios.append(took["with"] / took["without"])

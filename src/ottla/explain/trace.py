@@ -167,6 +167,14 @@ _ORDER = (
 )
 
 
+def _rank(record: RecordFacts, step: Step) -> tuple[int, int]:
+    """Return where a step belongs. One without a time belongs where its kind does."""
+    at_ms = step.at_ms
+    if at_ms is None:
+        at_ms = record.batch.max_timestamp if step.kind in ("produced", "appended") else 1 << 62
+    return at_ms, _ORDER.index(step.kind)
+
+
 def _produced(record: RecordFacts, journal: JournalView) -> Iterator[Step]:
     batch = record.batch
     names = journal.producer_names()

@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
 def play(scenario: Scenario, seed: int, is_faulty: bool) -> Outcome:
     """Play one scenario."""
     try:
-        with Stage(seed) as stage:
+        with Stage(seed, scenario.settings) as stage:
             return Outcome(scenario, seed, is_faulty, scenario.play(stage, is_faulty))
     except Exception as error:
         return Outcome(scenario, seed, is_faulty, None, f"{type(error).__name__}: {error}")

@@ -1,7 +1,7 @@
 """What a scenario is: a trouble with a name, how it is made, and the question that is asked."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.explain.answer import Answer
@@ -25,17 +25,21 @@ class Scenario:
     cause: str
     story: str
     play: Play
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What the node needs besides."""
 
 
 SCENARIOS: Final[dict[str, Scenario]] = {}
 
 
-def scenario(question: str, cause: str, story: str) -> Callable[[Play], Play]:
+def scenario(
+    question: str, cause: str, story: str, settings: Mapping[str, str] | None = None
+) -> Callable[[Play], Play]:
     """Register a scenario under its function's name."""
 
     def register(play: Play) -> Play:
         name = play.__name__.replace("_", "-")
-        SCENARIOS[name] = Scenario(name, question, cause, story, play)
+        SCENARIOS[name] = Scenario(name, question, cause, story, play, settings or {})
         return play
 
     return register

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="The directory of pipelines: also tell which batch of which pipeline read the record.",
+    help="The directory of pipelines: also say which batch of which pipeline read it.",
 )
 @click.option(
     "--svg",
@@ -44,7 +44,7 @@ def trace(
     directory: Path | None,
     picture: Path | None,
 ) -> None:
-    """Tell the story of a record: who wrote it, when it could be read, who has read and committed it.
+    """Show the story of a record: who wrote it, when it could be read, who has read and committed it.
 
     A record is named by its address, such as payments/0@1050. With --key, --header or --text, the newest
     record of TOPIC that has it is taken.

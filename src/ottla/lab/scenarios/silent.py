@@ -2,6 +2,7 @@
 
 import time
 
+from ottla.client.errors import raise_for
 from ottla.client.sync import Producer
 from ottla.explain.access import Access
 from ottla.explain.answer import Answer
@@ -9,6 +10,8 @@ from ottla.explain.evidence.journal import read_journal
 from ottla.lab.scenario import ask_silent, scenario
 from ottla.lab.stage import Member, Stage
 from ottla.model.ids import TopicPartition
+from ottla.security.rights import Operation, ResourceType
+from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 
 RATE = 50
 
@@ -236,4 +239,46 @@ def wrong_pattern(stage: Stage, is_faulty: bool) -> Answer:
         stage.until_joined(1)
         if not is_faulty:
             stage.until_seen(member, 50)
+        return ask_silent(stage)
+
+
+_ALLOWED = 3
+_EVERYBODY = "User:*"
+
+
+@scenario(
+    "silent",
+    "not-authorized",
+    "A consumer may not read the topic any more.",
+    {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    },
+)
+def no_rights(stage: Stage, is_faulty: bool) -> Answer:
+    """Let access rules hold for a topic that do not name the right to read."""
+    _reads(stage, 1)
+    operations = [Operation.DESCRIBE, Operation.WRITE] + ([] if is_faulty else [Operation.READ])
+
+    async def add_rules(access: Access) -> None:
+        rules = tuple(
+            AclCreation(
+                resource_type=ResourceType.TOPIC,
+                resource_name=stage.topic,
+                principal=_EVERYBODY,
+                host="*",
+                operation=operation,
+                permission_type=_ALLOWED,
+            )
+            for operation in operations
+        )
+        connection = await access.cluster.any_connection()
+        answer = await connection.ask(CreateAclsRequest(creations=rules))
+        for result in answer.results:
+            raise_for(result.error_code, "cannot add a rule")
+
+    stage.ask(add_rules)
+    with stage.stream(RATE):
+        if is_faulty:
+            stage.until_journal("request-refused", error="TOPIC_AUTHORIZATION_FAILED", api="fetch")
         return ask_silent(stage)
