@@ -48,6 +48,7 @@ from ottla.model.uuid import Uuid
 from ottla.quorum.metadata_quorum import MetadataQuorum
 from ottla.quorum.random_id import random_id
 from ottla.runtime.connections.connection import Connection
+from ottla.runtime.connections.connection import Session as ConnectionSession
 from ottla.runtime.connections.listener import Listeners
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.turns import Turns
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.groups import Groups
     from ottla.broker.coordinators.transactions import Transactions
     from ottla.broker.journal.writing import JournalWriter
+    from ottla.broker.login.logins import Logins
+    from ottla.broker.login.tls_listeners import TlsListeners
 
 _logger: Final = logging.getLogger("ottla.broker")
 
@@ -79,6 +82,8 @@ class NodeParts(NamedTuple):
     quorum: MetadataQuorum
     controller: ControllerChannel
     addresses: Sequence[TakenAddress]
+    tls: "TlsListeners | None" = None
+    logins: "Logins | None" = None
 
 
 class Broker:
@@ -107,6 +112,7 @@ class Broker:
         self.flusher = parts.flusher
         self.directories = parts.directories
         self.controller = parts.controller
+        self.tls = parts.tls
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
         self.partitions: Partitions = Partitions(
@@ -131,6 +137,7 @@ class Broker:
         self.authorizer: Authorizer = make_authorizer(self.config)
         guard = guarded if self.authorizer.is_active else None
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
+        self.logins = parts.logins
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
         self.membership = Membership(self, scheduler, self.new_id())
@@ -149,11 +156,12 @@ class Broker:
             self.listeners.add(listener.name, listening)
         self.use_dynamic_configs(self.image)
 
-    def new_session(self, connection: Connection) -> Session:
-        """Begin the conversation with a client."""
+    def new_session(self, connection: Connection) -> ConnectionSession:
+        """Begin the conversation with a client, which may have to log in first."""
         context = RequestContext(self, connection)
         self.journal.opened(context)
-        return Session(context, self.routes, connection.answer_later, connection.fail)
+        session = Session(context, self.routes, connection.answer_later, connection.fail)
+        return session if self.logins is None else self.logins.begin(connection, session)
 
     @cached_property
     def groups(self) -> "Groups":
@@ -219,8 +227,11 @@ class Broker:
         self.config = self.configs.node
         self.directories.cordoned = cordoned_directories(self.config)
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
+        self.replication.use_dynamic_configs()
         self.listeners.limits = connection_limits(self.config, self.world.connections_max)
         self.journal.is_on = self.config.ottla_journal_enable
+        if self.tls is not None:
+            self.tls.reload(self.configs)
         self.use_quotas(image)
 
     def use_quotas(self, image: MetadataImage) -> None:

@@ -150,7 +150,7 @@ async def tell_story(access: Access, record: RecordFacts, checkpoints: Path | No
         missing.append(
             "who produced it and which member got it when: the cluster has no journal (Ottla writes one)"
         )
-    ordered = sorted(steps, key=lambda step: (step.at_ms is None, step.at_ms or 0, _ORDER.index(step.kind)))
+    ordered = sorted(steps, key=lambda step: _rank(record, step))
     return Story(record, tuple(ordered), tuple(missing))
 
 

@@ -6,6 +6,8 @@
     log starts                every `log.flush.start.offset.checkpoint.interval.ms`
     producers' expiration     every `producer.id.expiration.check.interval.ms`
     syncs that `flush.ms` asks for, timeouts, failed directories, the journal: every second
+    expired delegation tokens every `delegation.token.expiry.check.interval.ms`, if tokens are used
+    files with certificates   every ten seconds, if listeners are encrypted
     the metadata log          as often as it asks for itself
     what was recovered        once, right after a start that no clean stop preceded
     what a start can do without (handlers, coordinators) is imported once, a second after it
@@ -26,6 +28,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.handlers import find_handler
 from ottla.broker.serving.served_apis import SERVED
 from ottla.quorum.controller.deciders import import_deciders
+from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directory import LogDirectory
@@ -39,6 +42,7 @@ _logger: Final = logging.getLogger("ottla.housekeeping")
 
 SLICE_NS: Final = 2_000_000
 _SECOND_MS: Final = 1000
+_CERTIFICATES_MS: Final = 10_000
 
 _NEEDED_LATER: Final = (
     "ottla.broker.coordinators.commit_lane",
@@ -88,6 +92,12 @@ class Housekeeping:
             self._expire_producers,
         )
         self._later("metadata", 0, self._tick_metadata)
+        if config.delegation_token_secret_key is not None:
+            interval_ms = config.delegation_token_expiry_check_interval_ms
+            self._every(lambda: interval_ms, "tokens", self._remove_expired_tokens)
+        tls = self._broker.tls
+        if tls is not None:
+            self._every(lambda: _CERTIFICATES_MS, "certificates", lambda: tls.reload(self._broker.configs))
         self._later("recovered", 0, self._save_recovered)
         self._later("imports", _SECOND_MS, self._import_rest)
         self.cleaner.start()
@@ -137,6 +147,18 @@ class Housekeeping:
         self._look_at_directories()
         if self._broker.journal.is_on:
             self._broker.journal_writer.each_second()
+
+    def _remove_expired_tokens(self) -> None:
+        """Remove delegation tokens whose time is over, if the controller is here."""
+        controller = self._broker.quorum.controller
+        if controller is None:
+            return
+        # Imported only here: few clusters have tokens.
+        from ottla.quorum.controller.security.delegation_tokens import expired_tokens
+
+        records = expired_tokens(controller.image, self._broker.clock.now_ms())
+        if records:
+            controller.append(records[:RECORDS_MAX])
 
     def _look_at_directories(self) -> None:
         """Tell the controller of directories that have failed, or that new logs are to stay away from."""

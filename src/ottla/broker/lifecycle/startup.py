@@ -12,7 +12,7 @@ refused leaves a directory that was stopped cleanly.
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.broker.controller_channel import ChannelWorld, ClusterController, LocalController
 from ottla.broker.controller_server import ControllerParts, ControllerServer
@@ -37,6 +37,7 @@ from ottla.broker.lifecycle.housekeeping import Housekeeping
 from ottla.broker.lifecycle.membership import NotRegistered
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
 from ottla.broker.limits.connection_limits import connection_limits
+from ottla.broker.login.making import make_logins, make_tls
 from ottla.broker.node import Broker, NodeParts
 from ottla.broker.quorum_messenger import QuorumMessenger
 from ottla.metadata.configs.effective import EffectiveConfigs
@@ -56,6 +57,7 @@ from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link, new_peer_memor
 from ottla.runtime.connections.peer import PeerMemory, PeerSettings
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.recovery import LoadingLogs, tell
+from ottla.security.refused import SecurityRefused
 from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError, UnusableDirectory
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directories import LogDirectories, open_directories
@@ -64,6 +66,10 @@ from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
 from ottla.world.world import World
+
+if TYPE_CHECKING:
+    from ottla.broker.login.logins import Logins
+    from ottla.broker.login.tls_listeners import TlsListeners
 
 _logger: Final = logging.getLogger("ottla.startup")
 _REASONS: Final = (
@@ -74,6 +80,7 @@ _REASONS: Final = (
     ListenerRefused,
     MetadataError,
     NotRegistered,
+    SecurityRefused,
     StorageError,
 )
 
@@ -128,6 +135,9 @@ class NodeStart:
         self._directories: LogDirectories | None = None
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
+        self._metadata = PublishedMetadata()
+        self._tls: TlsListeners | None = None
+        self._logins: Logins | None = None
         self._controller: ControllerServer | None = None
         self._channel: ClusterController | None = None
         self._messenger: QuorumMessenger | None = None
@@ -180,7 +190,9 @@ class NodeStart:
         check_configs(self._configs.node)
         self._configs = with_address(self._configs, self._options.host, self._options.port)
         config, world = self._configs.node, self._world
-        check_endpoints(config.listener_endpoints, self._options.is_insecure)
+        check_endpoints(config.listener_endpoints, self._configs, self._options.is_insecure)
+        self._tls = make_tls(self._configs)
+        self._logins = make_logins(self._configs, world, self._metadata)
         paths = data_directories(config)
         if not self._options.formats_empty:
             check_empty_directories(world.disk, config, paths)
@@ -202,6 +214,13 @@ class NodeStart:
         config, world = self._configs.node, self._world
         limits = connection_limits(config, world.connections_max)
         self._addresses = bind(world.network, config.listener_endpoints, limits.send_buffer_bytes)
+        if self._tls is not None:
+            self._addresses = [
+                address._replace(
+                    listening=self._tls.wrap(address.listener.name, address.listening, world.scheduler)
+                )
+                for address in self._addresses
+            ]
         self._then(self._open_quorum, directories)
 
     def _open_quorum(self, directories: LogDirectories) -> None:
@@ -220,7 +239,7 @@ class NodeStart:
             voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
             config=config,
         )
-        metadata = PublishedMetadata()
+        metadata = self._metadata
         memory = new_peer_memory()
         self._messenger = QuorumMessenger(partial(_make_quorum_link, world, config, memory))
         quorum_world = QuorumWorld(
@@ -249,7 +268,7 @@ class NodeStart:
         )
         names = config.controller_listeners
         own = [address for address in self._addresses if address.listener.name in names]
-        controller_parts = ControllerParts(world, quorum, metadata, own)
+        controller_parts = ControllerParts(world, quorum, metadata, own, self._logins)
         self._controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
         self._controller.listeners.start()
         if quorum.driver.replica.is_only_voter:
@@ -276,6 +295,8 @@ class NodeStart:
             quorum=quorum,
             controller=self._channel,
             addresses=[address for address in self._addresses if address.listener.name not in names],
+            tls=self._tls,
+            logins=self._logins,
         )
         cluster_id = directories.directories[0].meta.cluster_id or ""
         broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)

@@ -86,11 +86,13 @@ class RequestContext:
         "correlation_id",
         "fetched",
         "host",
+        "is_logged_in_by_token",
         "large_session_id",
         "listener",
         "listener_name",
         "local_host",
         "local_port",
+        "login",
         "node",
         "peer_host",
         "portion_of",
@@ -112,6 +114,9 @@ class RequestContext:
         self._mute = client.mute
         self.principal: Principal = ANONYMOUS
         self.listener = listener
+        # By what the client has logged in: a SASL mechanism or "certificate"; None if it has not.
+        self.login: str | None = None
+        self.is_logged_in_by_token = False
         # What ends the wait for a deferred answer when the client is gone.
         self.abandon: Callable[[], None] | None = None
         self.version = 0
@@ -135,6 +140,11 @@ class RequestContext:
         """Read no further request for a while: the client is over a quota."""
         self._mute(milliseconds)
         self.node.journal.throttled(self, milliseconds, quota)
+
+    @property
+    def may_use_tokens(self) -> bool:
+        """Whether the client may ask for delegation tokens: it has logged in, and not by such a token."""
+        return self.login is not None and not self.is_logged_in_by_token
 
     def allows(self, right: Right, name: str) -> bool:
         """Say whether the client may use a right on a resource that it named."""

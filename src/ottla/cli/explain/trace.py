@@ -44,7 +44,7 @@ def trace(
     directory: Path | None,
     picture: Path | None,
 ) -> None:
-    """Show the story of a record: who wrote it, when it could be read, who has read and committed it.
+    """Show the story of a record: its producer, when it could be read, and which groups have read it.
 
     A record is named by its address, such as payments/0@1050. With --key, --header or --text, the newest
     record of TOPIC that has it is taken.

@@ -79,6 +79,8 @@ def is_acted_on(declarations: type[ConfigValues], key: ConfigKey[Any]) -> bool:
     read = attributes_read(declarations)
     if key.attribute in read:
         return True
+    if declarations is NodeConfig and key.name in names_read_of_listeners():
+        return True
     if declarations is not NodeConfig:
         return False
     heirs = [
@@ -93,6 +95,14 @@ def is_acted_on(declarations: type[ConfigValues], key: ConfigKey[Any]) -> bool:
         or any(is_acted_on(other, heir) for other, heir in heirs)
         or any(is_acted_on(GroupConfig, config) for config in bounded)
     )
+
+
+@cache
+def names_read_of_listeners() -> frozenset[str]:
+    """Return the configs that are read by name, because they may be set for one listener."""
+    source = "".join(path.read_text() for path in (SOURCE / "broker").rglob("*.py"))
+    names = re.findall(r'\.(?:value|secret|own_value)\(\s*"([a-z.]+)"', source)
+    return frozenset((*names, *re.findall(r'^_JAAS: Final = "([a-z.]+)"', source, re.MULTILINE)))
 
 
 def feeds_what_is_read(attribute: str) -> bool:
