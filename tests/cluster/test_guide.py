@@ -17,7 +17,14 @@ PAGES = re.findall(r"guide/([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text())
 WITH_NODES_OF_THEIR_OWN = ("testing.md", "monitoring.md", "from-apache-kafka.md")
 ON_SPARK = ("pipelines.md", "pipelines-guarantees.md")
 ON_STOPPED_NODES = ("damaged-disks.md",)
-OF_COMMANDS = ("command-line.md", "why-silent.md", "why-twice.md", "why-order.md", "why-slow.md")
+OF_COMMANDS = (
+    "command-line.md",
+    "nodes-and-partitions.md",
+    "why-silent.md",
+    "why-twice.md",
+    "why-order.md",
+    "why-slow.md",
+)
 
 
 def python_of(page: str) -> str:
@@ -104,7 +111,7 @@ def test_all_pages_run_one_after_the_other_on_one_node(
             else:
                 run_page(page, node)
             ran.append(page)
-    assert len(ran) == 14
+    assert len(ran) == 15
     assert set(PAGES) == {page.name for page in GUIDE.glob("*.md")}, "the navigation has every page"
 
 

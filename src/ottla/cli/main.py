@@ -22,6 +22,11 @@ COMMANDS: Final = {
     "audit": ("ottla.cli.explain.audit", "audit", "Which delivery guarantee holds, hop by hop."),
     "doctor": ("ottla.cli.explain.doctor", "doctor", "Check a cluster: lag, members, brokers, producers."),
     "lab": ("ottla.cli.explain.lab", "lab", "Make a trouble happen on a throw-away node, and explain it."),
+    "cluster": (
+        "ottla.cli.clusters.commands",
+        "cluster",
+        "Nodes: describe, balance, drain, reassign, elect.",
+    ),
     "config": ("ottla.cli.config", "config", "Configs of topics, brokers and groups: get and set."),
     "txn": ("ottla.cli.txn", "txn", "Transactions: list, describe, abort."),
     "pipeline": ("ottla.cli.pipeline", "pipeline", "Data pipelines: run, list, status, stop."),
