@@ -17,6 +17,8 @@ COMMANDS: Final = {
     "group": ("ottla.cli.group", "group", "Consumer groups: list, describe with lag, reset, delete."),
     "lag": ("ottla.cli.explain.lag", "lag", "How far groups are behind, and what will come of it."),
     "config": ("ottla.cli.config", "config", "Configs of topics, brokers and groups: get and set."),
+    "acl": ("ottla.cli.acl", "acl", "Access rules: list, add, remove, and why something is denied."),
+    "user": ("ottla.cli.user", "user", "Users with a password: list, set, remove."),
     "txn": ("ottla.cli.txn", "txn", "Transactions: list, describe, abort."),
     "pipeline": ("ottla.cli.pipeline", "pipeline", "Data pipelines: run, list, status, stop."),
     "storage": ("ottla.cli.storage", "storage", "Data directories: format, info, verify, repair."),
