@@ -217,6 +217,7 @@ class Broker:
         self.config = self.configs.node
         self.directories.cordoned = cordoned_directories(self.config)
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
+        self.replication.use_dynamic_configs()
         self.listeners.limits = connection_limits(self.config, self.world.connections_max)
         if self.tls is not None:
             self.tls.reload(self.configs)

@@ -8,7 +8,6 @@
     syncs that `flush.ms` asks for, timeouts, failed directories: every second
     expired delegation tokens every `delegation.token.expiry.check.interval.ms`, if tokens are used
     files with certificates   every ten seconds, if listeners are encrypted
-    the metadata log          as often as it asks for itself
     what was recovered        once, right after a start that no clean stop preceded
     what a start can do without (handlers, coordinators) is imported once, a second after it
 
@@ -91,7 +90,6 @@ class Housekeeping:
             "producers",
             self._expire_producers,
         )
-        self._later("metadata", 0, self._tick_metadata)
         if config.delegation_token_secret_key is not None:
             interval_ms = config.delegation_token_expiry_check_interval_ms
             self._every(lambda: interval_ms, "tokens", self._remove_expired_tokens)
@@ -175,9 +173,6 @@ class Housekeeping:
             broker.quorum.failed(broker.directories.directories[0].volume.offline_error())
             return
         broker.membership.report()
-
-    def _tick_metadata(self) -> None:
-        self._later("metadata", self._broker.quorum.tick(), self._tick_metadata)
 
     def _flush_by_time(self) -> None:
         """Sync logs whose topic sets `flush.ms`, when their oldest unsynced record is that old."""

@@ -35,6 +35,7 @@ from ottla.broker.lifecycle.format_options import (
 from ottla.broker.lifecycle.formatting import check_empty_directories, data_directories, format_missing
 from ottla.broker.lifecycle.housekeeping import Housekeeping
 from ottla.broker.lifecycle.membership import NotRegistered
+from ottla.broker.lifecycle.quorum_ticks import QuorumTicks
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.login.making import make_logins, make_peer_security, make_tls
@@ -65,6 +66,7 @@ from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
+from ottla.world.scheduler import Timer
 from ottla.world.world import World
 
 if TYPE_CHECKING:
@@ -72,6 +74,12 @@ if TYPE_CHECKING:
     from ottla.broker.login.tls_listeners import TlsListeners
 
 _logger: Final = logging.getLogger("ottla.startup")
+
+
+class NoQuorum(Exception):
+    """The controllers of the cluster cannot be reached, or too few of them run."""
+
+
 _REASONS: Final = (
     ConfigRefused,
     DiskError,
@@ -79,6 +87,7 @@ _REASONS: Final = (
     InvalidConfig,
     ListenerRefused,
     MetadataError,
+    NoQuorum,
     NotRegistered,
     SecurityRefused,
     StorageError,
@@ -87,6 +96,21 @@ _REASONS: Final = (
 
 class NodeFailure(Exception):
     """The node cannot start, or cannot go on. The message is for its user."""
+
+
+class QuorumParts(NamedTuple):
+    """What every node has, whatever its roles."""
+
+    world: World
+    flusher: Flusher
+    directories: LogDirectories
+    metadata: PublishedMetadata
+    quorum: MetadataQuorum
+    ticks: QuorumTicks
+    channel: ClusterController
+    controller: ControllerServer
+    registration: ControllerRegistration | None
+    messenger: QuorumMessenger
 
 
 class NodeOptions(NamedTuple):
@@ -102,12 +126,25 @@ class NodeOptions(NamedTuple):
 class Node:
     """A node that was started: what there is to keep going, and to stop."""
 
-    def __init__(self, broker: Broker, controller: ControllerServer, bound: list[BoundListener]) -> None:
-        self.broker = broker
-        self.controller = controller
-        self.world = broker.world
+    def __init__(self, parts: QuorumParts, bound: list[BoundListener], broker: Broker | None) -> None:
+        """`bound` are the listeners of the broker, or those of the controller if there is no broker."""
+        self.parts = parts
         self.bound = bound
-        self.housekeeping = Housekeeping(broker, broker.world.scheduler)
+        self.has_broker = broker is not None
+        self._broker = broker
+        self._housekeeping = None if broker is None else Housekeeping(broker, broker.world.scheduler)
+
+    @property
+    def broker(self) -> Broker:
+        """The broker of a node that has one."""
+        assert self._broker is not None, "this node is a controller and no broker"
+        return self._broker
+
+    @property
+    def housekeeping(self) -> Housekeeping:
+        """What a node with a broker does by itself."""
+        assert self._housekeeping is not None, "this node is a controller and no broker"
+        return self._housekeeping
 
 
 class NodeStart:
@@ -138,9 +175,9 @@ class NodeStart:
         self._metadata = PublishedMetadata()
         self._tls: TlsListeners | None = None
         self._logins: Logins | None = None
-        self._controller: ControllerServer | None = None
-        self._channel: ClusterController | None = None
         self._messenger: QuorumMessenger | None = None
+        self._parts: QuorumParts | None = None
+        self._deadline: Timer | None = None
         world.scheduler.call_soon(self._run, self._open_directories)
 
     def _run(self, step: Callable[[], None]) -> None:
@@ -161,11 +198,11 @@ class NodeStart:
             self._flusher.close()
         for address in self._addresses:
             address.listening.close()
-        if self._controller is not None:
-            self._controller.listeners.close()
-        if self._channel is not None:
-            self._channel.close()
-        if self._messenger is not None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._parts is not None:
+            stop_quorum_parts(self._parts)
+        elif self._messenger is not None:
             self._messenger.close()
         if self._directories is not None:
             self._directories.release()
@@ -178,8 +215,8 @@ class NodeStart:
 
     def _give_up(self, error: Exception) -> None:
         """What was decided is in memory and not on disk: there is no way on from here."""
-        if self._channel is not None:
-            self._channel.close()
+        if self._parts is not None:
+            self._parts.channel.close()
         if not self._is_over:
             self._is_over = True
             self._failed(NodeFailure(f"cannot write the metadata: {error}"))
@@ -228,7 +265,8 @@ class NodeStart:
         config, world = self._configs.node, self._world
         assert self._flusher is not None, "the directories were opened with it"
         directory = directories.directories[0]
-        _check_metadata(directories)
+        if _has_the_only_metadata(config):
+            _check_metadata(directories)
         if directory.meta.directory_id is None:
             raise UnusableDirectory(
                 directory.path, "its meta.properties has no directory.id: restore the original one"
@@ -262,24 +300,44 @@ class NodeStart:
         directory.metadata_log = quorum.driver.log
         for damage in quorum.driver.log.damages:
             tell(directory.volume, damage)
-        self._channel = ClusterController(
+        channel = ClusterController(
             quorum,
             LocalController(quorum.ask),
             ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, memory, security)),
         )
-        names = config.controller_listeners
-        own = [address for address in self._addresses if address.listener.name in names]
+        own = [address for address in self._addresses if address.listener.name in config.controller_listeners]
         controller_parts = ControllerParts(world, quorum, metadata, own, self._logins)
-        self._controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
-        self._controller.listeners.start()
+        controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
+        controller.listeners.start()
         if quorum.driver.replica.is_only_voter:
             # It commits what it has synced.
             quorum.flush()
-        self._registration = ControllerRegistration(
-            config, self._channel, world.scheduler, random_id(world.random)
+        registration = None
+        if config.is_controller:
+            incarnation_id = random_id(world.random)
+            registration = ControllerRegistration(config, channel, world.scheduler, incarnation_id)
+            registration.start()
+        ticks = QuorumTicks(quorum, world.scheduler)
+        ticks.start()
+        self._parts = QuorumParts(
+            world,
+            self._flusher,
+            directories,
+            metadata,
+            quorum,
+            ticks,
+            channel,
+            controller,
+            registration,
+            self._messenger,
         )
-        self._registration.start()
-        quorum.when_caught_up(partial(self._then, self._make_broker, directories, quorum, metadata))
+        if config.is_broker:
+            self._deadline = world.scheduler.call_later(
+                config.initial_broker_registration_timeout_ms, self._no_quorum
+            )
+            quorum.when_caught_up(partial(self._then, self._make_broker, self._parts))
+        else:
+            self._then(self._serve_controller, self._parts)
 
     def _security_to_controllers(self) -> PeerSecurity | None:
         config = self._configs.node
@@ -301,20 +359,35 @@ class NodeStart:
                     return None
             raise
 
-    def _make_broker(
-        self, directories: LogDirectories, quorum: MetadataQuorum, metadata: PublishedMetadata
-    ) -> None:
+    def _no_quorum(self) -> None:
+        self._deadline = None
+        config = self._configs.node
+        asked = config.controller_quorum_voters or config.controller_quorum_bootstrap_servers
+        self._fail(
+            NoQuorum(
+                f"no leader of the controllers was found in {config.initial_broker_registration_timeout_ms} "
+                f"ms: start a majority of them, and check that {', '.join(asked)} can be reached"
+            )
+        )
+
+    def _serve_controller(self, parts: QuorumParts) -> None:
+        """Serve as a controller that is no broker."""
+        self._started(Node(parts, [address.listener for address in self._addresses], None))
+
+    def _make_broker(self, parts: QuorumParts) -> None:
         """Make the broker from what the metadata holds."""
-        config, world = self._configs.node, self._world
-        assert self._flusher is not None, "the directories were opened with it"
-        assert self._channel is not None, "it was made with the quorum"
+        if self._is_over:
+            return
+        if self._deadline is not None:
+            self._deadline.cancel()
+        config, directories = self._configs.node, parts.directories
         names = config.controller_listeners
-        parts = NodeParts(
-            world=world,
-            flusher=self._flusher,
+        node_parts = NodeParts(
+            world=parts.world,
+            flusher=parts.flusher,
             directories=directories,
-            quorum=quorum,
-            controller=self._channel,
+            quorum=parts.quorum,
+            controller=parts.channel,
             addresses=[address for address in self._addresses if address.listener.name not in names],
             tls=self._tls,
             logins=self._logins,
@@ -323,7 +396,7 @@ class NodeStart:
             ),
         )
         cluster_id = directories.directories[0].meta.cluster_id or ""
-        broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)
+        broker = Broker(config.node_id, cluster_id, self._configs, parts.metadata, node_parts)
         _restore_missing(broker)
         self._then(self._load_next, broker, iter(directories.online))
 
@@ -378,8 +451,8 @@ class NodeStart:
         broker.coordinators.start(broker.image)
         broker.replication.start()
         broker.log_moves.resume()
-        assert self._controller is not None, "it was made with the quorum"
-        node = Node(broker, self._controller, bound)
+        assert self._parts is not None, "it was made with the quorum"
+        node = Node(self._parts, bound, broker)
         node.housekeeping.start()
         broker.listeners.start()
         self._started(node)
@@ -387,6 +460,16 @@ class NodeStart:
 
 def _id_of(voter: str) -> str:
     return voter.partition("@")[0]
+
+
+def stop_quorum_parts(parts: QuorumParts) -> None:
+    """Stop what goes on by itself, and close all connections of the controller."""
+    parts.ticks.stop()
+    if parts.registration is not None:
+        parts.registration.stop()
+    parts.controller.listeners.close()
+    parts.channel.close()
+    parts.messenger.close()
 
 
 def _words(error: Exception) -> str:
@@ -436,6 +519,13 @@ def _begin(directories: LogDirectories) -> None:
             directory.begin()
         except LogDirectoryOffline as error:
             _logger.critical("%s", error)
+
+
+def _has_the_only_metadata(config: NodeConfig) -> bool:
+    """Say whether a node is on its own. Any other one gets metadata that it has lost from the others."""
+    if not config.is_controller or config.controller_quorum_bootstrap_servers:
+        return False
+    return all(one.startswith(f"{config.node_id}@") for one in config.controller_quorum_voters)
 
 
 def _check_metadata(directories: LogDirectories) -> None:

@@ -49,9 +49,9 @@ def ask_as(node: Node, principal: Principal, request: Any, version: int | None =
     assert key is not None
     client = InProcessClient(node)
     if Listener.BROKER not in SERVED[ApiKey(key)].listeners:
-        context = RequestContext(node.controller, client, Listener.CONTROLLER)
+        context = RequestContext(node.parts.controller, client, Listener.CONTROLLER)
         client.session = Session(
-            context, node.controller.routes, client.session._answer_later, client.session._fail
+            context, node.parts.controller.routes, client.session._answer_later, client.session._fail
         )
     client.session.context.principal = principal
     return client.ask(request, version)

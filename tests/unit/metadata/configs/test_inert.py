@@ -45,8 +45,12 @@ def attributes_read_of(*receivers: str) -> frozenset[str]:
 @cache
 def attributes_read_by_replication() -> frozenset[str]:
     """There the configs of the node are called settings, as a protocol with those of them that are used."""
-    paths = sorted((SOURCE / "broker" / "replication").glob("*.py"))
-    return frozenset(re.findall(r"\bsettings\.([a-z_0-9]+)", "\n".join(path.read_text() for path in paths)))
+    paths = [
+        path for part in ("replication", "coordinators") for path in (SOURCE / "broker" / part).glob("*.py")
+    ]
+    return frozenset(
+        re.findall(r"settings(?:\(\))?\.([a-z_0-9]+)", "\n".join(path.read_text() for path in paths))
+    )
 
 
 def attributes_read(declarations: type[ConfigValues]) -> frozenset[str]:
