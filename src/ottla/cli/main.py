@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "user": ("ottla.cli.user", "user", "Users with a password: list, set, remove."),
     "txn": ("ottla.cli.txn", "txn", "Transactions: list, describe, abort."),
     "pipeline": ("ottla.cli.pipeline", "pipeline", "Data pipelines: run, list, status, stop."),
+    "registry": ("ottla.cli.registry", "registry", "Run a schema registry until it is stopped."),
     "storage": ("ottla.cli.storage", "storage", "Data directories: format, info, verify, repair."),
     "log": ("ottla.cli.log", "log", "Log files: dump, verify, salvage."),
     "graduate": ("ottla.cli.graduate", "graduate", "Hand a data directory over to Apache Kafka."),
