@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "acl": ("ottla.cli.acl", "acl", "Access rules: list, add, remove, and why something is denied."),
     "user": ("ottla.cli.user", "user", "Users with a password: list, set, remove."),
     "txn": ("ottla.cli.txn", "txn", "Transactions: list, describe, abort."),
+    "quorum": ("ottla.cli.quorum", "quorum", "The metadata quorum: status, add, remove."),
     "pipeline": ("ottla.cli.pipeline", "pipeline", "Data pipelines: run, list, status, stop."),
     "registry": ("ottla.cli.registry", "registry", "Run a schema registry until it is stopped."),
     "storage": ("ottla.cli.storage", "storage", "Data directories: format, info, verify, repair."),
