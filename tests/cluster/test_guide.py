@@ -14,7 +14,7 @@ GUIDE = ROOT / "docs/guide"
 PAGES = re.findall(r"guide/([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text())
 """In the order of a reader."""
 
-WITH_NODES_OF_THEIR_OWN = ("testing.md", "monitoring.md", "from-apache-kafka.md")
+WITH_NODES_OF_THEIR_OWN = ("testing.md", "security.md", "monitoring.md", "from-apache-kafka.md")
 ON_SPARK = ("pipelines.md", "pipelines-guarantees.md")
 ON_STOPPED_NODES = ("damaged-disks.md",)
 OF_COMMANDS = (

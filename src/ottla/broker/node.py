@@ -50,6 +50,7 @@ from ottla.quorum.random_id import random_id
 from ottla.runtime.connections.connection import Connection
 from ottla.runtime.connections.connection import Session as ConnectionSession
 from ottla.runtime.connections.listener import Listeners
+from ottla.runtime.connections.peer import PeerSecurity
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.turns import Turns
 from ottla.security.authorizer import Authorizer
@@ -84,6 +85,8 @@ class NodeParts(NamedTuple):
     addresses: Sequence[TakenAddress]
     tls: "TlsListeners | None" = None
     logins: "Logins | None" = None
+    peer_security: PeerSecurity | None = None
+    """How this broker logs in to others."""
 
 
 class Broker:
@@ -138,6 +141,7 @@ class Broker:
         guard = guarded if self.authorizer.is_active else None
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
         self.logins = parts.logins
+        self.peer_security = parts.peer_security
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
         self.membership = Membership(self, scheduler, self.new_id())

@@ -63,6 +63,11 @@ class Environment(Protocol):
         """
 
 
+def sees_everything(_topic: str) -> bool:
+    """Say that a client may describe a topic, as where there are no access rules."""
+    return True
+
+
 class Client(NamedTuple):
     """Who sent a request."""
 
@@ -70,3 +75,5 @@ class Client(NamedTuple):
     host: str
     version: int
     """The version of the request."""
+    sees: Callable[[str], bool] = sees_everything
+    """Whether the client may describe a topic. A regular expression matches no others."""
