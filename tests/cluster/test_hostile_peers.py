@@ -85,7 +85,7 @@ def test_another_cluster_is_refused_by_every_request(member: Member) -> None:
             voter_directory_id=STRANGER,
             listeners=(),
             kraft_version_feature=levels,
-        ),  # fmt: skip
+        ),
     ]
     for request in requests:
         assert ask(member, request).error_code is ErrorCode.INCONSISTENT_CLUSTER_ID, type(request).__name__
