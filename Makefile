@@ -90,6 +90,7 @@ reference: $(VENV)/.ready ## write the reference pages and the picture of the ar
 	$(BIN)/python -m ottla.cli.reference_commands > docs/reference/cli.md
 	$(BIN)/python -m ottla.cli.reference_metrics > docs/reference/metrics.md
 	$(BIN)/python -m ottla.cli.reference_client > docs/reference/client.md
+	$(BIN)/python -m ottla.registry.reference > docs/reference/registry.md
 	$(BIN)/python -m tests.docs.architecture_picture
 
 SEEDS ?= 10000
