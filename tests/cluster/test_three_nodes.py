@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from tests.support.ottla_node import free_port
 
-from ottla.testing.cluster import ProcessCluster
+from ottla.testing.process_cluster import ProcessCluster
 
 TOPIC = "orders"
 PARTITIONS = 4
