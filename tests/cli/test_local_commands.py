@@ -269,7 +269,7 @@ def test_several_nodes_need_ports_and_no_config_file(tmp_path: Path) -> None:
     assert "choose one from 1 to 64000" in fail("up", "--nodes", "3", "--port", "0", "--data", str(tmp_path))
     file = tmp_path / "server.properties"
     file.write_text("")
-    assert "--config describes one node" in run("up", "--nodes", "3", "--config", str(file)).err
+    assert "--config and --secure are for one node" in run("up", "--nodes", "3", "--config", str(file)).err
 
 
 def test_the_version_is_told() -> None:
