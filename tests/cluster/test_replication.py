@@ -51,7 +51,10 @@ def read_all(bootstrap: str, topic: str, isolation: str = "read_uncommitted") ->
             assert message is not None, "there is an end"
             if message.error() is not None:
                 break
-            found[number, message.offset()] = message.value()
+            offset, value = message.offset(), message.value()
+            assert offset is not None
+            assert value is not None
+            found[number, offset] = value
     consumer.close()
     return found
 
