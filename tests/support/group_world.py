@@ -118,6 +118,9 @@ class MemoryLog:
         self.stored.append(batch)
         return batch.last_offset
 
+    def wait_for_replicas(self) -> None:
+        """There is no other replica."""
+
     def write_out(self) -> None:
         """Nothing is held back."""
 

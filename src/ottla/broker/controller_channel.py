@@ -15,9 +15,10 @@ from ipaddress import ip_address
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.broker.deferred import Deferred
-from ottla.quorum.controller.deciders import NOT_CONTROLLER, find_decider
+from ottla.quorum.controller.deciders import NOT_CONTROLLER
 from ottla.quorum.controller.decision import Caller, Refusal
 from ottla.quorum.quorum_protocols import KnownLeader, LeaderWatch
+from ottla.quorum.refusals import refuse
 from ottla.quorum.voters import Endpoint
 from ottla.runtime.connections.link import Link
 from ottla.runtime.connections.peer import NotServed, PeerLost
@@ -264,7 +265,7 @@ class ClusterController:
         self._refuse(asked, Refusal(ErrorCode.REQUEST_TIMED_OUT, message))
 
     def _refuse(self, asked: _Asked, refusal: Refusal) -> None:
-        self._finish(asked, find_decider(type(asked.ask)).refuse(asked.ask, refusal))
+        self._finish(asked, refuse(asked.ask, refusal))
 
     def _forget(self, asked: _Asked) -> bool:
         if asked not in self._open:

@@ -117,7 +117,8 @@ class Broker:
         self.quotas = Quotas(self.config.quota_window_num, self.config.quota_window_size_seconds * 1000)
         self.endpoints = Endpoints(node_id, self.config.advertised_listeners is not None)
         self.broker_epoch = -1
-        self.replication = self.replicating = Replication(self, scheduler)
+        self.replication: Replication = Replication(self, scheduler)
+        self.replicating = self.replication
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(self)
         self.coordinators = Coordinators(self, scheduler)

@@ -47,12 +47,14 @@ from ottla.quorum.raft.replica import Replica
 from ottla.quorum.raft.snapshot_files import SnapshotFiles
 from ottla.quorum.raft_driver import DriverWorld, RaftDriver
 from ottla.quorum.raft_settings import raft_settings
+from ottla.quorum.refusals import SERVED_BY_LEADER, refuse
 from ottla.quorum.snapshot_file import SnapshotId
 from ottla.quorum.snapshot_writer import SnapshotWriter
 from ottla.quorum.snapshots import Snapshots
 from ottla.quorum.voters import VoterIdentity
 from ottla.storage.errors import LogDirectoryOffline, StorageError
 from ottla.storage.volume import Volume
+from ottla.wire.declare import spec_of
 from ottla.world.clock import Clock
 from ottla.world.disk import DiskError
 from ottla.world.randomness import Randomness
@@ -205,10 +207,14 @@ class MetadataQuorum:
         `answer` is called with the response when the decision is committed and published here, maybe at once.
         If this node is not the active controller, or is it no longer by then, that is what the response says.
         """
-        decider = find_decider(type(ask))
         if self.controller is None:
-            answer(decider.refuse(ask, NOT_CONTROLLER))
+            answer(refuse(ask, NOT_CONTROLLER))
             return
+        if isinstance(ask, SERVED_BY_LEADER):
+            version = spec_of(type(ask)).versions.last if caller is None else caller.version
+            self.driver.receive(ask, version, "", answer)
+            return
+        decider = find_decider(type(ask))
         try:
             self.controller.handle(decider, ask, caller, answer)
         except LogDirectoryOffline as error:
@@ -254,9 +260,30 @@ class MetadataQuorum:
             # What a power cut leaves of it says at least how far this log was synced at the last start.
             synced.save_for_good()
 
+    def hand_over(self, timeout_ms: int, done: Callable[[], None]) -> None:
+        """Let another node lead, if this one does. Calls `done` when it does, or when it takes too long."""
+        is_over = False
+
+        def finish() -> None:
+            nonlocal is_over
+            if not is_over:
+                is_over = True
+                timer.cancel()
+                done()
+
+        def look(_leader: KnownLeader) -> None:
+            if self.driver.has_handed_over:
+                finish()
+
+        timer = self._world.call_later(timeout_ms, finish)
+        self.when_leader_changes(look)
+        self.driver.stop(timeout_ms)
+        look(self.leader)
+
     def close(self) -> None:
         """Complete the files of the log. Nothing is published after this."""
         self._parts.follower.stop()
+        self._world.messenger.close()
         self.driver.close()
 
     # What the driver tells

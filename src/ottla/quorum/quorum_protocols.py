@@ -153,8 +153,12 @@ class Messenger(Protocol):
     ) -> None:
         """Send a request. One of the two is called later, never before this has returned.
 
-        `failed` gets UNSUPPORTED_VERSION if the other node cannot be asked that.
+        `failed` gets UNSUPPORTED_VERSION if the other node cannot be asked that, and BROKER_NOT_AVAILABLE if
+        nobody listens there.
         """
+
+    def close(self) -> None:
+        """Close all connections."""
 
 
 class Nobody:
@@ -168,3 +172,6 @@ class Nobody:
         failed: Callable[[ErrorCode], None],
     ) -> None:
         """Send nothing."""
+
+    def close(self) -> None:
+        """Close nothing."""

@@ -46,6 +46,7 @@ from ottla.storage.syncing import flush
 from ottla.storage.syncing.flush import FlushTicket
 from ottla.storage.volume import Volume
 from ottla.testing.simulated_disk import PowerCut, SimulatedDisk
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.configs import ConfigRecord
 from ottla.world.disk import DiskError
 
@@ -173,10 +174,10 @@ class Node:
         if replica is not None:
             self._step(lambda: replica.receive_response(correlation_id, response, self.now))
 
-    def fail(self, send: Send) -> None:
+    def fail(self, send: Send, error: ErrorCode) -> None:
         replica = self.replica
         if replica is not None:
-            self._step(lambda: replica.fail(send.correlation_id, send.request, self.now))
+            self._step(lambda: replica.fail(send.correlation_id, send.request, self.now, error))
 
     def append(self, batch: bytearray, epoch: int) -> int | None:
         """Append as the leader of an epoch. Returns the last offset, or None if power went."""

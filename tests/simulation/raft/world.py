@@ -8,6 +8,7 @@ Then all of it stops, and the quorum has to come to rest within a bounded time.
 
 import heapq
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from random import Random
 from typing import Any, NamedTuple
@@ -240,14 +241,15 @@ class World:
         self.note(sender.node_id, type(send.request).__name__, send.correlation_id, send.destination.port)
         starts = sender.starts
 
-        def fail() -> None:
+        def fail(error: ErrorCode = ErrorCode.NETWORK_EXCEPTION) -> None:
             if sender.starts == starts:
-                sender.fail(send)
+                sender.fail(send, error)
 
         if receiver is None or not receiver.is_up:
             # Mostly the port refuses; sometimes there is not even a refusal.
             if self.rng.random() < 0.8:
-                self.at_node(sender, self.now_ms + self._delay_ms(), fail)
+                refuse = partial(fail, ErrorCode.BROKER_NOT_AVAILABLE)
+                self.at_node(sender, self.now_ms + self._delay_ms(), refuse)
             return
         request = self.through_wire(send.request)
 

@@ -16,9 +16,10 @@ from ottla.broker.deferred import Deferred
 from ottla.broker.fetch.fetch_reading import DEBUGGING_REPLICA, FetchResult, Limits, read_partitions, refused
 from ottla.broker.fetch.fetch_session import FetchPlan, FetchSession, PartitionKey, asked_partitions
 from ottla.broker.limits.quotas import QuotaKind
+from ottla.broker.quorum_requests import serve_by_quorum
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import weigh
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import handles, handles_on_controller
 from ottla.metadata.topics import Topics
 from ottla.model.uuid import Uuid
 from ottla.security.rights import CLUSTER, Operation, on_cluster, on_topic
@@ -394,3 +395,11 @@ def _endpoints(answers: Answers, context: RequestContext) -> tuple[NodeEndpoint,
         for node in context.broker.endpoints.living(context)
         if node.node_id in leaders
     )
+
+
+@handles_on_controller(FetchRequest)
+def fetch_metadata(ask: FetchRequest, context: RequestContext) -> FetchResponse | Deferred[FetchResponse]:
+    """Let a replica of the quorum follow the metadata log."""
+    if not context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
+        return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, responses=())
+    return serve_by_quorum(ask, context)

@@ -80,6 +80,9 @@ def _commit(ask: TxnOffsetCommitRequest, context: RequestContext) -> Deferred[Tx
         (code,) = codes.values()
         if code is ErrorCode.NONE:
             commit()
+        elif code is ErrorCode.NETWORK_EXCEPTION:
+            # Older clients do not expect that. They come back after this one.
+            refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         else:
             refuse(code)
 

@@ -8,7 +8,8 @@ are answered with UNKNOWN_SERVER_ERROR. Nobody but an operator with odd numbers 
 from typing import Final
 
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
-from ottla.broker.coordinators.markers import Marker, WrittenMarker, append_marker, when_markers_committed
+from ottla.broker.coordinators.markers import WrittenMarker, append_marker, when_markers_committed
+from ottla.broker.coordinators.remote_markers import Marker
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut

@@ -1,8 +1,8 @@
 """Transaction markers: the outcome of a transaction, written into each of its partitions.
 
 A marker in a partition of `__consumer_offsets` also ends what the transaction committed there, in the memory
-of the group coordinator. Markers are repeated until every partition has one on disk. What a repetition writes
-twice does no harm: the second ends nothing.
+of the group coordinator. Markers are repeated until every partition has one on disk, wherever its leader is
+by then. What a repetition writes twice does no harm: the second ends nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
+from ottla.broker.coordinators.remote_markers import Codes, Marker, RemoteMarkers
 from ottla.broker.logs.partition import Partition
 from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.coordination.runtime.shard import AnyShard
@@ -32,16 +33,6 @@ _FOR_GOOD: Final = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSA
 """Refusals because the producer or the coordinator of this marker has been replaced."""
 
 
-class Marker(NamedTuple):
-    """How the transaction of a producer ended."""
-
-    producer_id: int
-    producer_epoch: int
-    is_commit: bool
-    coordinator_epoch: int
-    transaction_version: int
-
-
 class WrittenMarker(NamedTuple):
     """A marker that was appended, and has to be committed."""
 
@@ -60,6 +51,8 @@ def append_marker(
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if not partition.has_enough_replicas:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
     if marker.producer_id < 0:
         # Deviation: Kafka writes what negative ids other than -1 ask for.
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -129,6 +122,13 @@ class MarkerWriter:
     def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._broker = broker
         self._scheduler = scheduler
+        self._remote = RemoteMarkers(
+            lambda broker_id: broker.replication.peer(broker_id, f"broker-{broker.node_id}-txn-marker-sender")
+        )
+
+    def close(self) -> None:
+        """Stop. Whoever coordinates these transactions next writes the markers."""
+        self._remote.close()
 
     def write(self, markers: Markers, is_current: Callable[[], bool], done: Callable[[], None]) -> None:
         """Write markers until all partitions have theirs; give up when the coordinator is not current."""
@@ -143,9 +143,6 @@ class MarkerWriter:
     ) -> None:
         if not is_current():
             return
-        again: set[TopicPartition] = set()
-        written: list[WrittenMarker] = []
-        is_refused = False
         marker = Marker(
             markers.producer_id,
             markers.producer_epoch,
@@ -153,35 +150,78 @@ class MarkerWriter:
             markers.coordinator_epoch,
             markers.transaction_version,
         )
-        # In order, since a set has another one in each process: a simulation could not be repeated.
-        for topic_partition in sorted(partitions):
-            result = append_marker(self._broker, topic_partition, marker)
-            if isinstance(result, WrittenMarker):
-                written.append(result)
-            elif result in _FOR_GOOD:
-                _lines.warn(
-                    "a partition refused a transaction marker permanently",
-                    f"{topic_partition}, transactional id {markers.transactional_id!r}: {result.name}",
-                )
-                is_refused = True
-                break
-            elif self._exists(topic_partition):
-                again.add(topic_partition)
+        by_leader = self._by_leader(partitions)
+        missing = len(by_leader)
+        told: dict[TopicPartition, ErrorCode] = {}
 
-        def settled(failed: list[WrittenMarker]) -> None:
-            if is_refused:
+        def settled(codes: Codes) -> None:
+            nonlocal missing
+            missing -= 1
+            told.update(codes)
+            if missing:
                 return
-            again.update(TopicPartition(one.partition.topic, one.partition.index) for one in failed)
-            remaining = {topic_partition for topic_partition in again if self._exists(topic_partition)}
-            if remaining:
-                self._scheduler.call_later(RETRY_MS, self._write, markers, remaining, is_current, done)
-            else:
+            again = self._find_again(told, markers)
+            if again:
+                self._scheduler.call_later(RETRY_MS, self._write, markers, again, is_current, done)
+            elif again is not None:
                 done()
 
-        # Also of those before a refusal: a group's shard holds answers back until its marker is on disk.
-        when_markers_committed(written, settled)
+        if not by_leader:
+            done()
+        for leader, led in by_leader.items():
+            if leader == self._broker.node_id:
+                self._write_here(marker, led, settled)
+            elif leader < 0:
+                settled(dict.fromkeys(led, ErrorCode.LEADER_NOT_AVAILABLE))
+            else:
+                self._remote.write(leader, marker, led, settled)
 
-    def _exists(self, topic_partition: TopicPartition) -> bool:
-        """Say whether a partition is still there. One that was deleted needs no marker."""
-        topic = self._broker.image.topics.find(topic_partition.topic)
-        return topic is not None and topic_partition.partition in topic.partitions
+    def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        """Sort partitions by who leads them. Those that were deleted need no marker."""
+        by_leader: dict[int, list[TopicPartition]] = {}
+        # In order, since a set has another one in each process: a simulation could not be repeated.
+        for one in sorted(partitions):
+            topic = self._broker.image.topics.find(one.topic)
+            record = None if topic is None else topic.partitions.get(one.partition)
+            if record is not None:
+                by_leader.setdefault(record.leader, []).append(one)
+        return by_leader
+
+    def _find_again(self, told: Codes, markers: Markers) -> list[TopicPartition] | None:
+        """Return the partitions that still need their marker. None: one of them never takes it."""
+        again: list[TopicPartition] = []
+        is_refused = False
+        for one, code in told.items():
+            if code in _FOR_GOOD:
+                _lines.warn(
+                    "a partition refused a transaction marker permanently",
+                    f"{one}, transactional id {markers.transactional_id!r}: {code.name}",
+                )
+                is_refused = True
+            elif code is not ErrorCode.NONE:
+                again.append(one)
+        return None if is_refused else again
+
+    def _write_here(
+        self, marker: Marker, partitions: Iterable[TopicPartition], settled: Callable[[Codes], None]
+    ) -> None:
+        """Write a marker to partitions that this node leads, and tell what became of it."""
+        codes: dict[TopicPartition, ErrorCode] = {}
+        written: list[WrittenMarker] = []
+        for one in partitions:
+            result = append_marker(self._broker, one, marker)
+            if isinstance(result, WrittenMarker):
+                written.append(result)
+            else:
+                codes[one] = result
+                if result in _FOR_GOOD:
+                    break
+
+        def committed(failed: list[WrittenMarker]) -> None:
+            for one in failed:
+                where = TopicPartition(one.partition.topic, one.partition.index)
+                codes[where] = ErrorCode.KAFKA_STORAGE_ERROR
+            settled(codes)
+
+        # Also of those before a refusal: a group's shard holds answers back until its marker is on disk.
+        when_markers_committed(written, committed)

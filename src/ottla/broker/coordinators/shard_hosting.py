@@ -97,6 +97,10 @@ class ShardHosting(Generic[S]):
         if partition is None:
             # Its directory has failed.
             return
+        current = self._shards.get(number)
+        if current is not None and current.epoch >= epoch:
+            # Something else of the partition has changed.
+            return
         log = self._open_log(partition)
         shard = self._shards.elect(number, epoch, log)
         if shard is not None:
@@ -142,6 +146,7 @@ class ShardHosting(Generic[S]):
                     shard.partition,
                     log.left_out,
                 )
+            log.wait_for_replicas()
             shard.activate(self._clock.now_ms())
             _logger.info(
                 "loaded %s-%d up to offset %d in %d ms",

@@ -194,6 +194,16 @@ class PartitionShardLog:
         if batch:
             yield batch
 
+    def wait_for_replicas(self) -> None:
+        """Hold answers back that depend on what was loaded and is not committed yet.
+
+        The leader before may have acknowledged it, or it may be lost with this node.
+        """
+        log = self.partition.log
+        if log.high_watermark < log.log_end_offset:
+            self.shard.committed_offset = log.high_watermark - 1
+            self._commit()
+
     def _commit(self) -> None:
         """Have the shard answer when what it has appended is committed."""
         log = self.partition.log

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.markers import MarkerWriter
+from ottla.broker.coordinators.remote_checks import RemoteChecks
 from ottla.broker.coordinators.shard_log import PartitionShardLog
 from ottla.broker.logs.partition import Partition
+from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.coordination.transaction.coordinator import TransactionCoordinator
 from ottla.coordination.transaction.environment import Markers
 from ottla.coordination.transaction.settings import TransactionSettings
@@ -31,6 +33,11 @@ class Transactions(HostedCoordinator[TransactionCoordinator]):
 
     def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._marker_writer = MarkerWriter(broker, scheduler)
+        self.remote_checks = RemoteChecks(
+            lambda broker_id: broker.replication.peer(broker_id, f"broker-{broker.node_id}-txn-checker"),
+            scheduler,
+            lambda: broker.config,
+        )
         # By shard: the end of its log when it was elected.
         self._loaded_to: dict[int, Offset] = {}
         super().__init__(broker, scheduler)
@@ -38,12 +45,25 @@ class Transactions(HostedCoordinator[TransactionCoordinator]):
     def _make_coordinator(self) -> TransactionCoordinator:
         return TransactionCoordinator(transaction_settings(self._broker.config), self)
 
+    def stop(self) -> None:
+        """Tell those who wait that this node serves no more, and send no more markers."""
+        super().stop()
+        self._marker_writer.close()
+        self.remote_checks.close()
+
     def metrics(self) -> "Iterable[Metric]":
         """Return the metrics of transactions."""
         # Imported only here: a node without Prometheus does without it.
         from ottla.broker.group_metrics import transaction_metrics
 
         return transaction_metrics(self.coordinator)
+
+    def find_leader(self, transactional_id: str) -> int | None:
+        """Return the broker that coordinates a transactional id, -1 for none now. None: nobody ever did."""
+        topic = self._broker.image.topics.find(self.topic)
+        if topic is None:
+            return None
+        return topic.partitions[partition_of_key(transactional_id, len(topic.partitions))].leader
 
     # What the coordinator asks for
 

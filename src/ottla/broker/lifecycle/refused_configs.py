@@ -35,11 +35,11 @@ def check_configs(config: NodeConfig) -> None:
             f"process.roles is {roles}, but clusters of several nodes are not supported yet: set it to "
             "broker,controller"
         )
-    others = [voter for voter in config.controller_quorum_voters if _id_of(voter) != str(config.node_id)]
-    if others:
+    voters = [_id_of(voter) for voter in config.controller_quorum_voters]
+    if config.is_controller and voters and str(config.node_id) not in voters:
         raise ConfigRefused(
-            f"controller.quorum.voters names other nodes ({', '.join(others)}), but clusters of several "
-            "nodes are not supported yet: remove them"
+            f"controller.quorum.voters names the nodes {', '.join(voters)} and not {config.node_id}, though "
+            "process.roles says that this node is a controller: add it"
         )
     unknown = [name for name in config.group_consumer_assignors if find_assignor_name(name) is None]
     if unknown:

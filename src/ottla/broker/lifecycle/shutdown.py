@@ -1,7 +1,7 @@
 """Stopping a node in order, so that the next start, of Ottla or Apache Kafka, has nothing to recover.
 
-    answer what waits -> tell the controller -> close the connections -> close the logs -> checkpoints
-    -> mark of a clean stop, as the last act
+    answer what waits -> tell the controller -> close the connections -> hand over the quorum
+    -> close the logs -> checkpoints -> mark of a clean stop, as the last act
 
 A directory that failed gets no mark. If anything goes wrong the mark is missing, and the next start recovers.
 As in a start, the steps run on the node's loop.
@@ -103,10 +103,14 @@ class NodeStop:
         is_late = self._node.world.clock.monotonic_ms() >= deadline_ms
         if is_late or all(connection.has_answered for connection in listeners.connections):
             listeners.close()
-            self._node.housekeeping.cleaner.drain(partial(self._then, self._drain_syncs))
+            self._node.housekeeping.cleaner.drain(partial(self._then, self._hand_over))
         else:
             again = partial(self._send_answers, deadline_ms)
             self._scheduler.call_later(_LOOK_AGAIN_MS, self._run, again)
+
+    def _hand_over(self) -> None:
+        """Let another node of the quorum lead, if this one does."""
+        self._broker.quorum.hand_over(ANSWERS_MS_MAX, partial(self._then, self._drain_syncs))
 
     def _drain_syncs(self) -> None:
         self._broker.flusher.drain(partial(self._then, self._close_logs))

@@ -1,7 +1,7 @@
 """Starting a node, step by step, up to the moment when it serves.
 
     lock the directories -> take the addresses -> read the metadata -> take away the marks of a clean stop
-    -> lead the metadata -> load the logs -> register the broker -> unfence it -> accept clients
+    -> agree on the metadata -> load the logs -> register the broker -> unfence it -> accept clients
 
 The steps run on the node's loop. A step may be done later, by a call back, and what takes long lets the loop
 go in between, so that a node can talk to others before it serves. A step that cannot be done gives a
@@ -37,6 +37,7 @@ from ottla.broker.lifecycle.membership import NotRegistered, join_cluster
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.node import Broker, NodeParts
+from ottla.broker.quorum_messenger import QuorumMessenger
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig
@@ -127,6 +128,7 @@ class NodeStart:
         self._flusher: Flusher | None = None
         self._controller: ControllerServer | None = None
         self._channel: ClusterController | None = None
+        self._messenger: QuorumMessenger | None = None
         world.scheduler.call_soon(self._run, self._open_directories)
 
     def _run(self, step: Callable[[], None]) -> None:
@@ -151,6 +153,8 @@ class NodeStart:
             self._controller.listeners.close()
         if self._channel is not None:
             self._channel.close()
+        if self._messenger is not None:
+            self._messenger.close()
         if self._directories is not None:
             self._directories.release()
         if isinstance(error, _REASONS):
@@ -199,7 +203,7 @@ class NodeStart:
         self._then(self._open_quorum, directories)
 
     def _open_quorum(self, directories: LogDirectories) -> None:
-        """Open the metadata log, and make the broker from what it holds."""
+        """Open the metadata log, and take part in the quorum until this node knows what the cluster knows."""
         config, world = self._configs.node, self._world
         assert self._flusher is not None, "the directories were opened with it"
         directory = directories.directories[0]
@@ -215,36 +219,50 @@ class NodeStart:
             config=config,
         )
         metadata = PublishedMetadata()
+        memory = new_peer_memory()
+        self._messenger = QuorumMessenger(partial(_make_quorum_link, world, config, memory))
         quorum_world = QuorumWorld(
             directory.volume,
             world.clock,
             world.scheduler.call_later,
             world.random,
             self._give_up,
-            known=SyncedMetadata(
+            self._messenger,
+            SyncedMetadata(
                 directory.was_clean,
                 directory.find_synced(METADATA_PARTITION),
                 directory.find_stopped(METADATA_PARTITION),
             ),
-            begin=partial(_begin, directories),
+            partial(_begin, directories),
         )
         quorum = MetadataQuorum(settings, metadata, quorum_world)
         quorum.start()
-        # The only voter commits what it has synced.
-        quorum.flush()
         directory.metadata_log = quorum.driver.log
         for damage in quorum.driver.log.damages:
             tell(directory.volume, damage)
         self._channel = ClusterController(
             quorum,
             LocalController(quorum.ask),
-            ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, new_peer_memory())),
+            ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, memory)),
         )
         names = config.controller_listeners
         own = [address for address in self._addresses if address.listener.name in names]
         controller_parts = ControllerParts(world, quorum, metadata, own)
         self._controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
         self._controller.listeners.start()
+        if quorum.driver.replica.is_only_voter:
+            # It commits what it has synced.
+            quorum.flush()
+        quorum.when_caught_up(partial(self._then, self._make_broker, directories, quorum, metadata))
+
+    def _make_broker(
+        self, directories: LogDirectories, quorum: MetadataQuorum, metadata: PublishedMetadata
+    ) -> None:
+        """Make the broker from what the metadata holds."""
+        config, world = self._configs.node, self._world
+        assert self._flusher is not None, "the directories were opened with it"
+        assert self._channel is not None, "it was made with the quorum"
+        names = config.controller_listeners
         parts = NodeParts(
             world=world,
             flusher=self._flusher,
@@ -253,6 +271,7 @@ class NodeStart:
             controller=self._channel,
             addresses=[address for address in self._addresses if address.listener.name not in names],
         )
+        cluster_id = directories.directories[0].meta.cluster_id or ""
         broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)
         _restore_missing(broker)
         self._then(self._load_next, broker, iter(directories.online))
@@ -333,6 +352,16 @@ def _make_link(world: World, config: NodeConfig, memory: PeerMemory, endpoint: E
         request_timeout_ms=config.controller_socket_timeout_ms,
     )
     return Link(world, memory, endpoint.host, endpoint.port, settings, BACK_OFF_MS_MIN)
+
+
+def _make_quorum_link(world: World, config: NodeConfig, memory: PeerMemory, host: str, port: int) -> Link:
+    """Return the way to another replica of the quorum."""
+    settings = PeerSettings(
+        client_id=f"raft-client-{config.node_id}",
+        connect_timeout_ms=config.controller_quorum_request_timeout_ms,
+        request_timeout_ms=config.controller_quorum_request_timeout_ms,
+    )
+    return Link(world, memory, host, port, settings, BACK_OFF_MS_MIN)
 
 
 def _begin(directories: LogDirectories) -> None:

@@ -5,8 +5,7 @@ committed records would wait for ever. A client of version 2 does not even annou
 write itself makes the partition part of the transaction. Older clients have announced it, and the coordinator
 only has to confirm.
 
-Here the coordinator is a part of the same node. The decisions are the same as for another broker that asks by
-AddPartitionsToTxn.
+The coordinator may be a part of this node, or of another one, which is then asked by AddPartitionsToTxn.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,12 +43,21 @@ def confirm(
     answer: Callable[[Mapping[TopicPartition, ErrorCode]], None],
 ) -> None:
     """Have the coordinator add partitions to a transaction, or say whether they are in it."""
-    coordinator = context.broker.transactions.coordinator
+    broker = context.broker
 
     def translated(codes: Mapping[TopicPartition, ErrorCode]) -> None:
         answer({where: _for_writer(code, support) for where, code in codes.items()})
 
-    if support is WriterSupport.ADDS_PARTITIONS:
+    adds = support is WriterSupport.ADDS_PARTITIONS
+    leader = broker.transactions.find_leader(transactional_id)
+    if leader is not None and leader != broker.node_id:
+        if leader < 0:
+            translated(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        else:
+            broker.transactions.remote_checks.ask(leader, transactional_id, who, partitions, adds, translated)
+        return
+    coordinator = broker.transactions.coordinator
+    if adds:
         coordinator.add_partitions(
             transactional_id,
             who,

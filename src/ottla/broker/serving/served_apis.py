@@ -59,7 +59,7 @@ _DESCRIBE_CONFIGS, _ALTER_CONFIGS = Operation.DESCRIBE_CONFIGS, Operation.ALTER_
 SERVED: Final = MappingProxyType(
     {
         ApiKey.PRODUCE: _serve("3-13", on_transactional_id(_WRITE), on_topic(_WRITE), carries_records=True),
-        ApiKey.FETCH: _serve("4-18", on_topic(_READ), sends_files=True),
+        ApiKey.FETCH: _serve("4-18", on_topic(_READ), sends_files=True, listeners=_BOTH),
         ApiKey.LIST_OFFSETS: _serve("1-11", on_topic(_DESCRIBE)),
         ApiKey.METADATA: _serve("0-13", on_topic(_DESCRIBE), on_topic(_CREATE)),
         ApiKey.OFFSET_COMMIT: _serve("2-10", on_group(_READ), on_topic(_READ)),
@@ -128,7 +128,9 @@ SERVED: Final = MappingProxyType(
         ApiKey.ALTER_CLIENT_QUOTAS: _serve("0-1", on_cluster(_ALTER_CONFIGS), listeners=_BOTH),
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _serve("0", on_cluster(_DESCRIBE), listeners=_BOTH),
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _serve("0", on_cluster(_ALTER), listeners=_BOTH),
-        ApiKey.DESCRIBE_QUORUM: _serve("0-2", on_cluster(_DESCRIBE)),
+        ApiKey.DESCRIBE_QUORUM: _serve("0-2", on_cluster(_DESCRIBE), listeners=_BOTH),
+        ApiKey.ADD_RAFT_VOTER: _serve("0-1", on_cluster(_ALTER), listeners=_BOTH),
+        ApiKey.REMOVE_RAFT_VOTER: _serve("0", on_cluster(_ALTER), listeners=_BOTH),
         ApiKey.UPDATE_FEATURES: _serve("0-2", on_cluster(_ALTER), listeners=_BOTH),
         ApiKey.DESCRIBE_CLUSTER: _serve(
             "0-2", free_because="every client must find the brokers", listeners=_BOTH
@@ -145,6 +147,11 @@ SERVED: Final = MappingProxyType(
         ApiKey.LIST_CONFIG_RESOURCES: _serve("0-1", on_cluster(_DESCRIBE_CONFIGS)),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: _serve("0", on_topic(_DESCRIBE)),
         ApiKey.ALTER_PARTITION: _serve("2-3", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.VOTE: _serve("0-2", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.BEGIN_QUORUM_EPOCH: _serve("0-1", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.END_QUORUM_EPOCH: _serve("0-1", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.FETCH_SNAPSHOT: _serve("0-1", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
+        ApiKey.UPDATE_RAFT_VOTER: _serve("0", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
         ApiKey.ENVELOPE: _serve("0", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
         ApiKey.BROKER_REGISTRATION: _serve("0-4", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
         ApiKey.BROKER_HEARTBEAT: _serve("0-2", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),

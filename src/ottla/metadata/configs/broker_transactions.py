@@ -22,8 +22,7 @@ class BrokerTransactionConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
-        doc="The first pause before such a retry.",
+        doc="The pause before such a retry.",
     )
     producer_id_expiration_check_interval_ms = integer(
         "producer.id.expiration.check.interval.ms",

@@ -118,6 +118,8 @@ def _ask_bootstrap_server(replica: "Replica", now: Moment) -> int:
 def take_fetch(replica: "Replica", source: Destination, response: FetchResponse, now: Moment) -> bool:
     """Append what the leader sent, or do what it asks for. Returns whether the answer was of use."""
     data: PartitionData | None = _open(replica, source, response, response.responses)
+    if response.error_code is ErrorCode.BROKER_NOT_AVAILABLE:
+        _note_gone(replica, source, now)
     if data is None:
         return False
     leader = data.current_leader
@@ -142,9 +144,21 @@ def take_fetch(replica: "Replica", source: Destination, response: FetchResponse,
 
 def _fetched(replica: "Replica", state: Follower, now: Moment) -> bool:
     """Take note that the leader is there."""
-    state.has_fetched = True
+    state.has_fetched, state.is_leader_gone = True, False
     state.deadline_ms = now.ms + replica.settings.fetch_timeout_ms
     return True
+
+
+def _note_gone(replica: "Replica", source: Destination, now: Moment) -> None:
+    """Take note that nobody listens where the leader did: its process has ended.
+
+    Deviation: Kafka waits for a fetch timeout all the same. The deadline has some chance in it, so that the
+    followers, who notice it together, do not all stand for election together.
+    """
+    state = replica.state
+    if isinstance(state, Follower) and state.leader_id == source.node_id and not state.is_leader_gone:
+        state.is_leader_gone, state.has_fetched = True, False
+        state.deadline_ms = min(state.deadline_ms, replica.soon_ms(now))
 
 
 def _append(replica: "Replica", records: bytes, high_watermark: int, now: Moment) -> bool:

@@ -230,7 +230,10 @@ class Replica:
     def fail(
         self, correlation_id: int, request: Any, now: Moment, error: ErrorCode = ErrorCode.NETWORK_EXCEPTION
     ) -> list[Effect]:
-        """Take note that a request will not be answered."""
+        """Take note that a request will not be answered.
+
+        BROKER_NOT_AVAILABLE says that nobody listens there: the connection was refused.
+        """
         return self.receive_response(correlation_id, refusal_of(request, error), now)
 
     def synced(self, now: Moment) -> list[Effect]:
@@ -628,6 +631,11 @@ class Replica:
         """Return when to try again. Chance keeps two from trying at the same time for ever."""
         timeout_ms = self.settings.election_timeout_ms
         return now.ms + timeout_ms + self._chance.randrange(timeout_ms)
+
+    def soon_ms(self, now: Moment) -> int:
+        """Return when to stand for election if the leader is known to be gone."""
+        backoff_ms = self.settings.retry_backoff_ms
+        return now.ms + backoff_ms + self._chance.randrange(self.settings.election_timeout_ms // 10 + 1)
 
     def check_quorum_deadline_ms(self, now: Moment) -> int:
         """Return until when a majority has to fetch: later than their time-out, for the network's sake."""

@@ -69,6 +69,8 @@ class Follower:
     voted: ReplicaKey | None = None
     # Whether this leader has answered a fetch. If so, it is refused that another be elected.
     has_fetched: bool = False
+    # Whether nobody listens where the leader did.
+    is_leader_gone: bool = False
     # In a static quorum each leader is told once.
     has_updated_leader: bool = False
     download: Download | None = None

@@ -28,6 +28,7 @@ class _Waiting(NamedTuple):
     request: Any
     answered: Answered
     version: int | None
+    version_min: int
     timeout_ms: int | None
 
 
@@ -61,18 +62,24 @@ class Link:
         self._waiting: deque[_Waiting] = deque()
 
     def ask(
-        self, request: Any, answered: Answered, version: int | None = None, timeout_ms: int | None = None
+        self,
+        request: Any,
+        answered: Answered,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+        version_min: int = 0,
     ) -> None:
         """Send a request, in the newest version that both nodes know unless one is given.
 
-        `answered` gets the response, a `PeerLost` or a `NotServed`, never before this has returned.
+        Versions before `version_min` cannot say what the request says. `answered` gets the response, a
+        `PeerLost` or a `NotServed`, never before this has returned.
         """
         if self._is_closed or len(self._waiting) >= WAITING_MAX:
             reason = "is closed" if self._is_closed else f"has {WAITING_MAX} requests waiting"
             error = PeerLost(f"the connection to {self.host}:{self.port} {reason}")
             self._world.scheduler.call_soon(answered, error)
             return
-        self._waiting.append(_Waiting(request, answered, version, timeout_ms))
+        self._waiting.append(_Waiting(request, answered, version, version_min, timeout_ms))
         if self._is_ready:
             self._send_waiting()
         elif self._peer is None and self._timer is None:
@@ -137,9 +144,11 @@ class Link:
     def _send_waiting(self) -> None:
         assert self._peer is not None, "it is ready"
         while self._waiting and not self._peer.is_full and self._is_ready:
-            request, answered, version, timeout_ms = self._waiting.popleft()
+            request, answered, version, version_min, timeout_ms = self._waiting.popleft()
             try:
-                chosen = self._peer.version_for(type(request)) if version is None else version
+                chosen = version
+                if chosen is None:
+                    chosen = self._peer.version_for(type(request), version_min)
             except NotServed as error:
                 self._world.scheduler.call_soon(answered, error)
                 continue

@@ -39,6 +39,11 @@ FRAMES_AT_ONCE: Final = 64
 class PeerLost(Exception):
     """The connection to another node is over. The message says to which, and why."""
 
+    def __init__(self, message: str, *, is_refused: bool = False) -> None:
+        super().__init__(message)
+        self.is_refused = is_refused
+        """Nobody listens there."""
+
 
 class NotServed(Exception):
     """The other node does not serve a request in any version that this one knows."""
@@ -134,14 +139,14 @@ class Peer:
         )
         self._connecting = self._world.network.connect(host, port, self._connected, self._not_connected)
 
-    def version_for(self, request: type[Any]) -> int:
+    def version_for(self, request: type[Any], version_min: int = 0) -> int:
         """Return the newest version of a request that both nodes know. Raises `NotServed`."""
         spec = spec_of(request)
         assert spec.api_key is not None, "only requests have an API key"
         theirs = self.versions.get(spec.api_key)
         if theirs is not None:
             version = min(spec.versions.last - int(spec.latest_version_unstable), theirs.last)
-            if version >= max(spec.versions.first, theirs.first):
+            if version >= max(spec.versions.first, theirs.first, version_min):
                 return version
         raise NotServed(
             f"node {self._where} does not support any version of {ApiKey(spec.api_key).name} that this node "
@@ -191,7 +196,8 @@ class Peer:
 
     def _not_connected(self, error: OSError) -> None:
         self._connecting = None
-        self._fail(f"cannot connect: {error.strerror or error}")
+        is_refused = isinstance(error, ConnectionRefusedError)
+        self._fail(f"cannot connect: {error.strerror or error}", is_refused=is_refused)
 
     def _connect_is_late(self) -> None:
         self._connect_timer = None
@@ -307,9 +313,9 @@ class Peer:
         host, port = self.address
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str, *, is_refused: bool = False) -> None:
         if not self.is_closed:
-            error = PeerLost(f"{self._where}: {reason}")
+            error = PeerLost(f"{self._where}: {reason}", is_refused=is_refused)
             self._end(error)
             self._lost(error)
 

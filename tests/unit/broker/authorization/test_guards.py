@@ -9,7 +9,7 @@ from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.broker.authorization.guards import CHECKED_BY_HANDLER, find_guard
 from ottla.broker.lifecycle.startup import Node
-from ottla.broker.serving.served_apis import SERVED
+from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.model.uuid import Uuid
 from ottla.security.principal import Principal
 from ottla.security.standard_authorizer import CLASS_NAME
@@ -94,7 +94,7 @@ NOTHING_TO_REFUSE = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRI
 CASES = [
     pytest.param(key, version, id=f"{key.name.lower()}-{version}")
     for key in sorted(SERVED)
-    if SERVED[key].rights
+    if SERVED[key].rights and Listener.BROKER in SERVED[key].listeners
     for version in range(SERVED[key].versions.first, SERVED[key].versions.last + 1)
 ]
 

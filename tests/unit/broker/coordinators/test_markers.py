@@ -32,14 +32,19 @@ def write(monkeypatch: pytest.MonkeyPatch, *outcomes: WrittenMarker | ErrorCode)
     monkeypatch.setattr(markers, "append_marker", lambda *_: left.pop(0))
     told: list[None] = []
     nobody: Any = None
-    writer = MarkerWriter(SimpleNamespace(image=None), nobody)  # type: ignore[arg-type]
+    record = SimpleNamespace(leader=1)
+    topics = SimpleNamespace(find=lambda _name: SimpleNamespace(partitions={0: record}))
+    broker: Any = SimpleNamespace(image=SimpleNamespace(topics=topics), node_id=1)
+    writer = MarkerWriter(broker, nobody)
     asked = Markers("transactions", 1, 0, True, PARTITIONS, 0, 2)
     writer.write(asked, lambda: True, lambda: told.append(None))
     return len(told)
 
 
 def written(shard: GroupShard) -> WrittenMarker:
-    partition: Any = SimpleNamespace(log=SimpleNamespace(when_committed=lambda _offset, tell: tell(None)))
+    partition: Any = SimpleNamespace(
+        topic="a", index=0, log=SimpleNamespace(when_committed=lambda _offset, tell: tell(None))
+    )
     return WrittenMarker(partition, 7, shard)  # type: ignore[arg-type]
 
 

@@ -1,0 +1,15 @@
+"""BeginQuorumEpoch: a new leader of the quorum makes itself known."""
+
+from ottla.broker.deferred import Deferred
+from ottla.broker.quorum_requests import serve_by_quorum
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
+from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+
+
+@handles(BeginQuorumEpochRequest)
+def begin_quorum_epoch(
+    ask: BeginQuorumEpochRequest, context: RequestContext
+) -> Deferred[BeginQuorumEpochResponse]:
+    """Follow it, unless a later epoch is known."""
+    return serve_by_quorum(ask, context)

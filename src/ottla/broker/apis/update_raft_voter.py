@@ -1,0 +1,15 @@
+"""UpdateRaftVoter: a voter tells the leader where it listens now, and what it supports."""
+
+from ottla.broker.deferred import Deferred
+from ottla.broker.quorum_requests import serve_by_quorum
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
+from ottla.wire.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+
+
+@handles(UpdateRaftVoterRequest)
+def update_raft_voter(
+    ask: UpdateRaftVoterRequest, context: RequestContext
+) -> Deferred[UpdateRaftVoterResponse]:
+    """Let the voter be known by that."""
+    return serve_by_quorum(ask, context)

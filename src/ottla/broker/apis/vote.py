@@ -1,0 +1,13 @@
+"""Vote: a candidate, or one that may become a candidate, asks a voter of the quorum."""
+
+from ottla.broker.deferred import Deferred
+from ottla.broker.quorum_requests import serve_by_quorum
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
+from ottla.wire.messages.vote import VoteRequest, VoteResponse
+
+
+@handles(VoteRequest)
+def vote(ask: VoteRequest, context: RequestContext) -> Deferred[VoteResponse]:
+    """Give the vote, or not."""
+    return serve_by_quorum(ask, context)
