@@ -158,7 +158,7 @@ class _Fetch:
             self._context.broker.partitions,
             self._asked,
             limits,
-            notes_fetch=is_first and limits.is_follower,
+            notes_fetch=is_first and limits.replica_id >= 0,
         )
         return _with_denied(result, self._denied) if self._denied else result
 
@@ -232,7 +232,7 @@ class _Fetch:
     def _account(self, result: FetchResult) -> FetchResponse | None:
         """Count what was read. Return the answer to a reader that is over its quota."""
         broker, session = self._context.broker, self._plan.session
-        if self._limits.is_follower:
+        if self._limits.replica_id >= 0:
             return None
         if broker.quotas.limits_fetch and (throttle_ms := self._throttle(result)) > 0:
             session_id = 0 if session is None else session.id
@@ -269,6 +269,9 @@ class _Fetch:
         )
 
     def _count(self, result: FetchResult) -> None:
+        if len(result.answers) == len(result.partitions) == 1:
+            result.partitions[0].bytes_out += result.size_bytes
+            return
         by_key = self._context.broker.partitions.by_key
         for key, data in result.answers:
             if data.records:
@@ -278,6 +281,11 @@ class _Fetch:
 
     def _by_topic(self, answers: Answers) -> tuple[FetchableTopicResponse, ...]:
         by_id = self._version >= TOPIC_IDS_FROM
+        if len(answers) == 1:
+            (topic, _), data = answers[0]
+            if by_id:
+                return (FetchableTopicResponse(topic_id=topic, partitions=(data,)),)
+            return (FetchableTopicResponse(topic=topic, partitions=(data,)),)
         topics = []
         for topic, group in groupby(answers, key=lambda answer: answer[0][0]):
             partitions = tuple([data for _, data in group])
@@ -375,14 +383,7 @@ def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     select_replica = None
     if ask.rack_id and broker.config.replica_selector_class is not None:
         select_replica = broker.replication.selector_for(ask.rack_id)
-    return Limits(
-        limit,
-        bytes_max,
-        replica_id,
-        tells_leader,
-        reads_followers=version >= RACKS_FROM,
-        select_replica=select_replica,
-    )
+    return Limits(limit, bytes_max, replica_id, tells_leader, -1, version >= RACKS_FROM, select_replica)
 
 
 def _endpoints(answers: Answers, context: RequestContext) -> tuple[NodeEndpoint, ...]:
