@@ -175,6 +175,10 @@ bench: $(VENV)/.ready ## compare a node with Apache Kafka 4.3.1: ROWS=start,prod
 	$(BIN)/python -m benchmarks.node $(if $(ROWS),--rows $(ROWS))
 	$(if $(ROWS),,$(BIN)/python -m benchmarks.front_door)
 
+.PHONY: bench-before
+bench-before: $(VENV)/.ready ## compare a node with that of another commit, in turns: BASE=HEAD~10
+	$(BIN)/python -m benchmarks.before $${BASE:-HEAD~10}
+
 .PHONY: guarantees
 guarantees: $(VENV)/.ready ## check delivery guarantees while a node is killed and paused: OPERATIONS=100000 SEED=0 CLIENT=confluent
 	$(BIN)/python -m tests.cluster.guarantees --operations $${OPERATIONS:-100000} --first-seed $${SEED:-0} --client $${CLIENT:-confluent}

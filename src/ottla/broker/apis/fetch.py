@@ -10,7 +10,7 @@ appends like any other, and then reads again, in turns.
 
 from collections.abc import Generator, Sequence
 from itertools import groupby
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.fetch.fetch_reading import DEBUGGING_REPLICA, FetchResult, Limits, read_partitions, refused
@@ -282,18 +282,15 @@ class _Fetch:
     def _by_topic(self, answers: Answers) -> tuple[FetchableTopicResponse, ...]:
         by_id = self._version >= TOPIC_IDS_FROM
         if len(answers) == 1:
+            # Most fetches are of one partition, and grouping takes a microsecond.
             (topic, _), data = answers[0]
-            if by_id:
-                return (FetchableTopicResponse(topic_id=topic, partitions=(data,)),)
-            return (FetchableTopicResponse(topic=topic, partitions=(data,)),)
-        topics = []
-        for topic, group in groupby(answers, key=lambda answer: answer[0][0]):
-            partitions = tuple([data for _, data in group])
-            if by_id:
-                topics.append(FetchableTopicResponse(topic_id=topic, partitions=partitions))
-            else:
-                topics.append(FetchableTopicResponse(topic=topic, partitions=partitions))
-        return tuple(topics)
+            return (_topic_response(topic, (data,), by_id),)
+        return tuple(
+            [
+                _topic_response(topic, tuple([data for _, data in group]), by_id)
+                for topic, group in groupby(answers, key=lambda answer: answer[0][0])
+            ]
+        )
 
     def _throttle(self, result: FetchResult) -> int:
         """Count the answer against the reader's quota. Over it, the reader gets nothing and has to wait."""
@@ -305,6 +302,12 @@ class _Fetch:
             quotas.take_back(QuotaKind.FETCH, user, client_id, result.size_bytes, now_ms)
             context.mute(throttle_ms)
         return throttle_ms
+
+
+def _topic_response(topic: Any, partitions: tuple[PartitionData, ...], by_id: bool) -> FetchableTopicResponse:
+    if by_id:
+        return FetchableTopicResponse(topic_id=topic, partitions=partitions)
+    return FetchableTopicResponse(topic=topic, partitions=partitions)
 
 
 def _sort_out(asked: Asked, replica_id: int, context: RequestContext) -> tuple[Asked, Answers]:
