@@ -1,4 +1,4 @@
-"""Our own client over TLS and SASL, against an Apache Kafka that asks for them."""
+"""Our own client over TLS and SASL, against an Apache Kafka and a node of ours that ask for them."""
 
 import asyncio
 import socket
@@ -37,9 +37,9 @@ class SecureKafka(NamedTuple):
     key: str
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
-    """An Apache Kafka with a listener for each security protocol, and one that wants certificates."""
+@pytest.fixture(scope="module", params=["apache-kafka", "ottla"])
+def kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SecureKafka]:
+    """A broker with a listener for each security protocol, and one that wants certificates."""
     root = tmp_path_factory.mktemp("secure")
     authority, stranger = trustme.CA(), trustme.CA()
     files = {name: root / name for name in ("ca.pem", "other.pem", "server.pem", "client.pem", "client.key")}
@@ -50,13 +50,20 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
     files["server.pem"].write_bytes(_pkcs8(server) + _chain(server))
     files["client.pem"].write_bytes(_chain(client))
     client.private_key_pem.write_to_path(files["client.key"])
-    running = ApacheKafka(root)
     names = ("SSL", "MUTUAL", "SASL_PLAINTEXT", "SASL_SSL")
     addresses = {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(4), strict=True)}
-    running.properties.update(_properties(files))
-    for key in ("listeners", "advertised.listeners"):
-        added = ",".join(f"{name}://{address}" for name, address in addresses.items())
-        running.properties[key] += f",{added}"
+    added = ",".join(f"{name}://{address}" for name, address in addresses.items())
+    properties = _properties(files)
+    running: ApacheKafka | OttlaNode
+    if request.param == "apache-kafka":
+        running = ApacheKafka(root)
+        running.properties.update(properties)
+        for key in ("listeners", "advertised.listeners"):
+            running.properties[key] += f",{added}"
+    else:
+        # Only properties files have escapes.
+        settings = {name: text.replace(_escaped(PASSWORD), PASSWORD) for name, text in properties.items()}
+        running = OttlaNode(root, {**settings, "listeners": f"PLAINTEXT://127.0.0.1:0,{added}"})
     with running:
         asyncio.run(_create_users(running.bootstrap))
         yield SecureKafka(

@@ -35,13 +35,16 @@ class ApacheKafka:
         *,
         data_directory: Path | None = None,
         java_options: Sequence[str] = (*QUICK_START, "-Xmx512m"),
+        format_options: Sequence[str] = ("--standalone",),
     ) -> None:
         """Prepare a node that keeps its files below `root`.
 
         `properties` are put on top of what a single node needs. A `data_directory` that has been formatted,
         by whomever, is taken as it is. The `java_options` start quickly; a benchmark wants others.
+        `format_options` say which quorum the node belongs to.
         """
         self._java_options = java_options
+        self._format_options = format_options
         self.root = root
         self.data_directory = data_directory or root / "data"
         self.port, self.controller_port = free_ports(2)
@@ -70,7 +73,13 @@ class ApacheKafka:
         settings.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
         if not (self.data_directory / "meta.properties").exists():
             self._run_tool(
-                "kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(settings)
+                "kafka.tools.StorageTool",
+                "format",
+                *self._format_options,
+                "-t",
+                CLUSTER_ID,
+                "-c",
+                str(settings),
             )
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(

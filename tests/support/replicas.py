@@ -166,7 +166,7 @@ class ReplicaNode:
         log.truncate_fully_and_start_at(offset, NOW_MS)
         committed.cut_off(log)
 
-    def may_fetch(self, partition: Partition) -> bool:
+    def may_fetch(self, partition: Partition, is_behind: bool) -> bool:
         return partition not in self.throttled
 
     def fetched(self, partition: Partition, size_bytes: int) -> None:

@@ -24,7 +24,6 @@ FOREIGN = {
     "PrepareAbort",
     "PrepareCommit",
     "cachestat",
-    "cryptography",
     "grpcio",
     "io_uring",
     "max_length",

@@ -5,7 +5,7 @@ soon as the quorum is there, long before the node's broker does. A node without 
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import LocalController
@@ -23,9 +23,13 @@ from ottla.metadata.image import MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.quorum.metadata_quorum import MetadataQuorum
 from ottla.runtime.connections.connection import Connection
+from ottla.runtime.connections.connection import Session as ConnectionSession
 from ottla.runtime.connections.listener import Listeners
 from ottla.runtime.turns import Turns
 from ottla.world.world import World
+
+if TYPE_CHECKING:
+    from ottla.broker.login.logins import Logins
 
 
 class ControllerParts(NamedTuple):
@@ -35,6 +39,7 @@ class ControllerParts(NamedTuple):
     quorum: MetadataQuorum
     metadata: PublishedMetadata
     addresses: Sequence[TakenAddress]
+    logins: "Logins | None" = None
 
 
 class ControllerServer:
@@ -58,6 +63,7 @@ class ControllerServer:
         self.routes = Routes(clock.monotonic_ns, Listener.CONTROLLER, guard)
         self._static_configs = configs
         self._metadata = parts.metadata
+        self.logins = parts.logins
         self.listeners = Listeners(
             scheduler,
             clock,
@@ -70,10 +76,11 @@ class ControllerServer:
         use_rules(self.authorizer, self.image)
         parts.metadata.listen(self)
 
-    def new_session(self, connection: Connection) -> Session:
-        """Begin the conversation with another node, or with an admin client."""
+    def new_session(self, connection: Connection) -> ConnectionSession:
+        """Begin the conversation with another node, or with an admin client. They may have to log in."""
         context = RequestContext(self, connection, Listener.CONTROLLER)
-        return Session(context, self.routes, connection.answer_later, connection.fail)
+        session = Session(context, self.routes, connection.answer_later, connection.fail)
+        return session if self.logins is None else self.logins.begin(connection, session)
 
     @property
     def image(self) -> MetadataImage:

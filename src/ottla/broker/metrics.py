@@ -18,6 +18,7 @@ from prometheus_client.core import (
 )
 
 from ottla.broker.logs.partition import Partition
+from ottla.broker.replication.replication_metrics import replication_metrics
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
@@ -45,6 +46,7 @@ class BrokerMetrics:
         yield from self._topics()
         yield from self._offsets()
         yield from self._syncs()
+        yield from replication_metrics(self._broker)
         yield from self._broker.groups.metrics()
         yield from self._broker.transactions.metrics()
         yield from self._waiting()

@@ -19,6 +19,7 @@ from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.fetch.parked_fetches import ParkedFetches
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
 from ottla.broker.lifecycle.formatting import cordoned_directories
+from ottla.broker.lifecycle.membership import Membership
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.limits.connection_rates import ConnectionRates
 from ottla.broker.limits.quotas import Quotas
@@ -46,6 +47,7 @@ from ottla.model.uuid import Uuid
 from ottla.quorum.metadata_quorum import MetadataQuorum
 from ottla.quorum.random_id import random_id
 from ottla.runtime.connections.connection import Connection
+from ottla.runtime.connections.connection import Session as ConnectionSession
 from ottla.runtime.connections.listener import Listeners
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.turns import Turns
@@ -63,6 +65,8 @@ from ottla.world.world import World
 if TYPE_CHECKING:
     from ottla.broker.coordinators.groups import Groups
     from ottla.broker.coordinators.transactions import Transactions
+    from ottla.broker.login.logins import Logins
+    from ottla.broker.login.tls_listeners import TlsListeners
 
 _logger: Final = logging.getLogger("ottla.broker")
 
@@ -76,6 +80,8 @@ class NodeParts(NamedTuple):
     quorum: MetadataQuorum
     controller: ControllerChannel
     addresses: Sequence[TakenAddress]
+    tls: "TlsListeners | None" = None
+    logins: "Logins | None" = None
 
 
 class Broker:
@@ -104,6 +110,7 @@ class Broker:
         self.flusher = parts.flusher
         self.directories = parts.directories
         self.controller = parts.controller
+        self.tls = parts.tls
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
         self.partitions: Partitions = Partitions(
@@ -127,8 +134,10 @@ class Broker:
         self.authorizer: Authorizer = make_authorizer(self.config)
         guard = guarded if self.authorizer.is_active else None
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
+        self.logins = parts.logins
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
+        self.membership = Membership(self, scheduler, self.new_id())
         self.connection_rates = ConnectionRates(
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
         )
@@ -143,12 +152,12 @@ class Broker:
         for listener, listening in parts.addresses:
             self.listeners.add(listener.name, listening)
         self.use_dynamic_configs(self.image)
-        use_rules(self.authorizer, self.image)
 
-    def new_session(self, connection: Connection) -> Session:
-        """Begin the conversation with a client."""
+    def new_session(self, connection: Connection) -> ConnectionSession:
+        """Begin the conversation with a client, which may have to log in first."""
         context = RequestContext(self, connection)
-        return Session(context, self.routes, connection.answer_later, connection.fail)
+        session = Session(context, self.routes, connection.answer_later, connection.fail)
+        return session if self.logins is None else self.logins.begin(connection, session)
 
     @cached_property
     def groups(self) -> "Groups":
@@ -170,6 +179,14 @@ class Broker:
         return features_of(self.image, self.quorum)
 
     # What the metadata tells
+
+    def begin_to_follow(self) -> None:
+        """Take over what the metadata says now, and follow it from here on. The logs are loaded."""
+        image = self.image
+        self.use_dynamic_configs(image)
+        use_rules(self.authorizer, image)
+        self.partitions.load(image)
+        self.metadata.listen(self)
 
     def prepare(self, image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
         """Make what new metadata needs and takes long, while others are served. See `MetadataListener`."""
@@ -205,7 +222,10 @@ class Broker:
         self.config = self.configs.node
         self.directories.cordoned = cordoned_directories(self.config)
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
+        self.replication.use_dynamic_configs()
         self.listeners.limits = connection_limits(self.config, self.world.connections_max)
+        if self.tls is not None:
+            self.tls.reload(self.configs)
         self.use_quotas(image)
 
     def use_quotas(self, image: MetadataImage) -> None:

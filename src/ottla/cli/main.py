@@ -16,6 +16,11 @@ COMMANDS: Final = {
     "consume": ("ottla.cli.consume", "consume", "Read records from topics and print them."),
     "group": ("ottla.cli.group", "group", "Consumer groups: list, describe with lag, reset, delete."),
     "lag": ("ottla.cli.explain.lag", "lag", "How far groups are behind, and what will come of it."),
+    "cluster": (
+        "ottla.cli.clusters.commands",
+        "cluster",
+        "Nodes: describe, balance, drain, reassign, elect.",
+    ),
     "config": ("ottla.cli.config", "config", "Configs of topics, brokers and groups: get and set."),
     "txn": ("ottla.cli.txn", "txn", "Transactions: list, describe, abort."),
     "pipeline": ("ottla.cli.pipeline", "pipeline", "Data pipelines: run, list, status, stop."),

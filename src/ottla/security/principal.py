@@ -15,3 +15,9 @@ class Principal(NamedTuple):
 
 ANONYMOUS: Final = Principal("User", "ANONYMOUS")
 """A client that did not log in, because its listener does not ask for it."""
+
+
+def parse_principal(text: str) -> Principal:
+    """Read a text such as `User:alice`."""
+    kind, colon, name = text.partition(":")
+    return Principal(kind, name) if colon else Principal("User", text)

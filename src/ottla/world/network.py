@@ -29,6 +29,10 @@ class Transport(Protocol):
     peer_host: str
 
     @property
+    def peer_certificate(self) -> bytes | None:
+        """The certificate that the peer has shown and that was checked, as DER; None if there is none."""
+
+    @property
     def receive_into(self) -> Callable[[memoryview], int]:
         """Fill a buffer with what has arrived, and return how many bytes; 0 when the peer has closed."""
 

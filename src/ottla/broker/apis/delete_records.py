@@ -1,10 +1,12 @@
 """DeleteRecords: give up the head of a log.
 
-Readers miss it at once; its files go with the next retention check.
+Readers miss it at once; its files go with the next retention check. The answer waits until all living
+replicas have heard of it.
 """
 
 from typing import Final
 
+from ottla.broker.deferred import Deferred, gather
 from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
@@ -25,39 +27,47 @@ HIGH_WATERMARK: Final = -1
 
 
 @handles(DeleteRecordsRequest, Cut("topics.partitions", "topics.partitions"))
-def delete_records(ask: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+def delete_records(ask: DeleteRecordsRequest, context: RequestContext) -> Deferred[DeleteRecordsResponse]:
     """Answer every partition on its own."""
-    return DeleteRecordsResponse(
-        topics=tuple(
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=tuple(_delete(topic.name, partition, context) for partition in topic.partitions),
+    topics = [
+        gather([_delete(topic.name, partition, ask.timeout_ms, context) for partition in topic.partitions])
+        for topic in ask.topics
+    ]
+    return gather(topics).then(
+        lambda results: DeleteRecordsResponse(
+            topics=tuple(
+                DeleteRecordsTopicResult(name=topic.name, partitions=tuple(partitions))
+                for topic, partitions in zip(ask.topics, results, strict=True)
             )
-            for topic in ask.topics
         )
     )
 
 
-def _delete(topic: str, ask: DeleteRecordsPartition, context: RequestContext) -> DeleteRecordsPartitionResult:
-    partitions = context.broker.partitions
-    partition = partitions.by_key.get((topic, ask.partition_index))
-    if partition is None:
-        return _refused(ask, partitions.why_missing(topic, ask.partition_index))
-    error_code = _find_refusal(partition, ask.offset)
-    if error_code is not ErrorCode.NONE:
-        return _refused(ask, error_code)
+def _delete(
+    topic: str, ask: DeleteRecordsPartition, timeout_ms: int, context: RequestContext
+) -> Deferred[DeleteRecordsPartitionResult]:
+    partition = context.broker.partitions.by_key.get((topic, ask.partition_index))
+    error_code = (
+        context.broker.partitions.why_missing(topic, ask.partition_index)
+        if partition is None
+        else _find_refusal(partition, ask.offset)
+    )
+    if partition is None or error_code is not ErrorCode.NONE:
+        return Deferred.of(_refused(ask, error_code))
     log = partition.log
     offset = log.high_watermark if ask.offset == HIGH_WATERMARK else Offset(ask.offset)
     try:
         log.increment_log_start_offset(offset)
     except OffsetOutOfRange:
-        return _refused(ask, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return Deferred.of(_refused(ask, ErrorCode.OFFSET_OUT_OF_RANGE))
     except LogDirectoryOffline:
-        return _refused(ask, ErrorCode.KAFKA_STORAGE_ERROR)
+        return Deferred.of(_refused(ask, ErrorCode.KAFKA_STORAGE_ERROR))
     # Whoever waits for records may wait at an offset that is gone now.
     context.broker.changed(partition)
-    return DeleteRecordsPartitionResult(
-        partition_index=ask.partition_index, low_watermark=log.log_start_offset
+    return context.broker.replication.low_watermarks.when_reached(partition, offset, timeout_ms).then(
+        lambda low: DeleteRecordsPartitionResult(
+            partition_index=ask.partition_index, low_watermark=low.offset, error_code=low.error_code
+        )
     )
 
 

@@ -1,5 +1,6 @@
-"""ExpireDelegationToken: a token that ends, which nobody on a plain listener may ask for."""
+"""ExpireDelegationToken: a token ends."""
 
+from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
 from ottla.wire.error_code import ErrorCode
@@ -11,9 +12,11 @@ from ottla.wire.messages.expire_delegation_token import (
 
 @handles(ExpireDelegationTokenRequest)
 def expire_delegation_token(
-    _ask: ExpireDelegationTokenRequest, _context: RequestContext
-) -> ExpireDelegationTokenResponse:
-    """Refuse, as Kafka does on a plain listener."""
+    ask: ExpireDelegationTokenRequest, context: RequestContext
+) -> ExpireDelegationTokenResponse | Deferred[ExpireDelegationTokenResponse]:
+    """Answer when that holds. Who has not logged in, or only by a token, may not."""
+    if context.may_use_tokens:
+        return context.ask_controller(ask)
     return ExpireDelegationTokenResponse(
         error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
     )

@@ -233,6 +233,7 @@ class _Fetch:
         """Count what was read. Return the answer to a reader that is over its quota."""
         broker, session = self._context.broker, self._plan.session
         if self._limits.replica_id >= 0:
+            self._count_limited(result)
             return None
         if broker.quotas.limits_fetch and (throttle_ms := self._throttle(result)) > 0:
             session_id = 0 if session is None else session.id
@@ -240,6 +241,15 @@ class _Fetch:
         if result.size_bytes:
             self._count(result)
         return None
+
+    def _count_limited(self, result: FetchResult) -> None:
+        """Count what followers get of throttled replicas."""
+        broker = self._context.broker
+        for key, data in result.answers:
+            if data.records:
+                partition = broker.partitions.by_key.get(key)
+                if partition is not None and partition.is_sending_limited:
+                    broker.replication.sending.record(len(data.records), self._limits.now_ms)
 
     def _session(self) -> FetchSession | None:
         """Return the session to answer in, which may begin now."""
@@ -365,13 +375,15 @@ def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     tells_leader = version >= LEADER_HINTS_FROM
     if replica_id >= 0:
         # What it may read is limited by what it asks for: it has no quota.
+        now_ms = broker.clock.monotonic_ms()
         return Limits(
             ReadLimit.LOG_END,
             ask.max_bytes,
             replica_id,
             tells_leader,
             replica_epoch,
-            now_ms=broker.clock.monotonic_ms(),
+            now_ms=now_ms,
+            is_sending_exceeded=broker.replication.sending.is_exceeded(now_ms),
         )
     if replica_id == DEBUGGING_REPLICA:
         limit = ReadLimit.LOG_END

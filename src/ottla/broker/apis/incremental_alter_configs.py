@@ -4,14 +4,19 @@ Configs go to the controller. Log levels stay here: they are this node's, and ho
 """
 
 from operator import attrgetter
+from typing import Final
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.log_levels import change_log_levels
+from ottla.broker.node import Broker
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
+from ottla.metadata.configs.layers import LISTENER_SECURITY_CONFIGS
+from ottla.metadata.configs.synonyms import find_listener_base
 from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.declare import replace
@@ -22,6 +27,8 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+
+_SET: Final = 0
 
 
 @handles(
@@ -36,8 +43,37 @@ def incremental_alter_configs(
     loggers = [one for one in ask.resources if one.resource_type == ResourceType.BROKER_LOGGER]
     others = tuple(one for one in ask.resources if one.resource_type != ResourceType.BROKER_LOGGER)
     answers = tuple(_alter_loggers(one, context.node.node_id, ask.validate_only) for one in loggers)
+    if context.listener is Listener.BROKER and context.broker.tls is not None:
+        faults = {id(one): _find_tls_fault(one, context.broker) for one in others}
+        answers += tuple(_tls_refused(one, fault) for one in others if (fault := faults[id(one)]) is not None)
+        others = tuple(one for one in others if faults[id(one)] is None)
     reply = context.ask_controller(replace(ask, resources=others))
     return reply.then(lambda response: replace(response, responses=(*response.responses, *answers)))
+
+
+def _find_tls_fault(resource: AlterConfigsResource, broker: Broker) -> str | None:
+    """Return why this broker could not use the keys or certificates that a change names."""
+    if resource.resource_type != ResourceType.BROKER or resource.resource_name != str(broker.node_id):
+        return None
+    changes = {
+        config.name: config.value if config.config_operation == _SET else None
+        for config in resource.configs
+        if find_listener_base(config.name) in LISTENER_SECURITY_CONFIGS
+    }
+    if not changes or broker.tls is None:
+        return None
+    overrides = {**broker.configs.layers.dynamic_broker, **changes}
+    usable = {name: text for name, text in overrides.items() if text is not None}
+    return broker.tls.find_fault(broker.configs.with_dynamic(broker.configs.layers.dynamic_default, usable))
+
+
+def _tls_refused(resource: AlterConfigsResource, fault: str) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message=f"Invalid value for the certificates of this broker: {fault}",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
 
 
 def _alter_loggers(

@@ -41,6 +41,7 @@ _SINCE_VERSION: Final = {
     EARLIEST_NOT_TIERED: 11,
 }
 _CONSUMER: Final = -1
+_NOT_AVAILABLE_FROM: Final = 5
 _READ_COMMITTED: Final = 1
 
 
@@ -96,6 +97,13 @@ def _look_up(
     error_code = partition.check_leader(ask.current_leader_epoch)
     if error_code is not ErrorCode.NONE:
         return _refused(ask, error_code)
+    if limit is not ReadLimit.LOG_END and _is_behind(partition, ask.timestamp, limit):
+        return _refused(
+            ask,
+            ErrorCode.OFFSET_NOT_AVAILABLE
+            if context.version >= _NOT_AVAILABLE_FROM
+            else ErrorCode.LEADER_NOT_AVAILABLE,
+        )
     try:
         found = _find(partition, ask.timestamp, limit)
     except LogDirectoryOffline:
@@ -106,6 +114,26 @@ def _look_up(
         timestamp=found.timestamp,
         leader_epoch=found.leader_epoch if context.version >= 4 else -1,
     )
+
+
+def _is_behind(partition: Partition, timestamp: int, limit: ReadLimit) -> bool:
+    """Say whether a new leader does not know yet what is committed that its predecessor has shown.
+
+    Its high watermark comes with the next fetches of its followers. Until then, an offset that it told might
+    be below one that was told before.
+    """
+    leading, log = partition.leading, partition.log
+    if leading is None or log.high_watermark >= leading.epoch_start_offset:
+        return False
+    if timestamp == LATEST:
+        return True
+    if timestamp == LARGEST_TIMESTAMP:
+        found = log.max_timestamp_offset()
+    elif timestamp >= 0:
+        found = log.offset_for_timestamp(timestamp, ReadLimit.LOG_END)
+    else:
+        return False
+    return found is not None and found.offset >= limit_offset(log, limit)
 
 
 def _find(partition: Partition, timestamp: int, limit: ReadLimit) -> _Found:

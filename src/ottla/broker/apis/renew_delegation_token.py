@@ -1,5 +1,6 @@
-"""RenewDelegationToken: a token that lives longer, which nobody on a plain listener may ask for."""
+"""RenewDelegationToken: a token lives longer."""
 
+from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
 from ottla.wire.error_code import ErrorCode
@@ -11,9 +12,11 @@ from ottla.wire.messages.renew_delegation_token import (
 
 @handles(RenewDelegationTokenRequest)
 def renew_delegation_token(
-    _ask: RenewDelegationTokenRequest, _context: RequestContext
-) -> RenewDelegationTokenResponse:
-    """Refuse, as Kafka does on a plain listener."""
+    ask: RenewDelegationTokenRequest, context: RequestContext
+) -> RenewDelegationTokenResponse | Deferred[RenewDelegationTokenResponse]:
+    """Answer when that holds. Who has not logged in, or only by a token, may not."""
+    if context.may_use_tokens:
+        return context.ask_controller(ask)
     return RenewDelegationTokenResponse(
         error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
     )

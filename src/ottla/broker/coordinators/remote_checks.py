@@ -6,7 +6,7 @@ short while, since otherwise the producer would be sent away and come back much 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.coordination.transaction.decide import Identity
@@ -24,12 +24,6 @@ Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 Answer: TypeAlias = Callable[[Codes], None]
 
 _TRIES_MAX: Final = 5
-
-
-class RetrySettings(Protocol):
-    """The configs of these questions, as `NodeConfig` has them."""
-
-    add_partitions_to_txn_retry_backoff_ms: int
 
 
 class _Asked(NamedTuple):
@@ -92,12 +86,12 @@ class RemoteChecks:
     """The questions for all other brokers."""
 
     def __init__(
-        self, peer: Callable[[int], BrokerPeer], scheduler: Scheduler, settings: Callable[[], RetrySettings]
+        self, peer: Callable[[int], BrokerPeer], scheduler: Scheduler, backoff_ms: Callable[[], int]
     ) -> None:
         """`peer` makes a connection to a broker."""
         self._peer = peer
         self._scheduler = scheduler
-        self._settings = settings
+        self._backoff_ms = backoff_ms
         self._queues: dict[int, _Queue] = {}
 
     def ask(
@@ -127,8 +121,7 @@ class RemoteChecks:
         queue.add(asked)
 
     def _add_later(self, broker_id: int, asked: _Asked) -> None:
-        backoff_ms = self._settings().add_partitions_to_txn_retry_backoff_ms
-        self._scheduler.call_later(backoff_ms, self._add, broker_id, asked)
+        self._scheduler.call_later(self._backoff_ms(), self._add, broker_id, asked)
 
 
 def _transaction(asked: _Asked) -> AddPartitionsToTxnTransaction:

@@ -36,7 +36,7 @@ class Transactions(HostedCoordinator[TransactionCoordinator]):
         self.remote_checks = RemoteChecks(
             lambda broker_id: broker.replication.peer(broker_id, f"broker-{broker.node_id}-txn-checker"),
             scheduler,
-            lambda: broker.config,
+            lambda: broker.config.add_partitions_to_txn_retry_backoff_ms,
         )
         # By shard: the end of its log when it was elected.
         self._loaded_to: dict[int, Offset] = {}

@@ -50,6 +50,8 @@ class Limits(NamedTuple):
     # Chooses where else to read from, if the client has said where it is; -1 is here.
     select_replica: Callable[[Partition, int], int] | None = None
     now_ms: int = 0
+    # Whether followers that are not in sync get nothing of throttled replicas now.
+    is_sending_exceeded: bool = False
 
     @property
     def is_follower(self) -> bool:
@@ -142,19 +144,17 @@ def _read(
         if instead is not None:
             return instead
     log = partition.log
+    bytes_max = min(ask.partition_max_bytes, left_bytes)
+    if limits.is_sending_exceeded and _is_held_back(partition, limits):
+        bytes_max, is_first = 0, False
     try:
-        result = log.read(
-            Offset(ask.fetch_offset), min(ask.partition_max_bytes, left_bytes), limits.limit, is_first
-        )
+        result = log.read(Offset(ask.fetch_offset), bytes_max, limits.limit, is_first)
     except OffsetOutOfRange:
         return refused(ask, ErrorCode.OFFSET_OUT_OF_RANGE)
     except LogDirectoryOffline:
         return refused(ask, ErrorCode.KAFKA_STORAGE_ERROR)
     if follower is not None:
-        assert partition.leading is not None, "it knows the follower"
-        partition.leading.note_fetch(
-            follower, ask.fetch_offset, ask.log_start_offset, limits.now_ms, limits.replica_epoch
-        )
+        _note_fetch(partition, follower, ask, limits)
         if log.high_watermark != result.high_watermark:
             result = result._replace(high_watermark=log.high_watermark)
     return _answer(ask, result)
@@ -173,6 +173,17 @@ def _find_answer_without_records(
         if nearer >= 0:
             return _elsewhere(partition, ask, nearer)
     return None
+
+
+def _is_held_back(partition: Partition, limits: Limits) -> bool:
+    return partition.is_sending_limited and limits.replica_id not in partition.in_sync
+
+
+def _note_fetch(partition: Partition, follower: RemoteReplica, ask: FetchPartition, limits: Limits) -> None:
+    assert partition.leading is not None, "it knows the follower"
+    partition.leading.note_fetch(
+        follower, ask.fetch_offset, ask.log_start_offset, limits.now_ms, limits.replica_epoch
+    )
 
 
 def _find_follower(partition: Partition, ask: FetchPartition, limits: Limits) -> RemoteReplica | ErrorCode:

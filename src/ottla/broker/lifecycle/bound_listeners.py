@@ -5,6 +5,7 @@ from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.configs.listener import ListenerConfig
 from ottla.metadata.configs.node import Endpoint, NodeConfig
 from ottla.world.network import Listening, Network
 
@@ -53,20 +54,22 @@ def _listener_text(name: str, host: str, port: int) -> str:
     return f"{name}://[{host}]:{port}" if ":" in host else f"{name}://{host}:{port}"
 
 
-def check_endpoints(endpoints: Sequence[Endpoint], is_insecure: bool) -> None:
-    """Refuse listeners that this node cannot serve, or that would let in anybody from anywhere."""
+def check_endpoints(endpoints: Sequence[Endpoint], configs: EffectiveConfigs, is_insecure: bool) -> None:
+    """Refuse listeners that would let in anybody from anywhere."""
     for endpoint in endpoints:
-        if endpoint.security_protocol != "PLAINTEXT":
-            raise ListenerRefused(
-                f"listener {endpoint.listener} uses {endpoint.security_protocol}, but only PLAINTEXT is "
-                "supported so far: change listener.security.protocol.map"
-            )
-        if not is_insecure and not is_loopback(endpoint.host):
-            raise ListenerRefused(
-                f"listener {endpoint.listener} would listen on {endpoint.host or 'all addresses'} without "
-                "authentication: any client that reaches the port could read and delete everything. "
-                "Listen on 127.0.0.1, or add --insecure if that is what you want"
-            )
+        if is_insecure or is_loopback(endpoint.host) or _asks_for_login(endpoint, configs):
+            continue
+        raise ListenerRefused(
+            f"listener {endpoint.listener} would listen on {endpoint.host or 'all addresses'} without "
+            "authentication: any client that reaches the port could read and delete everything. "
+            "Listen on 127.0.0.1, or add --insecure if that is what you want"
+        )
+
+
+def _asks_for_login(endpoint: Endpoint, configs: EffectiveConfigs) -> bool:
+    if endpoint.security_protocol == "SSL":
+        return str(ListenerConfig(configs, endpoint.listener).value("ssl.client.auth")).lower() == "required"
+    return endpoint.security_protocol.startswith("SASL")
 
 
 def is_loopback(host: str) -> bool:

@@ -6,7 +6,8 @@
     log starts                every `log.flush.start.offset.checkpoint.interval.ms`
     producers' expiration     every `producer.id.expiration.check.interval.ms`
     syncs that `flush.ms` asks for, timeouts, failed directories: every second
-    the metadata log          as often as it asks for itself
+    expired delegation tokens every `delegation.token.expiry.check.interval.ms`, if tokens are used
+    files with certificates   every ten seconds, if listeners are encrypted
     what was recovered        once, right after a start that no clean stop preceded
     what a start can do without (handlers, coordinators) is imported once, a second after it
 
@@ -21,18 +22,16 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.lifecycle.membership import heartbeat
 from ottla.broker.logs.cleaner import Cleaner
 from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.handlers import find_handler
 from ottla.broker.serving.served_apis import SERVED
 from ottla.quorum.controller.deciders import import_deciders
+from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
-from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
@@ -42,6 +41,7 @@ _logger: Final = logging.getLogger("ottla.housekeeping")
 
 SLICE_NS: Final = 2_000_000
 _SECOND_MS: Final = 1000
+_CERTIFICATES_MS: Final = 10_000
 
 _NEEDED_LATER: Final = (
     "ottla.broker.coordinators.commit_lane",
@@ -64,7 +64,6 @@ class Housekeeping:
         self._unsynced_since_ms: dict[Partition, int] = {}
         self._failed: set[str] = set()
         self._cordoned: frozenset[str] = frozenset()
-        self._is_reported = True
         self.cleaner = Cleaner(broker, scheduler)
 
     def start(self) -> None:
@@ -91,7 +90,12 @@ class Housekeeping:
             "producers",
             self._expire_producers,
         )
-        self._later("metadata", 0, self._tick_metadata)
+        if config.delegation_token_secret_key is not None:
+            interval_ms = config.delegation_token_expiry_check_interval_ms
+            self._every(lambda: interval_ms, "tokens", self._remove_expired_tokens)
+        tls = self._broker.tls
+        if tls is not None:
+            self._every(lambda: _CERTIFICATES_MS, "certificates", lambda: tls.reload(self._broker.configs))
         self._later("recovered", 0, self._save_recovered)
         self._later("imports", _SECOND_MS, self._import_rest)
         self.cleaner.start()
@@ -140,12 +144,24 @@ class Housekeeping:
             directory.check_is_there()
         self._look_at_directories()
 
+    def _remove_expired_tokens(self) -> None:
+        """Remove delegation tokens whose time is over, if the controller is here."""
+        controller = self._broker.quorum.controller
+        if controller is None:
+            return
+        # Imported only here: few clusters have tokens.
+        from ottla.quorum.controller.security.delegation_tokens import expired_tokens
+
+        records = expired_tokens(controller.image, self._broker.clock.now_ms())
+        if records:
+            controller.append(records[:RECORDS_MAX])
+
     def _look_at_directories(self) -> None:
         """Tell the controller of directories that have failed, or that new logs are to stay away from."""
         broker = self._broker
         failed = {directory.path for directory in broker.directories.directories if directory.is_offline}
         cordoned = broker.directories.cordoned
-        if failed == self._failed and cordoned == self._cordoned and self._is_reported:
+        if failed == self._failed and cordoned == self._cordoned:
             return
         self._cordoned = cordoned
         for directory in broker.directories.directories:
@@ -156,14 +172,7 @@ class Housekeeping:
             # It holds the metadata, and without metadata there is no way on.
             broker.quorum.failed(broker.directories.directories[0].volume.offline_error())
             return
-        broker.controller.ask(heartbeat(broker)).when_done(self._reported)
-
-    def _reported(self, answer: BrokerHeartbeatResponse) -> None:
-        # Without a controller the directories are as good as never looked at: the next second reports again.
-        self._is_reported = answer.error_code is not ErrorCode.NOT_CONTROLLER
-
-    def _tick_metadata(self) -> None:
-        self._later("metadata", self._broker.quorum.tick(), self._tick_metadata)
+        broker.membership.report()
 
     def _flush_by_time(self) -> None:
         """Sync logs whose topic sets `flush.ms`, when their oldest unsynced record is that old."""

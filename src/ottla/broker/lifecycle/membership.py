@@ -1,59 +1,271 @@
-"""The broker as a member of the cluster: how it registers, and what it reports about itself.
+"""The broker as a member of the cluster: how it registers, keeps its session alive, and leaves.
 
-The controller is in the same process so far, so no heartbeats are needed to keep a session alive. One is sent
-when there is something to say: the broker wants in, wants out, has lost a log directory, or is to take no new
-logs into one.
+    REGISTERING  -- the controller knows this incarnation  --> FENCED
+    FENCED       -- heartbeat: caught up, so unfenced      --> MEMBER
+    MEMBER       -- heartbeats, one an interval            --> MEMBER
+    any          -- heartbeat: the epoch is not known      --> REGISTERING, by the same incarnation
+    any          -- `leave`                                --> LEAVING, until the controller lets it go
+
+The controller may be in the same process. Then a broker is a member some milliseconds after its start. A
+heartbeat is sent at once, and not an interval later, whenever there is something to say: the broker wants in,
+wants out, has lost a log directory, or is to take no new logs into one.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.lifecycle.bound_listeners import BoundListener
-from ottla.broker.lifecycle.format_options import controller_endpoint
+from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import SUPPORTED
+from ottla.metadata.image import MetadataImage
 from ottla.model.uuid import Uuid
-from ottla.quorum.random_id import random_id
 from ottla.storage.log_dirs.directories import LogDirectories
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages import broker_registration, controller_registration
+from ottla.wire.messages import broker_registration
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from ottla.wire.messages.controller_registration import ControllerRegistrationRequest
+from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
+
+BACK_OFF_MS_MIN: Final = 50
+LEAVING_MS_MIN: Final = 20
+LEAVING_MS_MAX: Final = 500
+"""How often the controller is asked whether the broker may go. The others have to learn of it first."""
+LEAVE_MS_MAX: Final = 60_000
+"""How long a broker waits until all of what it leads is led by others.
+
+Deviation: Kafka waits for 5 minutes. Service managers lose patience earlier, and kill the process.
+"""
+ANSWERS_MS_MAX: Final = 5000
+"""How long a broker that leaves waits for an answer. Without a controller there is nobody to tell."""
+
+_logger: Final = logging.getLogger("ottla.membership")
+_FATAL: Final = frozenset(
+    (
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+        ErrorCode.INVALID_REGISTRATION,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    )
+)
+_REASONS: Final = {
+    ErrorCode.INCONSISTENT_CLUSTER_ID: "its directories belong to another cluster",
+    ErrorCode.INVALID_REGISTRATION: "another broker has a log directory with the same id",
+    ErrorCode.UNSUPPORTED_VERSION: "the cluster uses features that this release does not support",
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION: "another process is running with the same node id",
+    ErrorCode.REQUEST_TIMED_OUT: "no active controller answered",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "it is not allowed to: see super.users on the controllers",
+}
 
 
 class NotRegistered(Exception):
     """The controller refused this broker."""
 
 
-def join_cluster(broker: "Broker", listeners: Sequence[BoundListener]) -> Deferred[None]:
-    """Make the broker and the controller part of the cluster, and let the broker lead.
+class State(Enum):
+    """How far the broker is in the cluster."""
 
-    Fails with `NotRegistered` if the controller refuses the broker.
-    """
-    joined: Deferred[None] = Deferred()
+    REGISTERING = auto()
+    FENCED = auto()
+    MEMBER = auto()
+    LEAVING = auto()
+    OVER = auto()
 
-    def registered(answer: BrokerRegistrationResponse) -> None:
-        if answer.error_code is not ErrorCode.NONE:
-            joined.fail(NotRegistered(f"the broker could not be registered: {answer.error_code.name}"))
+
+class Membership:
+    """The session of a broker with the active controller, whichever that is."""
+
+    def __init__(self, broker: "Broker", scheduler: Scheduler, incarnation_id: Uuid) -> None:
+        self._broker = broker
+        self._scheduler = scheduler
+        self._incarnation_id = incarnation_id
+        self._listeners: Sequence[BoundListener] = ()
+        self.state = State.REGISTERING
+        self._joined: Deferred[None] = Deferred()
+        self._left: Deferred[None] = Deferred()
+        self._deadline_ms = 0
+        self._failures = 0
+        self._timer: Timer | None = None
+        self._is_asking = False
+        self._has_more_to_say = False
+        # The controller has said so. The broker's own metadata may not show it yet.
+        self._is_unfenced = False
+        self._told_offset = -1
+
+    def join(self, listeners: Sequence[BoundListener]) -> Deferred[None]:
+        """Make the broker a member of the cluster that leads and follows.
+
+        Fails with `NotRegistered` if the controller refuses the broker, or none takes it in time.
+        """
+        self._listeners = listeners
+        clock, config = self._broker.clock, self._broker.config
+        self._deadline_ms = clock.monotonic_ms() + config.initial_broker_registration_timeout_ms
+        self._broker.metadata.listen(self)
+        self._register()
+        return self._joined
+
+    def report(self) -> None:
+        """Send a heartbeat now: something about this broker has changed."""
+        if self.state in (State.FENCED, State.MEMBER):
+            self._heartbeat()
+
+    def leave(self) -> Deferred[None]:
+        """Let others take over what this broker leads, and wait until the controller lets it go."""
+        if not self._joined.is_done:
+            # Nobody counts on it yet.
+            self.stop()
+        if self.state in (State.OVER, State.LEAVING):
+            return self._left
+        self.state = State.LEAVING
+        self._failures = 0
+        self._deadline_ms = self._broker.clock.monotonic_ms() + LEAVE_MS_MAX
+        self._heartbeat()
+        return self._left
+
+    def stop(self) -> None:
+        """Send nothing any more."""
+        self.state = State.OVER
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._left.is_done:
+            self._left.resolve(None)
+
+    # What the metadata tells
+
+    def prepare(self, _image: MetadataImage, _delta: MetadataDelta, _done: Callable[[], None]) -> bool:
+        """Be ready for any metadata."""
+        return True
+
+    def metadata_changed(self, image: MetadataImage, _delta: MetadataDelta) -> None:
+        """See whether the broker has read its own registration, and whether it is unfenced."""
+        if self.state is not State.FENCED:
             return
-        broker.broker_epoch = answer.broker_epoch
-        broker.controller.ask(heartbeat(broker)).when_done(unfenced, joined.fail)
+        if self._is_unfenced:
+            self._look_whether_joined()
+        elif image.offset >= self._broker.broker_epoch > self._told_offset:
+            # In a turn of its own: others are yet to act on this image.
+            self._again(0, self._heartbeat)
 
-    def unfenced(answer: BrokerHeartbeatResponse) -> None:
-        if answer.error_code is not ErrorCode.NONE:
-            joined.fail(NotRegistered(f"the controller refused the broker: {answer.error_code.name}"))
+    # Registering
+
+    def _register(self) -> None:
+        self.state = State.REGISTERING
+        self._is_unfenced = False
+        ask = _registration(self._broker, self._incarnation_id, self._listeners)
+        timeout_ms = self._broker.config.broker_session_timeout_ms
+        self._broker.controller.ask(ask, None, timeout_ms).when_done(self._registered, self._fail)
+
+    def _registered(self, answer: BrokerRegistrationResponse) -> None:
+        if self.state is not State.REGISTERING:
+            return
+        if answer.error_code is ErrorCode.NONE:
+            self._failures = 0
+            self._broker.broker_epoch = answer.broker_epoch
+            self.state = State.FENCED
+            self._heartbeat()
+            return
+        reason = _REASONS.get(answer.error_code, answer.error_code.name)
+        is_late = self._broker.clock.monotonic_ms() >= self._deadline_ms
+        if not self._joined.is_done and (is_late or answer.error_code in _FATAL):
+            self._fail(NotRegistered(f"the broker could not be registered: {reason}"))
+            return
+        _logger.warning("the broker could not be registered, trying again: %s", reason)
+        self._again(self._back_off_ms(), self._register)
+
+    def _fail(self, error: Exception) -> None:
+        if not self._joined.is_done:
+            self.state = State.OVER
+            self._joined.fail(error)
+        elif self.state is not State.OVER:
+            self._again(self._back_off_ms(), self._register)
+
+    # Heartbeats
+
+    def _heartbeat(self) -> None:
+        if self.state is State.OVER:
+            return
+        if self._is_asking:
+            self._has_more_to_say = True
+            return
+        self._is_asking, self._has_more_to_say = True, False
+        ask = heartbeat(self._broker, wants_shut_down=self.state is State.LEAVING)
+        self._told_offset = ask.current_metadata_offset
+        timeout_ms = ANSWERS_MS_MAX if self.state is State.LEAVING else self._heartbeat_ms * 2
+        self._broker.controller.ask(ask, None, timeout_ms).when_done(self._answered, self._not_answered)
+
+    @property
+    def _heartbeat_ms(self) -> int:
+        return self._broker.config.broker_heartbeat_interval_ms
+
+    def _not_answered(self, _error: Exception) -> None:
+        self._answered(
+            BrokerHeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, should_shut_down=False)
+        )
+
+    def _answered(self, answer: BrokerHeartbeatResponse) -> None:
+        self._is_asking = False
+        if self.state is State.LEAVING:
+            self._go_on_leaving(answer)
+        elif self.state not in (State.FENCED, State.MEMBER):
+            return
+        elif answer.error_code is ErrorCode.STALE_BROKER_EPOCH:
+            _logger.warning("the controller does not know this broker any more, registering it again")
+            self._again(self._back_off_ms(), self._register)
+        elif answer.error_code is not ErrorCode.NONE:
+            if answer.error_code is not ErrorCode.REQUEST_TIMED_OUT:
+                _logger.warning("the controller refused a heartbeat: %s", answer.error_code.name)
+            self._again(min(self._back_off_ms(), self._heartbeat_ms), self._heartbeat)
         else:
-            joined.resolve(None)
+            self._failures = 0
+            self._take(answer)
 
-    incarnation_id = random_id(broker.random)
-    broker.controller.ask(_controller_registration(broker, incarnation_id))
-    registration = _broker_registration(broker, incarnation_id, listeners)
-    broker.controller.ask(registration).when_done(registered, joined.fail)
-    return joined
+    def _take(self, answer: BrokerHeartbeatResponse) -> None:
+        self._is_unfenced = not answer.is_fenced
+        if self.state is State.FENCED and self._is_unfenced:
+            self._look_whether_joined()
+        elif self.state is State.MEMBER and answer.is_fenced:
+            _logger.warning("the controller has fenced this broker: its heartbeats came too late")
+            self._has_more_to_say = True
+        self._again(0 if self._has_more_to_say else self._heartbeat_ms, self._heartbeat)
+
+    def _look_whether_joined(self) -> None:
+        """Serve from when the node's own metadata says that the broker is unfenced."""
+        broker = self._broker
+        known = broker.image.brokers.get(broker.node_id)
+        if known is None or known.fenced or known.broker_epoch != broker.broker_epoch:
+            return
+        self.state = State.MEMBER
+        if not self._joined.is_done:
+            self._joined.resolve(None)
+
+    def _go_on_leaving(self, answer: BrokerHeartbeatResponse) -> None:
+        """Ask again, unless the broker may go or there is nobody who would let it."""
+        if answer.error_code is ErrorCode.NONE and not answer.should_shut_down:
+            if self._broker.clock.monotonic_ms() < self._deadline_ms:
+                self._failures += 1
+                self._again(min(LEAVING_MS_MIN << self._failures, LEAVING_MS_MAX), self._heartbeat)
+                return
+            _logger.warning("the controller did not let the broker go in time, stopping all the same")
+        elif answer.error_code is not ErrorCode.NONE:
+            _logger.warning("no controller knows that the broker stops: %s", answer.error_code.name)
+        self.stop()
+
+    # Timers
+
+    def _again(self, delay_ms: int, what: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._scheduler.call_later(delay_ms, what)
+
+    def _back_off_ms(self) -> int:
+        self._failures = min(self._failures + 1, 16)
+        return min(BACK_OFF_MS_MIN << (self._failures - 1), self._heartbeat_ms)
 
 
 def heartbeat(broker: "Broker", wants_shut_down: bool = False) -> BrokerHeartbeatRequest:
@@ -77,27 +289,7 @@ def heartbeat(broker: "Broker", wants_shut_down: bool = False) -> BrokerHeartbea
     )
 
 
-def _controller_registration(broker: "Broker", incarnation_id: Uuid) -> ControllerRegistrationRequest:
-    endpoint = controller_endpoint(broker.config)
-    return ControllerRegistrationRequest(
-        controller_id=broker.node_id,
-        incarnation_id=incarnation_id,
-        zk_migration_ready=False,
-        listeners=(
-            controller_registration.Listener(
-                name=endpoint.listener, host=endpoint.host, port=endpoint.port, security_protocol=0
-            ),
-        ),
-        features=tuple(
-            controller_registration.Feature(
-                name=name, min_supported_version=levels.min, max_supported_version=levels.max
-            )
-            for name, levels in SUPPORTED.items()
-        ),
-    )
-
-
-def _broker_registration(
+def _registration(
     broker: "Broker", incarnation_id: Uuid, listeners: Sequence[BoundListener]
 ) -> BrokerRegistrationRequest:
     directory_ids = [directory.meta.directory_id for directory in broker.directories.online]

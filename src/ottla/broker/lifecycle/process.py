@@ -97,6 +97,8 @@ def _serve(on_loop: NodeOnLoop, node: Node, loop: ServingLoop, ready: Callable[[
 
 
 def _serve_metrics(node: Node) -> None:
+    if not node.has_broker:
+        return
     port = node.broker.config.ottla_metrics_port
     if port < 0:
         return

@@ -29,18 +29,6 @@ def check_configs(config: NodeConfig) -> None:
             raise ConfigRefused(f"{name} {reason}. Remove it, or keep using Apache Kafka for now")
     if config.authorizer_class_name:
         _check_authorizer(config.authorizer_class_name)
-    if not (config.is_broker and config.is_controller):
-        roles = ",".join(config.process_roles)
-        raise ConfigRefused(
-            f"process.roles is {roles}, but clusters of several nodes are not supported yet: set it to "
-            "broker,controller"
-        )
-    voters = [_id_of(voter) for voter in config.controller_quorum_voters]
-    if config.is_controller and voters and str(config.node_id) not in voters:
-        raise ConfigRefused(
-            f"controller.quorum.voters names the nodes {', '.join(voters)} and not {config.node_id}, though "
-            "process.roles says that this node is a controller: add it"
-        )
     unknown = [name for name in config.group_consumer_assignors if find_assignor_name(name) is None]
     if unknown:
         raise ConfigRefused(
@@ -58,7 +46,3 @@ def _check_authorizer(class_name: str) -> None:
             f"authorizer.class.name is {class_name}, but Ottla cannot call Java classes: set it to "
             f"{CLASS_NAME}, whose rules Ottla follows"
         )
-
-
-def _id_of(voter: str) -> str:
-    return voter.partition("@")[0]

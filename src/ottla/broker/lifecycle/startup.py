@@ -12,7 +12,7 @@ refused leaves a directory that was stopped cleanly.
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.broker.controller_channel import ChannelWorld, ClusterController, LocalController
 from ottla.broker.controller_server import ControllerParts, ControllerServer
@@ -25,6 +25,7 @@ from ottla.broker.lifecycle.bound_listeners import (
     check_endpoints,
     with_address,
 )
+from ottla.broker.lifecycle.controller_registration import ControllerRegistration
 from ottla.broker.lifecycle.format_options import (
     NO_OPTIONS,
     FormatFailure,
@@ -33,9 +34,11 @@ from ottla.broker.lifecycle.format_options import (
 )
 from ottla.broker.lifecycle.formatting import check_empty_directories, data_directories, format_missing
 from ottla.broker.lifecycle.housekeeping import Housekeeping
-from ottla.broker.lifecycle.membership import NotRegistered, join_cluster
+from ottla.broker.lifecycle.membership import NotRegistered
+from ottla.broker.lifecycle.quorum_ticks import QuorumTicks
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
 from ottla.broker.limits.connection_limits import connection_limits
+from ottla.broker.login.making import make_logins, make_tls
 from ottla.broker.node import Broker, NodeParts
 from ottla.broker.quorum_messenger import QuorumMessenger
 from ottla.metadata.configs.effective import EffectiveConfigs
@@ -49,11 +52,13 @@ from ottla.quorum.format import METADATA_DIRECTORY
 from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank
 from ottla.quorum.metadata_log import SyncedMetadata
 from ottla.quorum.metadata_quorum import MetadataQuorum, OtherVoters, QuorumSettings, QuorumWorld
+from ottla.quorum.random_id import random_id
 from ottla.quorum.voters import Endpoint, VoterIdentity
 from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link, new_peer_memory
 from ottla.runtime.connections.peer import PeerMemory, PeerSettings
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.recovery import LoadingLogs, tell
+from ottla.security.refused import SecurityRefused
 from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError, UnusableDirectory
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directories import LogDirectories, open_directories
@@ -61,9 +66,20 @@ from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
+from ottla.world.scheduler import Timer
 from ottla.world.world import World
 
+if TYPE_CHECKING:
+    from ottla.broker.login.logins import Logins
+    from ottla.broker.login.tls_listeners import TlsListeners
+
 _logger: Final = logging.getLogger("ottla.startup")
+
+
+class NoQuorum(Exception):
+    """The controllers of the cluster cannot be reached, or too few of them run."""
+
+
 _REASONS: Final = (
     ConfigRefused,
     DiskError,
@@ -71,13 +87,30 @@ _REASONS: Final = (
     InvalidConfig,
     ListenerRefused,
     MetadataError,
+    NoQuorum,
     NotRegistered,
+    SecurityRefused,
     StorageError,
 )
 
 
 class NodeFailure(Exception):
     """The node cannot start, or cannot go on. The message is for its user."""
+
+
+class QuorumParts(NamedTuple):
+    """What every node has, whatever its roles."""
+
+    world: World
+    flusher: Flusher
+    directories: LogDirectories
+    metadata: PublishedMetadata
+    quorum: MetadataQuorum
+    ticks: QuorumTicks
+    channel: ClusterController
+    controller: ControllerServer
+    registration: ControllerRegistration | None
+    messenger: QuorumMessenger
 
 
 class NodeOptions(NamedTuple):
@@ -93,12 +126,25 @@ class NodeOptions(NamedTuple):
 class Node:
     """A node that was started: what there is to keep going, and to stop."""
 
-    def __init__(self, broker: Broker, controller: ControllerServer, bound: list[BoundListener]) -> None:
-        self.broker = broker
-        self.controller = controller
-        self.world = broker.world
+    def __init__(self, parts: QuorumParts, bound: list[BoundListener], broker: Broker | None) -> None:
+        """`bound` are the listeners of the broker, or those of the controller if there is no broker."""
+        self.parts = parts
         self.bound = bound
-        self.housekeeping = Housekeeping(broker, broker.world.scheduler)
+        self.has_broker = broker is not None
+        self._broker = broker
+        self._housekeeping = None if broker is None else Housekeeping(broker, broker.world.scheduler)
+
+    @property
+    def broker(self) -> Broker:
+        """The broker of a node that has one."""
+        assert self._broker is not None, "this node is a controller and no broker"
+        return self._broker
+
+    @property
+    def housekeeping(self) -> Housekeeping:
+        """What a node with a broker does by itself."""
+        assert self._housekeeping is not None, "this node is a controller and no broker"
+        return self._housekeeping
 
 
 class NodeStart:
@@ -126,9 +172,12 @@ class NodeStart:
         self._directories: LogDirectories | None = None
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
-        self._controller: ControllerServer | None = None
-        self._channel: ClusterController | None = None
+        self._metadata = PublishedMetadata()
+        self._tls: TlsListeners | None = None
+        self._logins: Logins | None = None
         self._messenger: QuorumMessenger | None = None
+        self._parts: QuorumParts | None = None
+        self._deadline: Timer | None = None
         world.scheduler.call_soon(self._run, self._open_directories)
 
     def _run(self, step: Callable[[], None]) -> None:
@@ -149,11 +198,11 @@ class NodeStart:
             self._flusher.close()
         for address in self._addresses:
             address.listening.close()
-        if self._controller is not None:
-            self._controller.listeners.close()
-        if self._channel is not None:
-            self._channel.close()
-        if self._messenger is not None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._parts is not None:
+            stop_quorum_parts(self._parts)
+        elif self._messenger is not None:
             self._messenger.close()
         if self._directories is not None:
             self._directories.release()
@@ -166,8 +215,8 @@ class NodeStart:
 
     def _give_up(self, error: Exception) -> None:
         """What was decided is in memory and not on disk: there is no way on from here."""
-        if self._channel is not None:
-            self._channel.close()
+        if self._parts is not None:
+            self._parts.channel.close()
         if not self._is_over:
             self._is_over = True
             self._failed(NodeFailure(f"cannot write the metadata: {error}"))
@@ -178,7 +227,9 @@ class NodeStart:
         check_configs(self._configs.node)
         self._configs = with_address(self._configs, self._options.host, self._options.port)
         config, world = self._configs.node, self._world
-        check_endpoints(config.listener_endpoints, self._options.is_insecure)
+        check_endpoints(config.listener_endpoints, self._configs, self._options.is_insecure)
+        self._tls = make_tls(self._configs)
+        self._logins = make_logins(self._configs, world, self._metadata)
         paths = data_directories(config)
         if not self._options.formats_empty:
             check_empty_directories(world.disk, config, paths)
@@ -200,6 +251,13 @@ class NodeStart:
         config, world = self._configs.node, self._world
         limits = connection_limits(config, world.connections_max)
         self._addresses = bind(world.network, config.listener_endpoints, limits.send_buffer_bytes)
+        if self._tls is not None:
+            self._addresses = [
+                address._replace(
+                    listening=self._tls.wrap(address.listener.name, address.listening, world.scheduler)
+                )
+                for address in self._addresses
+            ]
         self._then(self._open_quorum, directories)
 
     def _open_quorum(self, directories: LogDirectories) -> None:
@@ -207,7 +265,8 @@ class NodeStart:
         config, world = self._configs.node, self._world
         assert self._flusher is not None, "the directories were opened with it"
         directory = directories.directories[0]
-        _check_metadata(directories)
+        if _has_the_only_metadata(config):
+            _check_metadata(directories)
         if directory.meta.directory_id is None:
             raise UnusableDirectory(
                 directory.path, "its meta.properties has no directory.id: restore the original one"
@@ -218,7 +277,7 @@ class NodeStart:
             voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
             config=config,
         )
-        metadata = PublishedMetadata()
+        metadata = self._metadata
         memory = new_peer_memory()
         self._messenger = QuorumMessenger(partial(_make_quorum_link, world, config, memory))
         quorum_world = QuorumWorld(
@@ -240,39 +299,80 @@ class NodeStart:
         directory.metadata_log = quorum.driver.log
         for damage in quorum.driver.log.damages:
             tell(directory.volume, damage)
-        self._channel = ClusterController(
+        channel = ClusterController(
             quorum,
             LocalController(quorum.ask),
             ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, memory)),
         )
-        names = config.controller_listeners
-        own = [address for address in self._addresses if address.listener.name in names]
-        controller_parts = ControllerParts(world, quorum, metadata, own)
-        self._controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
-        self._controller.listeners.start()
+        own = [address for address in self._addresses if address.listener.name in config.controller_listeners]
+        controller_parts = ControllerParts(world, quorum, metadata, own, self._logins)
+        controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
+        controller.listeners.start()
         if quorum.driver.replica.is_only_voter:
             # It commits what it has synced.
             quorum.flush()
-        quorum.when_caught_up(partial(self._then, self._make_broker, directories, quorum, metadata))
+        registration = None
+        if config.is_controller:
+            incarnation_id = random_id(world.random)
+            registration = ControllerRegistration(config, channel, world.scheduler, incarnation_id)
+            registration.start()
+        ticks = QuorumTicks(quorum, world.scheduler)
+        ticks.start()
+        self._parts = QuorumParts(
+            world,
+            self._flusher,
+            directories,
+            metadata,
+            quorum,
+            ticks,
+            channel,
+            controller,
+            registration,
+            self._messenger,
+        )
+        if config.is_broker:
+            self._deadline = world.scheduler.call_later(
+                config.initial_broker_registration_timeout_ms, self._no_quorum
+            )
+            quorum.when_caught_up(partial(self._then, self._make_broker, self._parts))
+        else:
+            self._then(self._serve_controller, self._parts)
 
-    def _make_broker(
-        self, directories: LogDirectories, quorum: MetadataQuorum, metadata: PublishedMetadata
-    ) -> None:
+    def _no_quorum(self) -> None:
+        self._deadline = None
+        config = self._configs.node
+        asked = config.controller_quorum_voters or config.controller_quorum_bootstrap_servers
+        self._fail(
+            NoQuorum(
+                f"no leader of the controllers was found in {config.initial_broker_registration_timeout_ms} "
+                f"ms: start a majority of them, and check that {', '.join(asked)} can be reached"
+            )
+        )
+
+    def _serve_controller(self, parts: QuorumParts) -> None:
+        """Serve as a controller that is no broker."""
+        self._started(Node(parts, [address.listener for address in self._addresses], None))
+
+    def _make_broker(self, parts: QuorumParts) -> None:
         """Make the broker from what the metadata holds."""
-        config, world = self._configs.node, self._world
-        assert self._flusher is not None, "the directories were opened with it"
-        assert self._channel is not None, "it was made with the quorum"
+        if self._is_over:
+            return
+        if self._deadline is not None:
+            self._deadline.cancel()
+        config, directories = self._configs.node, parts.directories
         names = config.controller_listeners
-        parts = NodeParts(
-            world=world,
-            flusher=self._flusher,
+        node_parts = NodeParts(
+            world=parts.world,
+            flusher=parts.flusher,
             directories=directories,
-            quorum=quorum,
-            controller=self._channel,
+            quorum=parts.quorum,
+            controller=parts.channel,
             addresses=[address for address in self._addresses if address.listener.name not in names],
+            tls=self._tls,
+            logins=self._logins,
         )
         cluster_id = directories.directories[0].meta.cluster_id or ""
-        broker = Broker(config.node_id, cluster_id, self._configs, metadata, parts)
+        broker = Broker(config.node_id, cluster_id, self._configs, parts.metadata, node_parts)
         _restore_missing(broker)
         self._then(self._load_next, broker, iter(directories.online))
 
@@ -280,7 +380,7 @@ class NodeStart:
         """Load the logs of one directory, and come again for the others."""
         directory = next(left, None)
         if directory is None:
-            broker.partitions.load(broker.image)
+            broker.begin_to_follow()
             self._then(self._join, broker)
             return
         clock = broker.clock
@@ -317,22 +417,31 @@ class NodeStart:
 
     def _join(self, broker: Broker) -> None:
         """Make the broker a member of the cluster."""
-        broker.metadata.listen(broker)
         names = self._configs.node.controller_listeners
         bound = [address.listener for address in self._addresses if address.listener.name not in names]
         listeners = advertised(self._configs.node, bound, self._world.network.host_name())
-        joined = join_cluster(broker, listeners)
+        joined = broker.membership.join(listeners)
         joined.when_done(lambda _: self._then(self._serve, broker, bound), self._fail)
 
     def _serve(self, broker: Broker, bound: list[BoundListener]) -> None:
         broker.coordinators.start(broker.image)
         broker.replication.start()
         broker.log_moves.resume()
-        assert self._controller is not None, "it was made with the quorum"
-        node = Node(broker, self._controller, bound)
+        assert self._parts is not None, "it was made with the quorum"
+        node = Node(self._parts, bound, broker)
         node.housekeeping.start()
         broker.listeners.start()
         self._started(node)
+
+
+def stop_quorum_parts(parts: QuorumParts) -> None:
+    """Stop what goes on by itself, and close all connections of the controller."""
+    parts.ticks.stop()
+    if parts.registration is not None:
+        parts.registration.stop()
+    parts.controller.listeners.close()
+    parts.channel.close()
+    parts.messenger.close()
 
 
 def _words(error: Exception) -> str:
@@ -371,6 +480,13 @@ def _begin(directories: LogDirectories) -> None:
             directory.begin()
         except LogDirectoryOffline as error:
             _logger.critical("%s", error)
+
+
+def _has_the_only_metadata(config: NodeConfig) -> bool:
+    """Say whether a node is on its own. Any other one gets metadata that it has lost from the others."""
+    if not config.is_controller or config.controller_quorum_bootstrap_servers:
+        return False
+    return all(one.startswith(f"{config.node_id}@") for one in config.controller_quorum_voters)
 
 
 def _check_metadata(directories: LogDirectories) -> None:

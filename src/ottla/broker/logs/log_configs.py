@@ -19,6 +19,9 @@ class TopicSettings(NamedTuple):
 
     log: LogConfig
     in_sync_replicas_min: int
+    # The replicas whose replication is throttled, as PARTITION:BROKER.
+    sending_limited: tuple[str, ...] = ()
+    copying_limited: tuple[str, ...] = ()
 
 
 class SettingsOfTopics:
@@ -45,7 +48,10 @@ class SettingsOfTopics:
                 self._found.clear()
             topic = self._configs.topic(overrides)
             found = self._found[key] = TopicSettings(
-                log_config(topic, self._configs.node), topic.min_insync_replicas
+                log_config(topic, self._configs.node),
+                topic.min_insync_replicas,
+                topic.leader_replication_throttled_replicas,
+                topic.follower_replication_throttled_replicas,
             )
         return found
 

@@ -60,8 +60,10 @@ class Partition:
         "in_sync",
         "in_sync_replicas_min",
         "index",
+        "is_copying_limited",
         "is_internal",
         "is_opening",
+        "is_sending_limited",
         "leader_epoch",
         "leader_id",
         "leading",
@@ -98,6 +100,9 @@ class Partition:
         # What the leader of several replicas knows of the others. None if this is the only one, or follows.
         self.leading: Leading | None = None
         self.in_sync_replicas_min = 1
+        # Whether its replication is throttled: what this node sends of it as leader, and copies as follower.
+        self.is_sending_limited = False
+        self.is_copying_limited = False
         # Whether batches wait behind one that is opened in a thread: whatever comes goes behind them.
         self.is_opening = False
         # Whether any producer may write: all that can be said beforehand speaks for it.

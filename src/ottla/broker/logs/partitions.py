@@ -12,6 +12,7 @@ from ottla.broker.logs.leaving_logs import LeavingLogs
 from ottla.broker.logs.log_configs import SettingsOfTopics, TopicSettings
 from ottla.broker.logs.new_logs import create_logs, create_logs_elsewhere
 from ottla.broker.logs.partition import Partition, PartitionWatcher
+from ottla.broker.replication.throttles import is_limited
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.directory_ids import MIGRATING
@@ -292,6 +293,9 @@ class Partitions:
         # A topic cannot ask for more in-sync replicas than it has.
         in_sync_replicas_min = min(settings.in_sync_replicas_min, len(record.replicas))
         partition.configure(settings.log, in_sync_replicas_min)
+        node_id, number = self._node_id, partition.index
+        partition.is_sending_limited = is_limited(settings.sending_limited, number, node_id)
+        partition.is_copying_limited = is_limited(settings.copying_limited, number, node_id)
         if settings.log.flush_ms < LONG_MAX:
             self.flushed_by_time.add(partition)
         else:

@@ -46,6 +46,8 @@ BACKOFF_MS_MIN: Final = 20
 
 Deviation: Kafka pauses for the whole time at once. After an election the followers mostly hear of it before
 the new leader does, and everybody who waits for them would wait for a second."""
+THROTTLED_MS: Final = 100
+"""After how long a partition is looked at again that was held back by a throttle."""
 _LATEST, _EARLIEST = -1, -2
 
 _logger: Final = logging.getLogger("ottla.replication")
@@ -87,7 +89,7 @@ class FetchingNode(Protocol):
     def restart_log(self, log: Log, offset: Offset) -> None:
         """Empty a log, and let it go on at `offset`."""
 
-    def may_fetch(self, partition: Partition) -> bool:
+    def may_fetch(self, partition: Partition, is_behind: bool) -> bool:
         """Say whether a partition is not held back by a throttle."""
 
     def fetched(self, partition: Partition, size_bytes: int) -> None:
@@ -231,10 +233,10 @@ class Fetcher:
                 continue
             if followed.rests_until_ms > now_ms:
                 next_ms = min(followed.rests_until_ms, next_ms or followed.rests_until_ms)
-            elif self._node.may_fetch(followed.partition):
+            elif self._node.may_fetch(followed.partition, followed.lag != 0):
                 wanted[key] = followed.renew_ask(bytes_max)
             else:
-                next_ms = min(now_ms + BACKOFF_MS_MIN, next_ms or now_ms + BACKOFF_MS_MIN)
+                next_ms = min(now_ms + THROTTLED_MS, next_ms or now_ms + THROTTLED_MS)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

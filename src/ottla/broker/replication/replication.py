@@ -17,7 +17,9 @@ from ottla.broker.replication.broker_peer import BrokerPeer
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.in_sync_changes import InSyncChanges
 from ottla.broker.replication.leading import Leading
+from ottla.broker.replication.low_watermarks import LowWatermarks
 from ottla.broker.replication.replica_selector import RACK_AWARE, select_by_rack
+from ottla.broker.replication.throttles import Throttle
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import metadata_version_of
@@ -57,6 +59,13 @@ class Replication:
         self.in_sync_expands = 0
         # Of records that were copied from leaders.
         self.bytes_in = 0
+        self.low_watermarks = LowWatermarks(scheduler)
+        samples, sample_ms = (
+            self.settings.replication_quota_window_num,
+            self.settings.replication_quota_window_size_seconds * 1000,
+        )
+        self.sending = Throttle(samples, sample_ms)
+        self.copying = Throttle(samples, sample_ms)
         self.fetchers: dict[tuple[int, int], Fetcher] = {}
         self._changes = InSyncChanges(
             broker.controller.ask, scheduler, lambda: (self.node_id, self.broker_epoch)
@@ -94,6 +103,7 @@ class Replication:
                 one = partitions.by_key.get((change.topic_id, change.partition))
                 if one is not None:
                     self.follow(one)
+                    self.low_watermarks.moved(one)
             self._close_idle()
 
     def follow(self, one: Partition) -> None:
@@ -131,6 +141,7 @@ class Replication:
         for one in self._broker.partitions:
             if one.leading is not None:
                 one.leading.maybe_advance()
+                self.low_watermarks.moved(one)
         self._close_idle()
 
     def _fetcher_of(self, one: Partition) -> Fetcher:
@@ -215,7 +226,8 @@ class Replication:
             self._broker.parked_fetches.high_watermark_moved(one)
 
     def low_watermark_moved(self, one: Partition) -> None:
-        """Nobody waits for it yet."""
+        """Answer who waits for the followers to give up the head of their logs."""
+        self.low_watermarks.moved(one)
 
     def _look_after_followers(self) -> None:
         """Go on without followers that have fallen behind."""
@@ -252,13 +264,20 @@ class Replication:
         )
         committed.cut_off(log)
 
-    def may_fetch(self, one: Partition) -> bool:  # noqa: ARG002
+    def may_fetch(self, one: Partition, is_behind: bool) -> bool:
         """Say whether a partition is not held back by a throttle."""
-        return True
+        return not (is_behind and one.is_copying_limited and self.copying.is_exceeded(self.monotonic_ms()))
 
-    def fetched(self, one: Partition, size_bytes: int) -> None:  # noqa: ARG002
+    def fetched(self, one: Partition, size_bytes: int) -> None:
         """Take note of records that were copied."""
         self.bytes_in += size_bytes
+        if one.is_copying_limited:
+            self.copying.record(size_bytes, self.monotonic_ms())
+
+    def use_dynamic_configs(self) -> None:
+        """Let the limits hold that were set while running."""
+        self.sending.bytes_per_second = self.settings.leader_replication_throttled_rate
+        self.copying.bytes_per_second = self.settings.follower_replication_throttled_rate
 
     def flush_is_due(self, one: Partition) -> None:
         """Have a log synced that nobody waits for."""

@@ -78,11 +78,13 @@ class RequestContext:
         "client_id",
         "correlation_id",
         "host",
+        "is_logged_in_by_token",
         "large_session_id",
         "listener",
         "listener_name",
         "local_host",
         "local_port",
+        "login",
         "mute",
         "node",
         "peer_host",
@@ -104,6 +106,9 @@ class RequestContext:
         self.mute = client.mute
         self.principal: Principal = ANONYMOUS
         self.listener = listener
+        # By what the client has logged in: a SASL mechanism or "certificate"; None if it has not.
+        self.login: str | None = None
+        self.is_logged_in_by_token = False
         # What ends the wait for a deferred answer when the client is gone.
         self.abandon: Callable[[], None] | None = None
         self.version = 0
@@ -119,6 +124,11 @@ class RequestContext:
     def user(self) -> str:
         """The name of the principal, as quotas know it."""
         return self.principal.name
+
+    @property
+    def may_use_tokens(self) -> bool:
+        """Whether the client may ask for delegation tokens: it has logged in, and not by such a token."""
+        return self.login is not None and not self.is_logged_in_by_token
 
     def allows(self, right: Right, name: str) -> bool:
         """Say whether the client may use a right on a resource that it named."""

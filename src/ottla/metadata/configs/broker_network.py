@@ -39,7 +39,6 @@ class BrokerNetworkConfigs(ConfigValues):
         "inter.broker.listener.name",
         None,
         update=READ_ONLY,
-        inert=True,
         doc="The listener that brokers use between each other.",
     )
     listener_security_protocol_map = string(
@@ -130,7 +129,6 @@ class BrokerNetworkConfigs(ConfigValues):
         "PLAINTEXT",
         OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
         update=READ_ONLY,
-        inert=True,
         doc="The security protocol between brokers, if inter.broker.listener.name is not set.",
     )
     socket_connection_setup_timeout_max_ms = long(

@@ -22,7 +22,6 @@ class BrokerNodeConfigs(ConfigValues):
         "broker.heartbeat.interval.ms",
         2000,
         update=READ_ONLY,
-        inert=True,
         doc="How often a broker sends a heartbeat to the controller.",
     )
     broker_id = integer(
@@ -43,7 +42,6 @@ class BrokerNodeConfigs(ConfigValues):
         "broker.session.timeout.ms",
         9000,
         update=READ_ONLY,
-        inert=True,
         doc="If a broker sends no heartbeat for this long, the controller moves its leaderships to other "
         "brokers.",
     )
@@ -60,14 +58,12 @@ class BrokerNodeConfigs(ConfigValues):
         "controlled.shutdown.enable",
         True,
         update=READ_ONLY,
-        inert=True,
         doc="Hand over leadership before stopping.",
     )
     initial_broker_registration_timeout_ms = integer(
         "initial.broker.registration.timeout.ms",
         60_000,
         update=READ_ONLY,
-        inert=True,
         doc="How long a starting broker tries to register with the controller before it gives up.",
     )
     node_id = integer(

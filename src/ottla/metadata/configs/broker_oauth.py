@@ -116,7 +116,6 @@ class BrokerOauthConfigs(ConfigValues):
         30,
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How far the clocks of the provider and the broker may differ.",
     )
     sasl_oauthbearer_expected_audience = listing(
@@ -125,7 +124,6 @@ class BrokerOauthConfigs(ConfigValues):
         DistinctList(),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="Audiences of which a token must name one.",
     )
     sasl_oauthbearer_expected_issuer = string(
@@ -133,7 +131,6 @@ class BrokerOauthConfigs(ConfigValues):
         None,
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="The issuer that a token must name.",
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms = long(
@@ -141,7 +138,6 @@ class BrokerOauthConfigs(ConfigValues):
         3_600_000,
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How often the provider's keys are fetched again.",
     )
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms = long(
@@ -164,7 +160,6 @@ class BrokerOauthConfigs(ConfigValues):
         "sasl.oauthbearer.jwks.endpoint.url",
         None,
         update=READ_ONLY,
-        inert=True,
         doc="Where the provider's keys are.",
     )
     sasl_oauthbearer_jwt_retriever_class = java_class(
@@ -197,7 +192,6 @@ class BrokerOauthConfigs(ConfigValues):
         "sub",
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="Name of the claim that holds the principal.",
     )
     sasl_oauthbearer_token_endpoint_url = string(

@@ -47,7 +47,6 @@ class BrokerQuorumConfigs(ConfigValues):
         False,
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="Whether a new controller adds itself to the voters of the quorum.",
     )
     controller_quorum_bootstrap_servers = listing(
@@ -64,7 +63,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="The longest pause before another election.",
     )
     controller_quorum_election_timeout_ms = integer(
@@ -73,7 +71,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How long a candidate waits for votes before it starts another election.",
     )
     controller_quorum_fetch_max_bytes = integer(
@@ -82,7 +79,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How many bytes of the metadata log are fetched at a time.",
     )
     controller_quorum_fetch_snapshot_max_bytes = integer(
@@ -91,7 +87,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How many bytes of a metadata snapshot are fetched at a time.",
     )
     controller_quorum_fetch_timeout_ms = integer(
@@ -100,7 +95,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="A voter that does not hear from the leader for this long starts an election.",
     )
     controller_quorum_request_timeout_ms = integer(
@@ -108,7 +102,6 @@ class BrokerQuorumConfigs(ConfigValues):
         2000,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="How long a node of the quorum waits for a response.",
     )
     controller_quorum_retry_backoff_ms = integer(
@@ -117,7 +110,6 @@ class BrokerQuorumConfigs(ConfigValues):
         Range(0),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="Pause before a request within the quorum is repeated.",
     )
     controller_quorum_voters = listing(

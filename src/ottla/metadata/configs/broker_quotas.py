@@ -57,7 +57,6 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(0),
         update=PER_BROKER,
         unlisted=True,
-        inert=True,
         doc="Bytes per second that followers may fetch for their throttled replicas.",
     )
     leader_replication_throttled_rate = long(
@@ -66,7 +65,6 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(0),
         update=PER_BROKER,
         unlisted=True,
-        inert=True,
         doc="Bytes per second that leaders may send for their throttled replicas.",
     )
     quota_window_num = integer(
@@ -131,7 +129,6 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="The number of samples for the rate of throttled replication.",
     )
     replication_quota_window_size_seconds = integer(
@@ -140,6 +137,5 @@ class BrokerQuotaConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="The length of one such sample.",
     )

@@ -24,14 +24,12 @@ class BrokerSaslConfigs(ConfigValues):
         Range(0),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How long a connection stays open after a failed login, which slows down guessing.",
     )
     connections_max_reauth_ms = long(
         "connections.max.reauth.ms",
         0,
         update=READ_ONLY,
-        inert=True,
         doc="How long a SASL login is valid before the client must log in again; 0 means forever.",
     )
     sasl_client_callback_handler_class = java_class(
@@ -46,13 +44,11 @@ class BrokerSaslConfigs(ConfigValues):
         ("GSSAPI",),
         DistinctList(),
         update=PER_BROKER,
-        inert=True,
         doc="The enabled SASL mechanisms.",
     )
     sasl_jaas_config = password(
         "sasl.jaas.config",
         update=PER_BROKER,
-        inert=True,
         doc="Credentials and options of a mechanism in JAAS form, best set for one listener and mechanism.",
     )
     sasl_kerberos_kinit_cmd = string(
@@ -187,13 +183,11 @@ class BrokerSaslConfigs(ConfigValues):
         "sasl.server.callback.handler.class",
         None,
         update=READ_ONLY,
-        inert=True,
         doc="Java class that checks the credentials of clients.",
     )
     sasl_server_max_receive_size = integer(
         "sasl.server.max.receive.size",
         524_288,
         update=READ_ONLY,
-        inert=True,
         doc="The largest message that is read from a client during its login.",
     )

@@ -32,7 +32,6 @@ class BrokerSecurityConfigs(ConfigValues):
         Range(1),
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="How often expired delegation tokens are removed.",
     )
     delegation_token_expiry_time_ms = long(
@@ -40,7 +39,6 @@ class BrokerSecurityConfigs(ConfigValues):
         86_400_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="How long a delegation token is valid unless it is renewed.",
     )
     delegation_token_max_lifetime_ms = long(
@@ -48,13 +46,11 @@ class BrokerSecurityConfigs(ConfigValues):
         604_800_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="The longest lifetime of a delegation token, including renewals.",
     )
     delegation_token_secret_key = password(
         "delegation.token.secret.key",
         update=READ_ONLY,
-        inert=True,
         doc="Key that delegation tokens are signed with; it must be the same on every node.",
     )
     principal_builder_class = java_class(

@@ -13,7 +13,6 @@ class BrokerTlsConfigs(ConfigValues):
         False,
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="Whether a new certificate may have another distinguished name than the one it replaces.",
     )
     ssl_allow_san_changes = boolean(
@@ -21,7 +20,6 @@ class BrokerTlsConfigs(ConfigValues):
         False,
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="Whether a new certificate may have fewer alternative names than the one it replaces.",
     )
     ssl_cipher_suites = listing(
@@ -29,7 +27,6 @@ class BrokerTlsConfigs(ConfigValues):
         (),
         DistinctList(),
         update=PER_BROKER,
-        inert=True,
         doc="The enabled cipher suites; empty means the default ones.",
     )
     ssl_client_auth = string(
@@ -37,7 +34,6 @@ class BrokerTlsConfigs(ConfigValues):
         "none",
         OneOf(("required", "requested", "none")),
         update=PER_BROKER,
-        inert=True,
         doc="Whether a client certificate is required, requested, or not used (none).",
     )
     ssl_enabled_protocols = listing(
@@ -45,7 +41,6 @@ class BrokerTlsConfigs(ConfigValues):
         ("TLSv1.2", "TLSv1.3"),
         DistinctList(),
         update=PER_BROKER,
-        inert=True,
         doc="The enabled TLS versions.",
     )
     ssl_endpoint_identification_algorithm = string(
@@ -64,9 +59,7 @@ class BrokerTlsConfigs(ConfigValues):
         inert=True,
         doc="Java class that creates TLS engines.",
     )
-    ssl_key_password = password(
-        "ssl.key.password", update=PER_BROKER, inert=True, doc="Password of the private key."
-    )
+    ssl_key_password = password("ssl.key.password", update=PER_BROKER, doc="Password of the private key.")
     ssl_keymanager_algorithm = string(
         "ssl.keymanager.algorithm",
         "SunX509",
@@ -77,27 +70,22 @@ class BrokerTlsConfigs(ConfigValues):
     ssl_keystore_certificate_chain = password(
         "ssl.keystore.certificate.chain",
         update=PER_BROKER,
-        inert=True,
         doc="The certificate chain of this node, as PEM text.",
     )
     ssl_keystore_key = password(
-        "ssl.keystore.key", update=PER_BROKER, inert=True, doc="The private key of this node, as PEM text."
+        "ssl.keystore.key", update=PER_BROKER, doc="The private key of this node, as PEM text."
     )
     ssl_keystore_location = string(
         "ssl.keystore.location",
         None,
         update=PER_BROKER,
-        inert=True,
         doc="The file with the private key and the certificate of this node.",
     )
-    ssl_keystore_password = password(
-        "ssl.keystore.password", update=PER_BROKER, inert=True, doc="Password of that file."
-    )
+    ssl_keystore_password = password("ssl.keystore.password", update=PER_BROKER, doc="Password of that file.")
     ssl_keystore_type = string(
         "ssl.keystore.type",
         "JKS",
         update=PER_BROKER,
-        inert=True,
         doc="Format of that file: JKS, PKCS12 or PEM.",
     )
     ssl_principal_mapping_rules = string(
@@ -105,7 +93,6 @@ class BrokerTlsConfigs(ConfigValues):
         "DEFAULT",
         importance=LOW,
         update=READ_ONLY,
-        inert=True,
         doc="Rules that turn the distinguished name of a certificate into a user name.",
     )
     ssl_protocol = string(
@@ -132,23 +119,20 @@ class BrokerTlsConfigs(ConfigValues):
     ssl_truststore_certificates = password(
         "ssl.truststore.certificates",
         update=PER_BROKER,
-        inert=True,
         doc="The trusted certificates, as PEM text.",
     )
     ssl_truststore_location = string(
         "ssl.truststore.location",
         None,
         update=PER_BROKER,
-        inert=True,
         doc="The file with the trusted certificates.",
     )
     ssl_truststore_password = password(
-        "ssl.truststore.password", update=PER_BROKER, inert=True, doc="Password of that file."
+        "ssl.truststore.password", update=PER_BROKER, doc="Password of that file."
     )
     ssl_truststore_type = string(
         "ssl.truststore.type",
         "JKS",
         update=PER_BROKER,
-        inert=True,
         doc="Format of that file: JKS, PKCS12 or PEM.",
     )

@@ -28,7 +28,6 @@ class BrokerTopicConfigs(ConfigValues):
         True,
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="Move leadership back to preferred replicas from time to time.",
     )
     create_topic_policy_class_name = java_class(
@@ -58,7 +57,6 @@ class BrokerTopicConfigs(ConfigValues):
         Range(1),
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="How often the leaders are compared with the preferred leaders.",
     )
     max_request_partition_size_limit = integer(
@@ -97,6 +95,5 @@ class BrokerTopicConfigs(ConfigValues):
         Range(1),
         update=READ_ONLY,
         internal=True,
-        inert=True,
         doc="How often partitions that need an unclean leader election are looked for.",
     )

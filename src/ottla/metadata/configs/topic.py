@@ -79,7 +79,6 @@ class TopicConfig(OttlaTopicConfigs):
         "follower.replication.throttled.replicas",
         (),
         ThrottledReplicas(),
-        inert=True,
         doc="Replicas, as PARTITION:BROKER, whose fetching is throttled; * means all.",
     )
     index_interval_bytes = integer(
@@ -96,7 +95,6 @@ class TopicConfig(OttlaTopicConfigs):
         "leader.replication.throttled.replicas",
         (),
         ThrottledReplicas(),
-        inert=True,
         doc="Replicas, as PARTITION:BROKER, whose sending is throttled; * means all.",
     )
     local_retention_bytes = long(

@@ -86,7 +86,7 @@ class ActiveController:
     ) -> None:
         """Decide what to do about a request. `answer` is called when it is done, maybe at once."""
         charge = self._charge(decider, caller)
-        decision = decider.decide(self.view(charge or free_of_charge), ask)
+        decision = decider.decide(self.view(charge or free_of_charge, caller), ask)
         if decision.records:
             self.append(decision.records)
         if decider.note is not None:
@@ -104,7 +104,7 @@ class ActiveController:
         else:
             reply()
 
-    def view(self, charge: Charge = free_of_charge) -> ControllerView:
+    def view(self, charge: Charge = free_of_charge, caller: Caller | None = None) -> ControllerView:
         """Return what a decision made now may look at."""
         image = self.image
         overrides = (image.default_broker_config(), image.broker_config(self._settings.node_id))
@@ -122,6 +122,7 @@ class ActiveController:
             charge,
             self.sessions,
             self._clock.monotonic_ms(),
+            caller,
         )
 
     def append(self, records: Sequence[Any]) -> None:

@@ -93,6 +93,8 @@ class ControllerView(NamedTuple):
     sessions: BrokerSessions = NO_SESSIONS
     """When the controller heard from which broker, in monotonic time. Only to look at."""
     monotonic_ms: int = 0
+    caller: Caller | None = None
+    """The client that asks, if it is not a node."""
 
     @property
     def metadata_version(self) -> int:

@@ -102,9 +102,9 @@ def _check(
     if view.metadata_version < SCRAM_FROM:
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM.")
     if not change.name:
-        raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty.")
+        raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if change.mechanism not in _HASHES:
-        raise Refusal(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism.")
+        raise Refusal(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if isinstance(change, ScramCredentialDeletion):
         if ScramKey(change.mechanism, change.name) not in view.image.scram:
             raise Refusal(ErrorCode.RESOURCE_NOT_FOUND, "There is no such credential to delete.")

@@ -158,6 +158,23 @@ class Connection:
             self._let_go()
         self._maybe_resume()
 
+    def use_session(self, session: Session) -> None:
+        """Let another session serve from now on: who has logged in needs no login any more."""
+        if not self.is_closed:
+            self._session = session
+            self._receive = session.receive
+
+    def limit_frames(self, frame_bytes_max: int | None) -> None:
+        """Bound the size of a frame, or with None let the bound of all connections hold."""
+        self._buffer.frame_bytes_max = (
+            self._owner.frame_bytes_max if frame_bytes_max is None else frame_bytes_max
+        )
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """The certificate of the peer, as DER, if it has shown one."""
+        return self._transport.peer_certificate
+
     def fail(self, error: Exception) -> None:
         """Close because of an error."""
         self.close(error)

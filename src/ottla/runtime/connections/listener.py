@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 from ottla.runtime.connections.connection import Connection, Session
 from ottla.runtime.connections.outbox import STAGING_BYTES
 from ottla.runtime.connections.receive_buffer import SharedBuffer
+from ottla.runtime.connections.tls import TlsFailed
 from ottla.runtime.log_lines import RepeatedLines
 from ottla.wire.errors import MalformedBytes
 from ottla.world.clock import Clock
@@ -147,6 +148,8 @@ class Listeners:
             self._per_ip[connection.peer_host] = remaining
         else:
             self._per_ip.pop(connection.peer_host, None)
+        if isinstance(reason, TlsFailed):
+            self._lines.warn("closed a connection", f"{connection.peer_host}: {reason}")
         if reason is None or isinstance(reason, ConnectionError):
             return
         if isinstance(reason, MalformedBytes):

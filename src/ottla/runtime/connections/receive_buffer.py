@@ -44,11 +44,11 @@ class SharedBuffer:
 class ReceiveBuffer:
     """The bytes of one connection that were received and not yet served: `view[start:stop]`."""
 
-    __slots__ = ("_frame_bytes_max", "_held_bytes", "_is_shared", "_shared", "_start", "_stop", "_view")
+    __slots__ = ("_held_bytes", "_is_shared", "_shared", "_start", "_stop", "_view", "frame_bytes_max")
 
     def __init__(self, shared: SharedBuffer, frame_bytes_max: int) -> None:
         self._shared = shared
-        self._frame_bytes_max = frame_bytes_max
+        self.frame_bytes_max = frame_bytes_max
         self._view = shared.view
         self._start = 0
         self._stop = 0
@@ -79,7 +79,7 @@ class ReceiveBuffer:
             return self.receive(receive_into)
         view = self._view
         count = receive_into(view)
-        if count > 4 and _unpack_size(view)[0] == count - 4 <= self._frame_bytes_max:
+        if count > 4 and _unpack_size(view)[0] == count - 4 <= self.frame_bytes_max:
             return view[4:count]
         self._start, self._stop = 0, count
         return count
@@ -90,9 +90,9 @@ class ReceiveBuffer:
         if self._stop - start < 4:
             return None
         (size,) = _SIZE.unpack_from(self._view, start)
-        if not 0 <= size <= self._frame_bytes_max:
+        if not 0 <= size <= self.frame_bytes_max:
             raise MalformedBytes(
-                f"a frame announces {size} bytes, but 0 to {self._frame_bytes_max} are allowed"
+                f"a frame announces {size} bytes, but 0 to {self.frame_bytes_max} are allowed"
             )
         stop = start + 4 + size
         if stop > self._stop:

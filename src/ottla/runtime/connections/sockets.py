@@ -29,6 +29,7 @@ class PlainTransport:
 
     # Not every file system can. The first file that shows it switches it off for all.
     can_sendfile: ClassVar = True
+    peer_certificate = None
 
     def __init__(self, loop: ServingLoop, sock: socket.socket, peer_host: str) -> None:
         """Take a socket over, which must not block."""

@@ -106,6 +106,7 @@ class SimulatedTransport:
     """One end of a connection."""
 
     sends_files = False
+    peer_certificate = None
 
     def __init__(
         self, network: SimulatedNetwork, machine: Machine, name: str, local: Address, peer_host: str

@@ -9,12 +9,14 @@ from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.broker.authorization.guards import CHECKED_BY_HANDLER, find_guard
 from ottla.broker.lifecycle.startup import Node
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.dispatch import Session
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.model.uuid import Uuid
 from ottla.security.principal import Principal
 from ottla.security.standard_authorizer import CLASS_NAME
 from ottla.wire.apis import ApiKey, api_of
-from ottla.wire.declare import replace
+from ottla.wire.declare import replace, spec_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.error_finder import compile_error_finder
 from ottla.wire.layout import empty, layout_of
@@ -43,7 +45,14 @@ def creatable(name: str) -> CreatableTopic:
 
 
 def ask_as(node: Node, principal: Principal, request: Any, version: int | None = None) -> Any:
+    key = spec_of(type(request)).api_key
+    assert key is not None
     client = InProcessClient(node)
+    if Listener.BROKER not in SERVED[ApiKey(key)].listeners:
+        context = RequestContext(node.parts.controller, client, Listener.CONTROLLER)
+        client.session = Session(
+            context, node.parts.controller.routes, client.session._answer_later, client.session._fail
+        )
     client.session.context.principal = principal
     return client.ask(request, version)
 

@@ -8,7 +8,6 @@ from tests.support.replicas import ManualScheduler
 from ottla.broker.coordinators.remote_checks import RemoteChecks
 from ottla.broker.replication.broker_peer import Unanswered
 from ottla.coordination.transaction.decide import Identity
-from ottla.metadata.configs.load import load_node_config
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.add_partitions_to_txn import (
@@ -29,10 +28,9 @@ class World:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.scheduler = ManualScheduler(self.clock)
-        config = load_node_config(b"", {"log.dirs": "/data"}).configs.node
         self.asked: list[tuple[AddPartitionsToTxnRequest, Any]] = []
         peer: Any = self
-        self.checks = RemoteChecks(lambda _broker: peer, self.scheduler, lambda: config)
+        self.checks = RemoteChecks(lambda _broker: peer, self.scheduler, lambda: 20)
         self.told: list[Any] = []
 
     def ask(self, request: Any, answered: Any) -> None:

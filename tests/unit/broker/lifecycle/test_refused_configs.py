@@ -5,18 +5,20 @@ from pathlib import Path
 import pytest
 
 from ottla.broker.coordinators.groups import group_settings
+from ottla.broker.lifecycle.format_options import NO_OPTIONS, FormatOptions
 from ottla.broker.lifecycle.process import NodeFailure, NodeOnLoop, NodeOptions
 from ottla.broker.lifecycle.refused_configs import check_configs
 from ottla.metadata.configs.load import load_node_config
 from ottla.runtime.poller import ServingLoop
+from ottla.testing.ports import free_port
 
 
-def failure_of(root: Path, settings: dict[str, str]) -> str:
+def failure_of(root: Path, settings: dict[str, str], options: FormatOptions = NO_OPTIONS) -> str:
     loaded = load_node_config(b"", {"log.dirs": str(root / "data"), **settings})
     loop = ServingLoop()
     try:
         with pytest.raises(NodeFailure) as failure:
-            NodeOnLoop(loop).start(loaded.configs, NodeOptions(port=0))
+            NodeOnLoop(loop).start(loaded.configs, NodeOptions(port=0, format=options))
     finally:
         loop.close()
     return str(failure.value)
@@ -34,7 +36,6 @@ def failure_of(root: Path, settings: dict[str, str]) -> str:
         ("group.consumer.assignors", "nonsense"),
         ("group.consumer.assignors", "uniform,Range"),
         ("group.consumer.assignors", "com.example.Assignor,uniform"),
-        ("controller.quorum.voters", "1@127.0.0.1:9093,2@127.0.0.1:9094"),
     ],
 )
 def test_what_cannot_be_done_and_must_not_be_ignored_is_refused(
@@ -56,13 +57,15 @@ def test_a_listener_that_is_to_be_safe_is_refused(tmp_path: Path, protocol: str)
     assert not (tmp_path / "data").exists()
 
 
-def test_a_node_that_is_not_a_whole_cluster_is_refused(tmp_path: Path) -> None:
+def test_a_broker_that_finds_no_controller_says_so(tmp_path: Path) -> None:
     settings = {
         "process.roles": "broker",
         "listeners": "PLAINTEXT://127.0.0.1:0",
-        "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{free_port()}",
+        "initial.broker.registration.timeout.ms": "500",
     }
-    assert "process.roles is broker" in failure_of(tmp_path, settings)
+    said = failure_of(tmp_path, settings, FormatOptions(cluster_id="b3R0bGEtdGVzdC1jbHVzdA"))
+    assert said.startswith("no leader of the controllers was found in 500 ms: start a majority of them")
 
 
 def test_a_quorum_of_this_node_alone_is_fine(tmp_path: Path) -> None:

@@ -42,8 +42,20 @@ def attributes_read_of(*receivers: str) -> frozenset[str]:
     return frozenset(re.findall(rf"\b(?:{'|'.join(receivers)})\.([a-z_0-9]+)", source_outside()))
 
 
+@cache
+def attributes_read_by_replication() -> frozenset[str]:
+    """There the configs of the node are called settings, as a protocol with those of them that are used."""
+    paths = [
+        path for part in ("replication", "coordinators") for path in (SOURCE / "broker" / part).glob("*.py")
+    ]
+    return frozenset(
+        re.findall(r"settings(?:\(\))?\.([a-z_0-9]+)", "\n".join(path.read_text() for path in paths))
+    )
+
+
 def attributes_read(declarations: type[ConfigValues]) -> frozenset[str]:
-    return attributes_read_of(*RECEIVERS[declarations])
+    read = attributes_read_of(*RECEIVERS[declarations])
+    return read | attributes_read_by_replication() if declarations is NodeConfig else read
 
 
 @cache
@@ -71,6 +83,8 @@ def is_acted_on(declarations: type[ConfigValues], key: ConfigKey[Any]) -> bool:
     read = attributes_read(declarations)
     if key.attribute in read:
         return True
+    if declarations is NodeConfig and key.name in names_read_of_listeners():
+        return True
     if declarations is not NodeConfig:
         return False
     heirs = [
@@ -85,6 +99,14 @@ def is_acted_on(declarations: type[ConfigValues], key: ConfigKey[Any]) -> bool:
         or any(is_acted_on(other, heir) for other, heir in heirs)
         or any(is_acted_on(GroupConfig, config) for config in bounded)
     )
+
+
+@cache
+def names_read_of_listeners() -> frozenset[str]:
+    """Return the configs that are read by name, because they may be set for one listener."""
+    source = "".join(path.read_text() for path in (SOURCE / "broker").rglob("*.py"))
+    names = re.findall(r'\.(?:value|secret|own_value)\(\s*"([a-z.]+)"', source)
+    return frozenset((*names, *re.findall(r'^_JAAS: Final = "([a-z.]+)"', source, re.MULTILINE)))
 
 
 def feeds_what_is_read(attribute: str) -> bool:

@@ -24,12 +24,15 @@ from ottla.wire.messages import (
     broker_registration,
     controller_registration,
     create_acls,
+    create_delegation_token,
     create_partitions,
     create_topics,
     delete_acls,
     delete_topics,
     elect_leaders,
+    expire_delegation_token,
     incremental_alter_configs,
+    renew_delegation_token,
     unregister_broker,
     update_features,
 )
@@ -140,6 +143,15 @@ REQUESTS: dict[ApiKey, list[Any]] = {
             )
             * 2
         )
+    ],
+    ApiKey.CREATE_DELEGATION_TOKEN: [
+        create_delegation_token.CreateDelegationTokenRequest(renewers=(), max_lifetime_ms=-1)
+    ],
+    ApiKey.RENEW_DELEGATION_TOKEN: [
+        renew_delegation_token.RenewDelegationTokenRequest(hmac=b"secret", renew_period_ms=-1)
+    ],
+    ApiKey.EXPIRE_DELEGATION_TOKEN: [
+        expire_delegation_token.ExpireDelegationTokenRequest(hmac=b"secret", expiry_time_period_ms=-1)
     ],
     ApiKey.DELETE_ACLS: [
         delete_acls.DeleteAclsRequest(

@@ -250,7 +250,7 @@ def test_a_large_frame_waits_while_memory_is_short_and_a_small_one_does_not(make
     wire.peer.sendall(frame(b"small"))
     assert wire.read(1) == b"5"
     size = 3_000_000
-    wire.connection._buffer._frame_bytes_max = size
+    wire.connection._buffer.frame_bytes_max = size
     wire.peer.setblocking(False)
     sent = wire.peer.send(frame(b"x" * size))
     wire.turn(50)
