@@ -90,6 +90,7 @@ reference: $(VENV)/.ready ## write the reference pages and the picture of the ar
 	$(BIN)/python -m ottla.cli.reference_commands > docs/reference/cli.md
 	$(BIN)/python -m ottla.cli.reference_metrics > docs/reference/metrics.md
 	$(BIN)/python -m ottla.cli.reference_client > docs/reference/client.md
+	$(BIN)/python -m ottla.registry.reference > docs/reference/registry.md
 	$(BIN)/python -m tests.docs.architecture_picture
 
 SEEDS ?= 10000
@@ -182,6 +183,14 @@ bench-before: $(VENV)/.ready ## compare a node with that of another commit, in t
 .PHONY: guarantees
 guarantees: $(VENV)/.ready ## check delivery guarantees while a node is killed and paused: OPERATIONS=100000 SEED=0 CLIENT=confluent
 	$(BIN)/python -m tests.cluster.guarantees --operations $${OPERATIONS:-100000} --first-seed $${SEED:-0} --client $${CLIENT:-confluent}
+
+.PHONY: bench-journal
+bench-journal: $(VENV)/.ready ## measure what the journal costs a node
+	$(BIN)/python -m benchmarks.journal
+
+.PHONY: lab
+lab: $(VENV)/.ready ## make troubles happen with real clients, and score how they are explained: SCENARIOS=100 SEED=1
+	$(BIN)/python -m ottla.lab.campaign --scenarios $${SCENARIOS:-100} --seed $${SEED:-1}
 
 .PHONY: exactly-once
 exactly-once: $(VENV)/.ready ## copy a topic exactly once with four clients while a node is killed: RECORDS=50000

@@ -120,6 +120,7 @@ class ReplicaNode:
         self.monotonic_ms = clock.monotonic_ms
         self.broker_epoch = 100 + node_id
         self.lag_ms_max = 30_000
+        self.appends = 0
         self.in_sync_shrinks = 0
         self.in_sync_expands = 0
         self.settings = load_node_config(b"", {"log.dirs": "/data"}).configs.node
@@ -128,7 +129,7 @@ class ReplicaNode:
         self.proposed: list[Leading] = []
         self.moved: list[Partition] = []
         self.low_moved: list[Partition] = []
-        self.appends: list[int] = []
+        self.appended_bytes: list[int] = []
         self.copied_bytes = 0
         self.dead: set[int] = set()
         self.epochs: dict[int, int] = {}
@@ -154,7 +155,7 @@ class ReplicaNode:
         self.low_moved.append(partition)
 
     def appended(self, partition: Partition, size_bytes: int) -> None:
-        self.appends.append(size_bytes)
+        self.appended_bytes.append(size_bytes)
 
     appended_for_replicas = appended
 

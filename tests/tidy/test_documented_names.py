@@ -26,8 +26,6 @@ FOREIGN = {
     "cachestat",
     "grpcio",
     "io_uring",
-    "max_length",
-    "protobuf",
     "python3",
     "rebootstrap",
     "setup.py",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import LocalController
 from ottla.broker.features import Features, features_of
+from ottla.broker.journal.journal import Journal
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.limits.quotas import Quotas
@@ -57,6 +58,8 @@ class ControllerServer:
         self.controller = LocalController(parts.quorum.ask)
         # The quotas of clients hold where they connect: at their broker.
         self.quotas = Quotas()
+        # Never switched on: what a controller is asked, brokers ask.
+        self.journal = Journal(clock)
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.authorizer = make_authorizer(configs.node)
         guard = guarded if self.authorizer.is_active else None

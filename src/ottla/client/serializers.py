@@ -27,6 +27,24 @@ def to_json(_topic: str, value: Any) -> bytes | None:
     return None if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def adds_headers(*serializers: Serializer) -> bool:
+    """Say whether one of these puts the id of a schema into a header of the record."""
+    return any(getattr(serializer, "with_headers", None) for serializer in serializers)
+
+
+def serialize_with_headers(
+    serializer: Serializer, topic: str, value: Any
+) -> tuple[bytes | None, tuple[tuple[str, bytes | None], ...]]:
+    """Return a value as bytes, and the headers that its serializer adds."""
+    if value is None:
+        return None, ()
+    with_headers = getattr(serializer, "with_headers", None)
+    if with_headers is None:
+        return serializer(topic, value), ()
+    data, headers = with_headers(topic, value)
+    return data, tuple(headers)
+
+
 def from_bytes(_topic: str, data: bytes | None) -> bytes | None:
     """Hand the bytes on."""
     return data

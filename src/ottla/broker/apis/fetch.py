@@ -62,14 +62,22 @@ def fetch(
     broker = context.broker
     if context.request_bytes > _AT_ONCE and weigh(ask, ("topics", "partitions"), _AT_ONCE) > _AT_ONCE:
         return _plan_in_turns(ask, context)
-    plan = broker.fetch_sessions.plan(ask, context.version, broker.clock.monotonic_ms())
+    now_ms = broker.clock.monotonic_ms()
+    plan = broker.fetch_sessions.plan(ask, context.version, now_ms)
+    context.fetched = (ask, plan.partitions, now_ms)
     if plan.error is not ErrorCode.NONE:
         return FetchResponse(error_code=plan.error, responses=())
     attempt = _Fetch(ask, plan, context)
     if len(plan.partitions) > _AT_ONCE:
         return _fetch_in_turns(ask, attempt, context)
+    appends = broker.replication.appends
     result = attempt.read(is_first=True)
     missing_bytes = attempt.missing_bytes(result)
+    if attempt.reads_to_end and missing_bytes > 0 and broker.replication.appends != appends:
+        # What a follower has may complete a transaction, whose markers are appended at once: maybe to a
+        # partition that was read before.
+        result = attempt.read()
+        missing_bytes = attempt.missing_bytes(result)
     if missing_bytes <= 0 or ask.max_wait_ms <= 0 or not result.partitions:
         return attempt.respond(result)
     context.abandon = broker.parked_fetches.park(
@@ -97,9 +105,13 @@ def _fetch_in_turns(ask: FetchRequest, attempt: "_Fetch", context: RequestContex
     until_ms = broker.clock.monotonic_ms() + ask.max_wait_ms
     is_first = True
     while True:
+        appends = broker.replication.appends
         result = yield from attempt.read_in_turns(is_first)
-        is_first = False
         missing_bytes = attempt.missing_bytes(result)
+        if is_first and attempt.reads_to_end and missing_bytes > 0 and broker.replication.appends != appends:
+            is_first = False
+            continue
+        is_first = False
         left_ms = until_ms - broker.clock.monotonic_ms()
         if missing_bytes <= 0 or left_ms <= 0 or not result.partitions:
             return (yield from attempt.respond_in_turns(result))
@@ -310,7 +322,7 @@ class _Fetch:
         throttle_ms = quotas.record(QuotaKind.FETCH, user, client_id, result.size_bytes, now_ms)
         if throttle_ms > 0:
             quotas.take_back(QuotaKind.FETCH, user, client_id, result.size_bytes, now_ms)
-            context.mute(throttle_ms)
+            context.mute(throttle_ms, QuotaKind.FETCH.value)
         return throttle_ms
 
 

@@ -199,6 +199,7 @@ class MarkerWriter:
                 )
                 is_refused = True
             elif code is not ErrorCode.NONE:
+                _lines.warn("a transaction marker has to be sent again", f"{one}: {code.name}")
                 again.append(one)
         return None if is_refused else again
 

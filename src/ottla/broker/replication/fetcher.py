@@ -385,7 +385,8 @@ class Fetcher:
         partition, diverging = followed.partition, data.diverging_epoch
         log = partition.log
         offset = find_common_end(log, LeaderEpoch(diverging.epoch), Offset(diverging.end_offset))
-        _logger.info(
+        _logger.log(
+            logging.INFO if offset < log.log_end_offset else logging.DEBUG,
             "%r ends at %d, but the leader's epoch %d ends at %d: cutting it at %d",
             partition,
             log.log_end_offset,

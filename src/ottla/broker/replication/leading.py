@@ -39,6 +39,7 @@ class ReplicatingNode(Protocol):
     """What leading a partition needs of its node."""
 
     node_id: int
+    appends: int
     in_sync_shrinks: int
     in_sync_expands: int
 
@@ -134,6 +135,7 @@ class Leading:
 
     def appended(self) -> None:
         """Act on records that were appended here."""
+        self._node.appends += 1
         if len(self.partition.in_sync) == 1:
             # Otherwise a follower's fetch decides, and that is yet to come.
             self.maybe_advance()

@@ -55,6 +55,8 @@ class Replication:
         self.clock = broker.clock
         self.scheduler = scheduler
         self.monotonic_ms = broker.clock.monotonic_ms
+        # How often this node has appended to a replicated partition that it leads.
+        self.appends = 0
         self.in_sync_shrinks = 0
         self.in_sync_expands = 0
         # Of records that were copied from leaders.
@@ -173,6 +175,7 @@ class Replication:
                 client_id=client_id,
                 software_version=__version__,
                 request_timeout_ms=self.settings.replica_socket_timeout_ms,
+                security=self._broker.peer_security,
             ),
         )
 

@@ -69,6 +69,9 @@ class RecordMaker:
         self._value = value_deserializer
         self._check_crcs = check_crcs
         self._is_plain = key_deserializer is from_bytes and value_deserializer is from_bytes
+        # A deserializer may look for the id of a schema in the headers.
+        self._key_with_headers = getattr(key_deserializer, "with_headers", None)
+        self._value_with_headers = getattr(value_deserializer, "with_headers", None)
 
     def records_of(self, where: TopicPartition, batch: BatchView, position: int) -> list[ConsumerRecord]:
         """Return the records of a batch from a position on. Raises `RecordsError` for damaged bytes."""
@@ -81,16 +84,34 @@ class RecordMaker:
                 records = [record for record in records if record.offset >= position]
             return records
         key, value, topic = self._key, self._value, where.topic
+        reads_headers = self._key_with_headers or self._value_with_headers
         records = []
         for offset, timestamp, raw_key, raw_value, headers in flat:
             if offset < position:
                 continue
             try:
-                fields = (offset, timestamp, key(topic, raw_key), value(topic, raw_value), headers)
+                if reads_headers and headers:
+                    fields = (
+                        offset,
+                        timestamp,
+                        *self._by_headers(topic, raw_key, raw_value, headers),
+                        headers,
+                    )
+                else:
+                    fields = (offset, timestamp, key(topic, raw_key), value(topic, raw_value), headers)
             except Exception as error:
                 raise Undeserializable(where, offset, records) from error
             records.append(_as_record(prefix + fields))
         return records
+
+    def _by_headers(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> tuple[Any, Any]:
+        by_key, by_value = self._key_with_headers, self._value_with_headers
+        return (
+            self._key(topic, key) if by_key is None else by_key(topic, key, headers),
+            self._value(topic, value) if by_value is None else by_value(topic, value, headers),
+        )
 
     def _open(self, batch: BatchView) -> tuple[int, TimestampType, Iterable[RecordTuple]]:
         """Check a batch and begin to decode it.

@@ -25,7 +25,7 @@ from ottla.client.producer.settings import ProducerSettings
 from ottla.client.producer.transactions import Transactions
 from ottla.client.properties import Properties
 from ottla.client.security import cluster_for
-from ottla.client.serializers import Serializer, raw_bytes
+from ottla.client.serializers import Serializer, adds_headers, raw_bytes, serialize_with_headers
 from ottla.client.topology import TopicView
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
@@ -62,6 +62,8 @@ class Producer:
         self._settings = ProducerSettings.of(properties, **settings)
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
+        # A serializer may put the id of a schema into a header. Most do not, and pay nothing for it.
+        self._adds_headers = adds_headers(key_serializer, value_serializer)
         self._partitioner = partitioner or DefaultPartitioner(
             self._settings.batch_size,
             adaptive=self._settings.partitioner_adaptive_partitioning_enable,
@@ -140,9 +142,14 @@ class Producer:
             await asyncio.sleep(0)
         sender = self._running()
         self._transactions.check_may_send()
-        key_bytes = None if key is None else self._key_serializer(topic, key)
-        value_bytes = None if value is None else self._value_serializer(topic, value)
         header_pairs = tuple(headers)
+        if self._adds_headers:
+            key_bytes, added = serialize_with_headers(self._key_serializer, topic, key)
+            value_bytes, more = serialize_with_headers(self._value_serializer, topic, value)
+            header_pairs += added + more
+        else:
+            key_bytes = None if key is None else self._key_serializer(topic, key)
+            value_bytes = None if value is None else self._value_serializer(topic, value)
         size_bytes = record_bytes(key_bytes, value_bytes, header_pairs)
         if size_bytes > self._settings.max_request_size:
             raise RecordTooLarge(

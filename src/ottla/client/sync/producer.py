@@ -24,7 +24,7 @@ from ottla.client.producer import producer as asynchronous
 from ottla.client.producer.batch import RecordMetadata, SentRecord
 from ottla.client.producer.partitioner import Partitioner
 from ottla.client.properties import Properties
-from ottla.client.serializers import Serializer, raw_bytes
+from ottla.client.serializers import Serializer, adds_headers, raw_bytes, serialize_with_headers
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.model.ids import TopicPartition
 
@@ -94,6 +94,7 @@ class Producer:
     ) -> None:
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
+        self._adds_headers = adds_headers(key_serializer, value_serializer)
         self._queue: deque[tuple[Delivery, str, dict[str, Any]]] = deque()
         self._room = threading.Condition()
         self._pumping: asyncio.Task[None] | None = None
@@ -122,12 +123,20 @@ class Producer:
         headers: Iterable[tuple[str, bytes | None]] = (),
     ) -> Delivery:
         """Hand a record over. Waits only while records come faster than they are taken."""
+        header_pairs = tuple(headers)
+        if self._adds_headers:
+            key_bytes, added = serialize_with_headers(self._key_serializer, topic, key)
+            value_bytes, more = serialize_with_headers(self._value_serializer, topic, value)
+            header_pairs += added + more
+        else:
+            key_bytes = None if key is None else self._key_serializer(topic, key)
+            value_bytes = None if value is None else self._value_serializer(topic, value)
         record = {
-            "key": None if key is None else self._key_serializer(topic, key),
-            "value": None if value is None else self._value_serializer(topic, value),
+            "key": key_bytes,
+            "value": value_bytes,
             "partition": partition,
             "timestamp_ms": time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
-            "headers": tuple(headers),
+            "headers": header_pairs,
         }
         delivery = Delivery(self)
         with self._room:

@@ -1,0 +1,72 @@
+"""`ottla registry`: run a schema registry until it is stopped."""
+
+from typing import Any
+
+import click
+
+from ottla.cli.failure import Failure
+from ottla.cli.profiles import cluster_options
+from ottla.cli.satellites import http_options, http_settings, missing_extra
+
+
+@click.command()
+@cluster_options
+@http_options(default_port=8081)
+@click.option("--topic", default="_schemas", show_default=True, help="The topic that the schemas are in.")
+@click.option(
+    "--group",
+    "group_id",
+    default="schema-registry",
+    show_default=True,
+    help="The group through which instances choose the one that writes.",
+)
+@click.option("--advertise", metavar="HOST", help="The name by which other instances reach this one.")
+@click.option("--never-write", is_flag=True, help="Never be the instance that writes.")
+@click.option(
+    "--log-format",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="The format of log lines on stderr.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(("debug", "info", "warning", "error")),
+    default="info",
+    show_default=True,
+    help="The lowest level of log lines to write.",
+)
+def registry(
+    properties: dict[str, str],
+    topic: str,
+    group_id: str,
+    advertise: str | None,
+    never_write: bool,
+    log_format: str,
+    log_level: str,
+    **server: Any,
+) -> None:
+    """Run a schema registry until SIGTERM or SIGINT.
+
+    Prints one line, `ready http://HOST:PORT`, when it accepts clients. It works with any Kafka cluster, and
+    speaks the REST API of Confluent's registry. Any number of instances can run side by side.
+    """
+    http = http_settings(server)
+    try:
+        from ottla.registry.process import RegistryFailure, RegistryOptions, run_registry
+        from ottla.registry.service import RegistrySettings
+    except ImportError as error:
+        raise missing_extra("registry", error) from error
+    from ottla.runtime.log_lines import set_up_logging
+
+    set_up_logging(log_format == "json", log_level.upper())
+    options = RegistryOptions(
+        properties,
+        http,
+        RegistrySettings(topic=topic, group_id=group_id, is_eligible=not never_write),
+        advertised_host=advertise,
+    )
+    try:
+        run_registry(options, lambda url: click.echo(f"ready {url}"))
+    except RegistryFailure as error:
+        raise Failure(str(error)) from error

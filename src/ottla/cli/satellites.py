@@ -1,0 +1,83 @@
+"""Options that all commands share which run an HTTP server."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ottla.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from ottla.http.settings import HttpSettings
+
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def http_options(default_port: int) -> Callable[[F], F]:
+    """Add the options that `http_settings` takes."""
+
+    def add(command: F) -> F:
+        for option in reversed(
+            (
+                click.option(
+                    "--host", default="127.0.0.1", show_default=True, help="The address to listen on."
+                ),
+                click.option(
+                    "--port",
+                    type=click.IntRange(0, 65535),
+                    default=default_port,
+                    show_default=True,
+                    help="The port to listen on, 0 for a free one.",
+                ),
+                click.option(
+                    "--users",
+                    "users_file",
+                    type=_FILE,
+                    help="A file with a line `name: password` for each user. Clients must log in.",
+                ),
+                click.option(
+                    "--tls-certificate", "certificate", type=_FILE, help="A PEM file: answer over TLS."
+                ),
+                click.option("--tls-key", "key", type=_FILE, help="The private key of the certificate."),
+                click.option(
+                    "--tls-client-ca",
+                    "client_ca",
+                    type=_FILE,
+                    help="A PEM file with authorities. Clients need a certificate of one of them.",
+                ),
+                click.option(
+                    "--insecure",
+                    is_flag=True,
+                    help="Listen on other addresses than loopback without login: any client that reaches the "
+                    "port can do everything.",
+                ),
+            )
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+def http_settings(given: dict[str, Any]) -> "HttpSettings":
+    """Take the options of the server out of those of a command."""
+    try:
+        from ottla.http.settings import HttpSettings
+    except ImportError as error:
+        raise missing_extra("registry", error) from error
+    return HttpSettings(
+        host=given.pop("host"),
+        port=given.pop("port"),
+        users_file=given.pop("users_file"),
+        certificate=given.pop("certificate"),
+        key=given.pop("key"),
+        client_ca=given.pop("client_ca"),
+        is_insecure=given.pop("insecure"),
+    )
+
+
+def missing_extra(extra: str, error: ImportError) -> Failure:
+    """Return the error for a command whose packages are not installed."""
+    return Failure(f"the package {error.name!r} is missing: install it with pip install 'ottla[{extra}]'")

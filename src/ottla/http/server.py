@@ -1,0 +1,69 @@
+"""Runs an ASGI application until the process is told to stop.
+
+    async with listening(settings) as listener:
+        await serve(app, listener, settings, stop)
+
+The port is bound before the application is made, because an application may have to tell others its address.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from ottla.http.settings import HttpSettings, UnusableSettings
+
+
+@contextmanager
+def listening(settings: HttpSettings) -> Iterator[socket.socket]:
+    """Bind the port. Raises UnusableSettings if it is taken."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        listener = socket.create_server((settings.host, settings.port), family=family)
+    except OSError as error:
+        raise UnusableSettings(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}"
+        ) from error
+    try:
+        yield listener
+    finally:
+        listener.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture nothing."""
+        yield
+
+
+async def serve(app: Any, listener: socket.socket, settings: HttpSettings, stop: asyncio.Event) -> None:
+    """Serve until `stop` is set, and then finish what was begun."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        timeout_keep_alive=65,
+    )
+    config.load()
+    config.ssl = settings.tls()
+    server = _Server(config)
+
+    async def watch() -> None:
+        await stop.wait()
+        server.should_exit = True
+
+    watching = asyncio.create_task(watch())
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        watching.cancel()

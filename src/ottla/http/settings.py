@@ -1,0 +1,68 @@
+"""Where a satellite listens, and whom it lets in."""
+
+import ipaddress
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class UnusableSettings(ValueError):
+    """Settings with which a satellite must not start."""
+
+
+@dataclass(frozen=True)
+class HttpSettings:
+    """The settings of a satellite. Without a file of users everybody who reaches the port is let in."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    users_file: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    client_ca: Path | None = None
+    is_insecure: bool = False
+
+    @property
+    def scheme(self) -> str:
+        """The beginning of its URLs."""
+        return "https" if self.certificate is not None else "http"
+
+    def url(self, port: int) -> str:
+        """Return the URL of the server once it listens."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{port}"
+
+    def check(self) -> None:
+        """Refuse to be open to others than this machine by accident. Raises UnusableSettings."""
+        is_guarded = self.users_file is not None or self.client_ca is not None
+        if not _is_loopback(self.host) and not is_guarded and not self.is_insecure:
+            raise UnusableSettings(
+                f"{self.host} is not a loopback address, and nobody has to log in: add --users or "
+                "--tls-client-ca, or say --insecure to let everybody in"
+            )
+        if self.client_ca is not None and self.certificate is None:
+            raise UnusableSettings("--tls-client-ca needs --tls-certificate")
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Return what TLS needs. Raises UnusableSettings."""
+        if self.certificate is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+            if self.client_ca is not None:
+                context.load_verify_locations(self.client_ca)
+                context.verify_mode = ssl.CERT_REQUIRED
+        except OSError as error:
+            raise UnusableSettings(f"the files for TLS cannot be used: {error}") from error
+        return context
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,1 @@
+"""Which instance writes: chosen by a Kafka group, as with Confluent's registry."""

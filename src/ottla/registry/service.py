@@ -1,0 +1,156 @@
+"""A registry instance: what it knows, and how it changes it.
+
+Reads are answered from what was read of the topic. Writes are made by one instance at a time, one after the
+other: it reads to the end of the topic, decides, appends, and answers when it has read what it wrote. Others
+forward to it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from ottla.client.admin.admin import Admin
+from ottla.client.admin.settings import AdminSettings
+from ottla.client.errors import BrokerError, ClientError
+from ottla.client.properties import Properties
+from ottla.client.security import cluster_for
+from ottla.registry.deciding.decision import Decision
+from ottla.registry.deciding.registration import Registration
+from ottla.registry.errors import no_leader, store_failed, timed_out, too_large
+from ottla.registry.leading.election import Election
+from ottla.registry.leading.protocol import Identity
+from ottla.registry.parsing import Parser
+from ottla.registry.store.state import State
+from ottla.registry.store.topic import TopicReader, TopicWriter, WriterFenced, ensure_topic
+from ottla.wire.error_code import ErrorCode
+
+_logger = logging.getLogger(__name__)
+T = TypeVar("T")
+_TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+
+
+@dataclass(frozen=True)
+class RegistrySettings:
+    """The settings of an instance, beside those of its connection to the cluster and of its server."""
+
+    topic: str = "_schemas"
+    group_id: str = "schema-registry"
+    timeout_s: float = 60.0
+    """How long a write may wait for the cluster, and for an instance that writes."""
+    is_eligible: bool = True
+
+
+class Registry:
+    """One instance."""
+
+    def __init__(self, properties: Properties, settings: RegistrySettings, identity: Identity) -> None:
+        self.settings = settings
+        self.identity = identity
+        self.state = State()
+        self.parser = Parser(self.state)
+        self.registration = Registration(self.state, self.parser)
+        self.cluster_id = ""
+        self.leader: Identity | None = None
+        retry_ms = int(settings.timeout_s * 1000)
+        connection = AdminSettings.of(properties)
+        self._cluster = cluster_for(connection, retry_timeout_ms=retry_ms)
+        # Elections must not wait behind a write that is retried.
+        self._group_cluster = cluster_for(connection, retry_timeout_ms=retry_ms)
+        self._properties = properties
+        self._reader = TopicReader(self._cluster, settings.topic, self.state.replay)
+        self._writer: TopicWriter | None = None
+        self._election = Election(self._group_cluster, settings.group_id, identity, self._chosen)
+        self._write_lock = asyncio.Lock()
+        self._leader_changed = asyncio.Condition()
+
+    async def start(self) -> None:
+        """Read the topic, and join the other instances."""
+        await self._cluster.start()
+        await self._group_cluster.start()
+        async with Admin(properties=self._properties) as admin:
+            self.cluster_id = (await admin.cluster.describe()).cluster_id or ""
+            await ensure_topic(admin, self.settings.topic)
+        await self._cluster.refresh([self.settings.topic])
+        await self._reader.start()
+        self._election.start()
+
+    async def stop(self) -> None:
+        """Leave the other instances, and stop reading."""
+        await self._election.stop()
+        await self._reader.stop()
+        await self._cluster.close()
+        await self._group_cluster.close()
+
+    @property
+    def is_leader(self) -> bool:
+        """Say whether this instance writes."""
+        return self._writer is not None
+
+    async def wait_for_leader(self, unlike: Identity | None = None) -> Identity:
+        """Return the instance that writes, as soon as there is one (that is not `unlike`)."""
+
+        def is_known() -> bool:
+            return self.leader is not None and self.leader != unlike
+
+        try:
+            async with asyncio.timeout(self.settings.timeout_s), self._leader_changed:
+                await self._leader_changed.wait_for(is_known)
+        except TimeoutError:
+            raise no_leader() from None
+        assert self.leader is not None, "it was waited for"
+        return self.leader
+
+    async def change(self, decide: Callable[[], Decision[T]]) -> T:
+        """Decide and write, as the instance that writes. Raises RegistryError."""
+        try:
+            async with asyncio.timeout(self.settings.timeout_s), self._write_lock:
+                writer = self._writer
+                if writer is None:
+                    raise no_leader()
+                # Another implementation may share the topic and not know of this writer.
+                await self._reader.catch_up()
+                decision = decide()
+                if decision.records:
+                    await writer.append(decision.records)
+                return decision.answer
+        except TimeoutError:
+            await self._resign()
+            raise timed_out("Write to the Kafka store timed out") from None
+        except WriterFenced:
+            await self._resign()
+            raise no_leader() from None
+        except BrokerError as error:
+            if error.error_code in _TOO_LARGE:
+                raise too_large() from None
+            await self._resign()
+            raise store_failed(f"Write to the Kafka store failed: {error}") from error
+        except ClientError as error:
+            await self._resign()
+            raise store_failed(f"Write to the Kafka store failed: {error}") from error
+
+    async def _resign(self) -> None:
+        """Begin anew as a writer before the next write: it is not known how the last one ended."""
+        if self._writer is not None:
+            self._writer = None
+            leader, self.leader = self.leader, None
+            await self._chosen(leader)
+
+    async def _chosen(self, leader: Identity | None) -> None:
+        """Take note of who writes. If it is this instance, it takes over before it says so."""
+        if leader is None or leader.url != self.identity.url:
+            self._writer = None
+        elif self._writer is None:
+            writer = TopicWriter(self._cluster, self._reader, self._writer_name)
+            await writer.start()
+            self._writer = writer
+            _logger.info("this instance writes now: %s", self.identity.url)
+        async with self._leader_changed:
+            self.leader = leader
+            self._leader_changed.notify_all()
+
+    @property
+    def _writer_name(self) -> str:
+        """The transactional id that all instances share. It fences; there are no transactions."""
+        return f"ottla.registry.{self.settings.group_id}.{self.settings.topic}"

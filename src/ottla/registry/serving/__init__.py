@@ -1,0 +1,1 @@
+"""The REST API: routes, parameters and answers of Confluent's registry."""

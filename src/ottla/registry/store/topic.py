@@ -1,0 +1,225 @@
+"""The topic `_schemas` as an instance reads and writes it.
+
+It is read from the beginning, without a group. A write is done when the reader has seen it. Only one
+instance writes. Its batches carry the producer id of all instances, with an epoch that each new writer
+raises. So a broker refuses the batches of a writer that does not know yet that another one has taken over,
+and there are no transactions, which other implementations would not expect in this topic.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ottla.client import surroundings
+from ottla.client.admin.admin import Admin
+from ottla.client.cluster import TRANSACTION, Cluster
+from ottla.client.errors import BrokerError, ClientError
+from ottla.client.fetching import FetchLimits, fetch_once, next_offset
+from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
+from ottla.model.ids import TopicPartition
+from ottla.records.batch import iter_batches
+from ottla.records.batch_records import iter_batch_records
+from ottla.records.builder import build_batch
+from ottla.registry.store.records import NOOP, Change, Record, UnreadableRecord, decode
+from ottla.wire.config_kinds import ResourceType
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.produce import (
+    TOPIC_IDS_FROM,
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+
+_logger = logging.getLogger(__name__)
+_LIMITS: Final = FetchLimits(partition_max_bytes=8_388_608)
+_REPLICAS_MAX: Final = 3
+_PAUSE_S: Final = 0.2
+# Nothing is ever part of a transaction, so nothing can time out. Brokers want a number all the same.
+_TRANSACTION_TIMEOUT_MS: Final = 60_000
+_FENCED: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
+
+
+class WriterFenced(ClientError):
+    """Another instance writes now."""
+
+
+class UnusableTopic(ClientError):
+    """The topic is there, but it is not one that a registry can use."""
+
+
+async def ensure_topic(admin: Admin, name: str) -> None:
+    """Create the topic if it is not there. Raises UnusableTopic if it has more than one partition."""
+    brokers = len((await admin.cluster.describe()).brokers)
+    try:
+        await admin.topics.create(
+            name,
+            partitions=1,
+            replication_factor=min(_REPLICAS_MAX, brokers),
+            configs={"cleanup.policy": "compact"},
+        )
+    except BrokerError as error:
+        if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise
+    description = await admin.topics.describe(name)
+    if len(description.partitions) != 1:
+        raise UnusableTopic(
+            f"topic {name!r} has {len(description.partitions)} partitions, but a registry needs one with "
+            "exactly 1: name another topic with --topic"
+        )
+    configs = await admin.configs.describe(ResourceType.TOPIC, name, keys=["cleanup.policy"])
+    policy = configs["cleanup.policy"].value
+    if policy != "compact":
+        _logger.warning(
+            "topic %r has cleanup.policy=%s: schemas will be lost by retention. Set it to compact",
+            name,
+            policy,
+        )
+
+
+class TopicReader:
+    """Follows the topic and passes each record on, once and in order."""
+
+    def __init__(self, cluster: Cluster, topic: str, replay: Callable[[Change], None]) -> None:
+        self.where = TopicPartition(topic, 0)
+        self.position = 0
+        self._cluster = cluster
+        self._replay = replay
+        self._moved = asyncio.Condition()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Read all there is, and follow from there."""
+        found = await list_offsets(self._cluster, {self.where: EARLIEST})
+        self.position = found[self.where].offset
+        self._task = asyncio.create_task(self._follow())
+        await self.catch_up()
+
+    async def stop(self) -> None:
+        """Stop following."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def catch_up(self) -> None:
+        """Wait until everything is read that is in the topic now."""
+        found = await list_offsets(self._cluster, {self.where: LATEST})
+        await self.wait_for(found[self.where].offset)
+
+    async def wait_for(self, offset: int) -> None:
+        """Wait until everything before an offset is read."""
+        async with self._moved:
+            await self._moved.wait_for(lambda: self.position >= offset)
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await self._read_once()
+            except ClientError as error:
+                _logger.warning("topic %r cannot be read, trying again: %s", self.where.topic, error)
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _read_once(self) -> None:
+        try:
+            answers = await fetch_once(self._cluster, {self.where: self.position}, limits=_LIMITS)
+        except ClientError:
+            await self._cluster.refresh([self.where.topic])
+            raise
+        fetched = answers.get(self.where)
+        if fetched is None or fetched.error_code is not ErrorCode.NONE:
+            await self._cluster.refresh([self.where.topic])
+            code = ErrorCode.UNKNOWN_TOPIC_ID if fetched is None else fetched.error_code
+            raise BrokerError(code, f"{self.where} cannot be read")
+        for batch in iter_batches(fetched.records):
+            if not batch.is_control:
+                for record in iter_batch_records(batch):
+                    if record.offset >= self.position:
+                        self._apply(record)
+        after = next_offset(fetched.records, self.position)
+        if after > self.position:
+            async with self._moved:
+                self.position = after
+                self._moved.notify_all()
+
+    def _apply(self, record: Any) -> None:
+        try:
+            self._replay(decode(record.key, record.value, record.timestamp))
+        except UnreadableRecord as error:
+            _logger.warning("offset %d of topic %r is ignored: %s", record.offset, self.where.topic, error)
+
+
+class TopicWriter:
+    """Appends to the topic for as long as no other instance has begun to."""
+
+    def __init__(self, cluster: Cluster, reader: TopicReader, writer_name: str) -> None:
+        self._cluster = cluster
+        self._reader = reader
+        self._name = writer_name
+        self._producer_id = -1
+        self._epoch = -1
+        self._sequence = 0
+
+    async def start(self) -> None:
+        """Take over from earlier writers, and read all that they have written."""
+        answer = await self._cluster.retry(self._raise_epoch)
+        self._producer_id, self._epoch, self._sequence = answer.producer_id, answer.producer_epoch, 0
+        # With this record brokers know the new epoch, and nothing of the old one can come after it.
+        await self.append([NOOP])
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Append records in one batch, and wait until they are read. Raises WriterFenced."""
+        now_ms = surroundings.now_ms()
+        batch = build_batch(
+            [(place, now_ms, record.key, record.value, ()) for place, record in enumerate(records)],
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            base_sequence=self._sequence,
+        )
+        # The same bytes each time: a broker that has them already answers where they are.
+        base_offset = await self._cluster.retry(lambda: self._produce(bytes(batch)))
+        self._sequence += len(records)
+        await self._reader.wait_for(base_offset + len(records))
+
+    async def _raise_epoch(self) -> Any:
+        request = InitProducerIdRequest(
+            transactional_id=self._name, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS
+        )
+        node_id = await self._cluster.coordinator(TRANSACTION, self._name)
+        try:
+            answer = await self._cluster.ask_node(node_id, request)
+        except ClientError:
+            self._cluster.forget_coordinator(TRANSACTION, self._name)
+            raise
+        if answer.error_code is not ErrorCode.NONE:
+            self._cluster.forget_coordinator(TRANSACTION, self._name)
+            raise BrokerError(answer.error_code, f"this instance cannot become the writer {self._name!r}")
+        return answer
+
+    async def _produce(self, batch: bytes) -> int:
+        where = self._reader.where
+        leader = (await self._cluster.leader(where)).leader
+        try:
+            connection = await self._cluster.connection(leader)
+            version = connection.version_for(ProduceRequest)
+            data = (PartitionProduceData(partition_index=where.partition, records=memoryview(batch)),)
+            topic_id = self._cluster.topology.topics[where.topic].topic_id
+            topic = (
+                TopicProduceData(topic_id=topic_id, partition_data=data)
+                if version >= TOPIC_IDS_FROM
+                else TopicProduceData(name=where.topic, partition_data=data)
+            )
+            request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(topic,))
+            answer = (await connection.ask(request, version)).responses[0].partition_responses[0]
+        except ClientError:
+            await self._cluster.refresh([where.topic])
+            raise
+        code = answer.error_code
+        if code in _FENCED:
+            raise WriterFenced(f"another instance writes to topic {where.topic!r} now")
+        if code is not ErrorCode.NONE:
+            if code.refreshes_metadata:
+                await self._cluster.refresh([where.topic])
+            raise BrokerError(code, f"{where} did not take the records", answer.error_message)
+        base_offset: int = answer.base_offset
+        return base_offset

@@ -1,0 +1,1 @@
+"""JSON Schema: loading with references, and Confluent's rules of what may change."""

@@ -1,0 +1,1 @@
+"""Protobuf schemas: .proto texts and descriptors, printed and compared as Confluent's registry does."""
