@@ -99,6 +99,7 @@ class RequestContext:
         "principal",
         "request_bytes",
         "version",
+        "when_closed",
         "wrote",
     )
 
@@ -119,6 +120,8 @@ class RequestContext:
         self.is_logged_in_by_token = False
         # What ends the wait for a deferred answer when the client is gone.
         self.abandon: Callable[[], None] | None = None
+        # What has to know that the connection is closed.
+        self.when_closed: Callable[[], None] | None = None
         self.version = 0
         self.client_id: str | None = None
         self.correlation_id = 0

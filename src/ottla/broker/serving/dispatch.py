@@ -507,6 +507,8 @@ class Session:
             self.context.abandon = None
         if self.context.large_session_id:
             self.context.broker.fetch_sessions.end(self.context.large_session_id)
+        if self.context.when_closed is not None:
+            self.context.when_closed()
 
     def _park(self, route: Route, correlation_id: int, started_ns: int, response: Deferred[Any]) -> None:
         def answer(value: Any) -> None:
