@@ -18,6 +18,7 @@ from ottla.broker.endpoints import Endpoints
 from ottla.broker.features import Features, features_of
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.fetch.parked_fetches import ParkedFetches
+from ottla.broker.journal.journal import Journal
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
 from ottla.broker.lifecycle.formatting import cordoned_directories
 from ottla.broker.lifecycle.membership import Membership
@@ -67,6 +68,7 @@ from ottla.world.world import World
 if TYPE_CHECKING:
     from ottla.broker.coordinators.groups import Groups
     from ottla.broker.coordinators.transactions import Transactions
+    from ottla.broker.journal.writing import JournalWriter
     from ottla.broker.login.logins import Logins
     from ottla.broker.login.tls_listeners import TlsListeners
 
@@ -136,6 +138,7 @@ class Broker:
         self.coordinators = Coordinators(self, scheduler)
         self.log_moves = LogMoves(self, scheduler)
         self.directory_reports = DirectoryReports(self, scheduler)
+        self.journal = Journal(clock)
         self.authorizer: Authorizer = make_authorizer(self.config)
         guard = guarded if self.authorizer.is_active else None
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
@@ -163,6 +166,7 @@ class Broker:
     def new_session(self, connection: Connection) -> ConnectionSession:
         """Begin the conversation with a client, which may have to log in first."""
         context = RequestContext(self, connection)
+        self.journal.opened(context)
         session = Session(context, self.routes, connection.answer_later, connection.fail)
         return session if self.logins is None else self.logins.begin(connection, session)
 
@@ -175,6 +179,14 @@ class Broker:
     def transactions(self) -> "Transactions":
         """The transaction coordinator of this node."""
         return self.coordinators.transactions
+
+    @cached_property
+    def journal_writer(self) -> "JournalWriter":
+        """What writes the journal, while there is one."""
+        # Imported only here: a node that starts has nothing to write yet.
+        from ottla.broker.journal.writing import JournalWriter
+
+        return JournalWriter(self)
 
     @property
     def image(self) -> MetadataImage:
@@ -197,7 +209,16 @@ class Broker:
 
     def prepare(self, image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
         """Make what new metadata needs and takes long, while others are served. See `MetadataListener`."""
-        return self.partitions.prepare(image, delta, self.workers.run, done)
+        created = frozenset(change.topic for change in delta.topics)
+
+        def run(work: Callable[[], None], take: Callable[[Exception | None], None]) -> None:
+            def import_and_work() -> None:
+                self.coordinators.import_for(created)
+                work()
+
+            self.workers.run(import_and_work, take)
+
+        return self.partitions.prepare(image, delta, run, done)
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Act on new metadata. When this returns, everything it says holds."""
@@ -211,6 +232,8 @@ class Broker:
             self.use_quotas(image)
         if delta.acls:
             use_rules(self.authorizer, image)
+        if delta.topics and self.journal.is_on:
+            self.journal_writer.metadata_changed(image, delta)
 
     def use_dynamic_configs(self, image: MetadataImage) -> None:
         """Let the configs hold that were set for this broker or for all brokers while running."""
@@ -222,6 +245,7 @@ class Broker:
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
         self.replication.use_dynamic_configs()
         self.listeners.limits = connection_limits(self.config, self.world.connections_max)
+        self.journal.is_on = self.config.ottla_journal_enable
         if self.tls is not None:
             self.tls.reload(self.configs)
         self.use_quotas(image)

@@ -16,6 +16,12 @@ COMMANDS: Final = {
     "consume": ("ottla.cli.consume", "consume", "Read records from topics and print them."),
     "group": ("ottla.cli.group", "group", "Consumer groups: list, describe with lag, reset, delete."),
     "lag": ("ottla.cli.explain.lag", "lag", "How far groups are behind, and what will come of it."),
+    "why": ("ottla.cli.explain.why", "why", "Why silent, twice, out of order or slow: from evidence."),
+    "trace": ("ottla.cli.explain.trace", "trace", "The story of one record, as text, JSON or a picture."),
+    "hot": ("ottla.cli.explain.hot", "hot", "Which keys and partitions of a topic carry the load."),
+    "audit": ("ottla.cli.explain.audit", "audit", "Which delivery guarantee holds, hop by hop."),
+    "doctor": ("ottla.cli.explain.doctor", "doctor", "Check a cluster: lag, members, brokers, producers."),
+    "lab": ("ottla.cli.explain.lab", "lab", "Make a trouble happen on a throw-away node, and explain it."),
     "cluster": (
         "ottla.cli.clusters.commands",
         "cluster",

@@ -51,6 +51,9 @@ class Environment(Protocol):
     def new_member_suffix(self) -> str:
         """Return a random id, for a new member."""
 
+    def member_lost(self, group_id: str, member_id: str, why: str, after_ms: int) -> None:
+        """Take note that a member is about to be taken out, for it was not heard of for so long."""
+
     def submit(
         self, decide: Callable[[], Decision[R]], answer: Answer[R] = ignore, refuse: Refuse = ignore
     ) -> None:
