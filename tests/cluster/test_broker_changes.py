@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -37,6 +38,10 @@ def described_until(cluster: ProcessCluster, holds: Callable[[Any], bool]) -> An
 
 def states(shown: Any) -> dict[int, str]:
     return {node["node"]: node["state"] for node in shown["nodes"]}
+
+
+def is_fenced(number: int, shown: Any) -> bool:
+    return states(shown)[number] == "fenced"
 
 
 def is_whole(shown: Any) -> bool:
@@ -83,7 +88,7 @@ def test_a_process_that_is_killed_is_fenced_at_once_and_comes_back_at_once(clust
         cluster[number].kill()
         texts.append(f"without {number}")
         write(cluster, "killed", 3, texts[-1])
-        shown = described_until(cluster, lambda shown, dead=number: states(shown)[dead] == "fenced")
+        shown = described_until(cluster, partial(is_fenced, number))
         assert shown["offline"] == 0
         cluster[number].start()
         described_until(cluster, is_whole)
