@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.authorization.audit import Audit
 from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import ControllerChannel
 from ottla.broker.coordinators.coordinators import Coordinators
@@ -83,6 +84,7 @@ class NodeParts(NamedTuple):
     quorum: MetadataQuorum
     controller: ControllerChannel
     addresses: Sequence[TakenAddress]
+    audit: Audit
     tls: "TlsListeners | None" = None
     logins: "Logins | None" = None
     peer_security: PeerSecurity | None = None
@@ -140,6 +142,7 @@ class Broker:
         self.authorizer: Authorizer = make_authorizer(self.config)
         guard = guarded if self.authorizer.is_active else None
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
+        self.audit = parts.audit
         self.logins = parts.logins
         self.peer_security = parts.peer_security
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
@@ -206,7 +209,16 @@ class Broker:
 
     def prepare(self, image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
         """Make what new metadata needs and takes long, while others are served. See `MetadataListener`."""
-        return self.partitions.prepare(image, delta, self.workers.run, done)
+        created = frozenset(change.topic for change in delta.topics)
+
+        def run(work: Callable[[], None], take: Callable[[Exception | None], None]) -> None:
+            def import_and_work() -> None:
+                self.coordinators.import_for(created)
+                work()
+
+            self.workers.run(import_and_work, take)
+
+        return self.partitions.prepare(image, delta, run, done)
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Act on new metadata. When this returns, everything it says holds."""
