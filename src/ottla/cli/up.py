@@ -52,6 +52,7 @@ Any Kafka client works as well, with {address} as its bootstrap.servers."""
     show_default=True,
     help="The number of brokers. Only 1 is supported yet.",
 )
+@click.option("--registry", "with_registry", is_flag=True, help="Also run a schema registry, on port 8081.")
 @click.option("--hints", is_flag=True, help="Print example commands on stderr when the node is ready.")
 @click.option(
     "--insecure",
@@ -74,6 +75,7 @@ def up(
     log_format: str,
     log_level: str,
     brokers: int,
+    with_registry: bool,
     hints: bool,
     insecure: bool,
     format_empty: bool,
@@ -94,9 +96,13 @@ def up(
     from ottla.broker.lifecycle.process import NodeFailure, NodeOptions, run_node
     from ottla.runtime.log_lines import set_up_logging
 
+    satellites: list[Any] = []
+
     def ready(address: str) -> None:
         gc.set_threshold(*thresholds)
         _tell_ready(address, hints)
+        if with_registry:
+            satellites.append(start_satellite("registry", "--bootstrap", address))
 
     set_up_logging(log_format == "json", log_level.upper())
     loaded = load_settings(config_file, assignments, data_directory)
@@ -114,6 +120,17 @@ def up(
         )
     except NodeFailure as error:
         raise Failure(str(error) + next_step(error)) from error
+    finally:
+        for satellite in satellites:
+            satellite.terminate()
+            satellite.wait()
+
+
+def start_satellite(*arguments: str) -> Any:
+    """Start another command of Ottla beside this one. It prints its own line when it is ready."""
+    import subprocess
+
+    return subprocess.Popen([sys.executable, "-m", "ottla", *arguments])  # noqa: S603 - it is ourselves
 
 
 def next_step(error: BaseException) -> str:
