@@ -180,6 +180,14 @@ bench: $(VENV)/.ready ## compare a node with Apache Kafka 4.3.1 (needs Java and 
 guarantees: $(VENV)/.ready ## check delivery guarantees while a node is killed and paused: OPERATIONS=100000 SEED=0 CLIENT=confluent
 	$(BIN)/python -m tests.cluster.guarantees --operations $${OPERATIONS:-100000} --first-seed $${SEED:-0} --client $${CLIENT:-confluent}
 
+.PHONY: bench-journal
+bench-journal: $(VENV)/.ready ## measure what the journal costs a node
+	$(BIN)/python -m benchmarks.journal
+
+.PHONY: lab
+lab: $(VENV)/.ready ## make troubles happen with real clients, and score how they are explained: SCENARIOS=100 SEED=1
+	$(BIN)/python -m ottla.lab.campaign --scenarios $${SCENARIOS:-100} --seed $${SEED:-1}
+
 .PHONY: exactly-once
 exactly-once: $(VENV)/.ready ## copy a topic exactly once with four clients while a node is killed: RECORDS=50000
 	RECORDS=$${RECORDS:-50000} $(BIN)/pytest tests/cluster/test_exactly_once.py

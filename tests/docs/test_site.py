@@ -96,7 +96,7 @@ def test_every_page_of_the_guide_is_linked_from_another() -> None:
 
 def test_the_commands_of_the_guide_work_as_shown(tmp_path: Path) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", (DOCS / "guide/command-line.md").read_text(), re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     with OttlaNode(tmp_path / "node", {"offsets.topic.num.partitions": "1"}) as node:
         done = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", "\n".join(blocks)],

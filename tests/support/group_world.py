@@ -180,6 +180,9 @@ class GroupWorld:
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         return ConsumerIntervals()
 
+    def member_lost(self, group_id: str, member_id: str, why: str, after_ms: int) -> None:
+        """Nobody keeps a journal."""
+
     def wake(self, deadline_ms: int) -> None:
         """The world looks for itself."""
 

@@ -97,6 +97,20 @@ def creatable_topic(name: str, config: NodeConfig, brokers: int) -> CreatableTop
                     "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
                 },
             )
+        case "__ottla_journal":
+            # Each node writes to a partition that it leads, so that several need several.
+            return _topic(
+                name,
+                1 if brokers <= 1 else 12,
+                max(1, min(3, brokers)),
+                {
+                    "cleanup.policy": "delete",
+                    "retention.ms": str(config.ottla_journal_retention_ms),
+                    "retention.bytes": str(config.ottla_journal_retention_bytes),
+                    "segment.bytes": str(16 << 20),
+                    "min.insync.replicas": "1",
+                },
+            )
         case _:
             return _topic(name, config.num_partitions, config.default_replication_factor, {})
 

@@ -18,7 +18,7 @@ from ottla.broker.deferred import Deferred
 from ottla.quorum.controller.deciders import NOT_CONTROLLER
 from ottla.quorum.controller.decision import Caller, Refusal
 from ottla.quorum.quorum_protocols import KnownLeader, LeaderWatch
-from ottla.quorum.refusals import refuse
+from ottla.quorum.refusals import SERVED_BY_LEADER, refuse
 from ottla.quorum.voters import Endpoint
 from ottla.runtime.connections.link import Link
 from ottla.runtime.connections.peer import NotServed, PeerLost
@@ -234,13 +234,17 @@ class ClusterController:
             except WireError as error:
                 self._fail(asked, error)
             else:
-                self._finish(asked, response)
+                self._decided(asked, response)
 
     def _decided(self, asked: _Asked, response: Any) -> None:
         """Take a response, unless it only says that another controller is the active one."""
         if asked not in self._open:
             return
-        if says_not_controller(response):
+        errors = _errors_in(response)
+        is_elsewhere = ErrorCode.NOT_CONTROLLER in errors
+        if isinstance(asked.ask, SERVED_BY_LEADER):
+            is_elsewhere |= ErrorCode.NOT_LEADER_OR_FOLLOWER in errors
+        if is_elsewhere:
             self._wait(asked)
         else:
             self._finish(asked, response)
@@ -296,10 +300,14 @@ def _api_of(request: type[Any]) -> Api:
 
 def says_not_controller(response: Any, version: int | None = None) -> bool:
     """Say whether a response refuses its request because another node is the active controller."""
+    return ErrorCode.NOT_CONTROLLER in _errors_in(response, version)
+
+
+def _errors_in(response: Any, version: int | None = None) -> list[ErrorCode]:
     found: list[ErrorCode] = []
     finder = _error_finder(type(response), version)  # type: ignore[arg-type]  # a class can be hashed
     finder(response, found.append)
-    return ErrorCode.NOT_CONTROLLER in found
+    return found
 
 
 @cache

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
+from ottla.broker.broker_watch import BrokerWatch
 from ottla.broker.controller_channel import LocalController
 from ottla.broker.features import Features, features_of
+from ottla.broker.journal.journal import Journal
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.limits.quotas import Quotas
@@ -22,6 +24,7 @@ from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.quorum.metadata_quorum import MetadataQuorum
+from ottla.quorum.quorum_protocols import KnownLeader
 from ottla.runtime.connections.connection import Connection
 from ottla.runtime.connections.connection import Session as ConnectionSession
 from ottla.runtime.connections.listener import Listeners
@@ -57,6 +60,8 @@ class ControllerServer:
         self.controller = LocalController(parts.quorum.ask)
         # The quotas of clients hold where they connect: at their broker.
         self.quotas = Quotas()
+        # Never switched on: what a controller is asked, brokers ask.
+        self.journal = Journal(clock)
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.authorizer = make_authorizer(configs.node)
         guard = guarded if self.authorizer.is_active else None
@@ -73,6 +78,14 @@ class ControllerServer:
         )
         for listener, listening in parts.addresses:
             self.listeners.add(listener.name, listening)
+        self.broker_watch = BrokerWatch(
+            node_id,
+            world,
+            lambda: self.image,
+            lambda: self.quorum.controller is not None,
+            parts.quorum.broker_is_gone,
+        )
+        parts.quorum.when_leader_changes(self._leader_changed)
         use_rules(self.authorizer, self.image)
         parts.metadata.listen(self)
 
@@ -86,6 +99,10 @@ class ControllerServer:
     def image(self) -> MetadataImage:
         """The metadata that this node acts on: all of it is committed."""
         return self._metadata.image
+
+    def _leader_changed(self, leader: KnownLeader) -> None:
+        if leader.node_id == self.node_id:
+            self.broker_watch.took_over()
 
     def prepare(self, _image: MetadataImage, _delta: MetadataDelta, _done: Callable[[], None]) -> bool:
         """Be ready for any metadata."""

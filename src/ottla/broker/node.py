@@ -17,6 +17,7 @@ from ottla.broker.endpoints import Endpoints
 from ottla.broker.features import Features, features_of
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.fetch.parked_fetches import ParkedFetches
+from ottla.broker.journal.journal import Journal
 from ottla.broker.lifecycle.bound_listeners import TakenAddress
 from ottla.broker.lifecycle.formatting import cordoned_directories
 from ottla.broker.lifecycle.membership import Membership
@@ -49,6 +50,7 @@ from ottla.quorum.random_id import random_id
 from ottla.runtime.connections.connection import Connection
 from ottla.runtime.connections.connection import Session as ConnectionSession
 from ottla.runtime.connections.listener import Listeners
+from ottla.runtime.connections.peer import PeerSecurity
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.turns import Turns
 from ottla.security.authorizer import Authorizer
@@ -65,6 +67,7 @@ from ottla.world.world import World
 if TYPE_CHECKING:
     from ottla.broker.coordinators.groups import Groups
     from ottla.broker.coordinators.transactions import Transactions
+    from ottla.broker.journal.writing import JournalWriter
     from ottla.broker.login.logins import Logins
     from ottla.broker.login.tls_listeners import TlsListeners
 
@@ -82,6 +85,8 @@ class NodeParts(NamedTuple):
     addresses: Sequence[TakenAddress]
     tls: "TlsListeners | None" = None
     logins: "Logins | None" = None
+    peer_security: PeerSecurity | None = None
+    """How this broker logs in to others."""
 
 
 class Broker:
@@ -131,10 +136,12 @@ class Broker:
         self.coordinators = Coordinators(self, scheduler)
         self.log_moves = LogMoves(self, scheduler)
         self.directory_reports = DirectoryReports(self, scheduler)
+        self.journal = Journal(clock)
         self.authorizer: Authorizer = make_authorizer(self.config)
         guard = guarded if self.authorizer.is_active else None
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
         self.logins = parts.logins
+        self.peer_security = parts.peer_security
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
         self.openings = Openings(world.openers.run, self.turns, clock)
         self.membership = Membership(self, scheduler, self.new_id())
@@ -156,6 +163,7 @@ class Broker:
     def new_session(self, connection: Connection) -> ConnectionSession:
         """Begin the conversation with a client, which may have to log in first."""
         context = RequestContext(self, connection)
+        self.journal.opened(context)
         session = Session(context, self.routes, connection.answer_later, connection.fail)
         return session if self.logins is None else self.logins.begin(connection, session)
 
@@ -168,6 +176,14 @@ class Broker:
     def transactions(self) -> "Transactions":
         """The transaction coordinator of this node."""
         return self.coordinators.transactions
+
+    @cached_property
+    def journal_writer(self) -> "JournalWriter":
+        """What writes the journal, while there is one."""
+        # Imported only here: a node that starts has nothing to write yet.
+        from ottla.broker.journal.writing import JournalWriter
+
+        return JournalWriter(self)
 
     @property
     def image(self) -> MetadataImage:
@@ -204,6 +220,8 @@ class Broker:
             self.use_quotas(image)
         if delta.acls:
             use_rules(self.authorizer, image)
+        if delta.topics and self.journal.is_on:
+            self.journal_writer.metadata_changed(image, delta)
 
     def use_dynamic_configs(self, image: MetadataImage) -> None:
         """Let the configs hold that were set for this broker or for all brokers while running."""
@@ -215,6 +233,7 @@ class Broker:
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
         self.replication.use_dynamic_configs()
         self.listeners.limits = connection_limits(self.config, self.world.connections_max)
+        self.journal.is_on = self.config.ottla_journal_enable
         if self.tls is not None:
             self.tls.reload(self.configs)
         self.use_quotas(image)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -47,9 +48,15 @@ def settings_options(command: F) -> F:
 
 
 def load_settings(
-    config_file: Path | None, assignments: tuple[str, ...], data_directory: Path | None
+    config_file: Path | None,
+    assignments: tuple[str, ...],
+    data_directory: Path | None,
+    defaults: Mapping[str, str] = MappingProxyType({}),
 ) -> "LoadedConfig":
-    """Put a node's configuration together: the file, what was set on top, and where the data is."""
+    """Put a node's configuration together: the file, what was set on top, and where the data is.
+
+    `defaults` hold where neither says anything.
+    """
     from ottla.metadata.configs.errors import InvalidConfig, UnusableConfigs
     from ottla.metadata.configs.load import load_node_config
     from ottla.model.properties import iter_properties
@@ -65,8 +72,11 @@ def load_settings(
     try:
         properties = b"" if config_file is None else config_file.read_bytes()
 
+        in_file = {item.key for item in iter_properties(properties)}
+        unset = {name: text for name, text in defaults.items() if name not in in_file}
+
         def load(assumed: Mapping[str, str]) -> "LoadedConfig":
-            return load_node_config(properties, {**assumed, **given}, origin=str(config_file or ""))
+            return load_node_config(properties, {**unset, **assumed, **given}, origin=str(config_file or ""))
 
         loaded = load({})
         if not {"log.dirs", "log.dir"} & loaded.configs.layers.static.keys():

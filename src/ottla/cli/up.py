@@ -4,7 +4,7 @@ import errno
 import gc
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,6 +13,10 @@ from ottla.cli.formatting import format_options, read_format_options
 from ottla.cli.profiles import DEFAULT_BOOTSTRAP
 from ottla.cli.settings import load_settings, settings_options
 
+if TYPE_CHECKING:
+    from ottla.metadata.configs.load import LoadedConfig
+
+DEFAULT_DIRECTORY: Final = "ottla-clients"
 _START_OBJECTS: Final = 100_000
 _HINTS: Final = """
 Ottla is running on {address}. Press Ctrl-C to stop it. In another terminal, try:
@@ -61,6 +65,20 @@ Any Kafka client works as well, with {address} as its bootstrap.servers."""
     "can do everything.",
 )
 @click.option(
+    "--secure",
+    is_flag=True,
+    help="Ask for a login over TLS. The first start makes certificates and a user `admin` with a random "
+    "password, and writes the settings of clients to the directory of --clients.",
+)
+@click.option(
+    "--clients",
+    "clients_directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(DEFAULT_DIRECTORY),
+    show_default=True,
+    help="With --secure: where secrets and the settings of clients are kept.",
+)
+@click.option(
     "--format-empty",
     is_flag=True,
     help="Format an empty log directory even if a log directory of this node is missing.",
@@ -78,6 +96,8 @@ def up(
     with_registry: bool,
     hints: bool,
     insecure: bool,
+    secure: bool,
+    clients_directory: Path,
     format_empty: bool,
     **format_given: Any,
 ) -> None:
@@ -100,12 +120,31 @@ def up(
 
     def ready(address: str) -> None:
         gc.set_threshold(*thresholds)
+        if files is not None:
+            files.write_client_files(address)
         _tell_ready(address, hints)
+<<<<<<< HEAD
         if with_registry:
             satellites.append(start_satellite("registry", "--bootstrap", address))
+=======
+        if files is not None and files.is_new:
+            click.echo(secure_files.HINTS.format(address=address, directory=files.directory), err=True)
+>>>>>>> main
 
     set_up_logging(log_format == "json", log_level.upper())
     loaded = load_settings(config_file, assignments, data_directory)
+    format_chosen = read_format_options(format_given)
+    files = None
+    if secure:
+        from ottla.cli import secure as secure_files
+
+        if insecure:
+            raise Failure("--secure and --insecure exclude each other: choose one")
+        files = secure_files.prepare(clients_directory, host, _is_formatted(loaded))
+        loaded = load_settings(config_file, assignments, data_directory, files.settings())
+        format_chosen = format_chosen._replace(
+            scram_credentials=(*format_chosen.scram_credentials, files.scram_option)
+        )
     try:
         run_node(
             loaded,
@@ -114,7 +153,7 @@ def up(
                 port=port,
                 is_insecure=insecure,
                 formats_empty=format_empty,
-                format=read_format_options(format_given),
+                format=format_chosen,
             ),
             ready,
         )
@@ -131,6 +170,13 @@ def start_satellite(*arguments: str) -> Any:
     import subprocess
 
     return subprocess.Popen([sys.executable, "-m", "ottla", *arguments])  # noqa: S603 - it is ourselves
+
+
+def _is_formatted(loaded: "LoadedConfig") -> bool:
+    from ottla.broker.lifecycle.formatting import data_directories
+    from ottla.storage.log_dirs.meta_properties import FILE
+
+    return Path(data_directories(loaded.config)[0], FILE).exists()
 
 
 def next_step(error: BaseException) -> str:

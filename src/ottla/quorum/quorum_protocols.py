@@ -118,6 +118,12 @@ class RecordWriter(Protocol):
         Raises `NotLeader`: the leadership was lost, which `QuorumListener.resigned` is about to say.
         """
 
+    def find_upgrade_error(self, level: int) -> tuple[ErrorCode, str | None]:
+        """Say why kraft.version cannot be raised to a level, if it cannot."""
+
+    def upgrade_kraft_version(self, level: int) -> tuple[ErrorCode, str | None]:
+        """Raise kraft.version: from then on records name the voters. Returns why not, if it cannot be."""
+
 
 class QuorumListener(Protocol):
     """A node, as its quorum tells it what happened. The calls come in the order of the log."""

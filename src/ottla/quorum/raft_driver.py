@@ -212,8 +212,15 @@ class RaftDriver:
         self._appended.append((CommittedRecords(records, position, replay=replay), size_bytes))
         self._carry_out()
 
-    def upgrade_kraft_version(self, level: int, *, validates_only: bool) -> tuple[ErrorCode, str | None]:
-        """Raise kraft.version, in which records name the voters. Returns why that cannot be, if it cannot."""
+    def find_upgrade_error(self, level: int) -> tuple[ErrorCode, str | None]:
+        """Say why kraft.version cannot be raised to a level, if it cannot."""
+        return self._upgrade(level, validates_only=True)
+
+    def upgrade_kraft_version(self, level: int) -> tuple[ErrorCode, str | None]:
+        """Raise kraft.version: from then on records name the voters. Returns why not, if it cannot be."""
+        return self._upgrade(level, validates_only=False)
+
+    def _upgrade(self, level: int, *, validates_only: bool) -> tuple[ErrorCode, str | None]:
         error, message, effects = self.replica.upgrade_kraft_version(
             self.epoch, level, self.now, validates_only=validates_only
         )

@@ -45,6 +45,7 @@ QUICK: Final[Mapping[str, str]] = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
+    "ottla.journal.enable": "false",
 }
 """The settings of a node that nobody gave others."""
 

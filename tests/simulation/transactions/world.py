@@ -17,6 +17,7 @@ from ottla.coordination.transaction.coordinator import TransactionCoordinator
 from ottla.coordination.transaction.decide import Identity
 from ottla.coordination.transaction.environment import Markers
 from ottla.coordination.transaction.settings import TransactionSettings
+from ottla.coordination.transaction.transaction import Transaction
 from ottla.model.ids import Offset, ProducerId, TopicPartition
 from ottla.storage.errors import AppendError
 from ottla.storage.producers.producer_state import ProducerState
@@ -194,6 +195,9 @@ class World:
         for partition in self.partitions.values():
             partition.cut(self.rng)
         self.after(self.rng.randrange(1, 200), self.start, survives=True)
+
+    def transaction_expired(self, transaction: Transaction) -> None:
+        """Nobody keeps a journal."""
 
     def wake(self, deadline_ms: int) -> None:
         self.after(max(0, deadline_ms - self._now_ms), self._fire)

@@ -20,6 +20,8 @@ def consumer_group_heartbeat(
     broker = context.broker
     if not broker.groups.serves_consumer_protocol:
         return Deferred.of(refused_heartbeat(ErrorCode.UNSUPPORTED_VERSION))
+    if ask.member_epoch < 0:
+        broker.journal.member_left(context, ask.group_id, ask.member_id, None)
     answer: Deferred[ConsumerGroupHeartbeatResponse] = Deferred()
     broker.groups.coordinator.consumer_group_heartbeat(
         ask, client_of(context), broker.clock.now_ms(), answer.resolve

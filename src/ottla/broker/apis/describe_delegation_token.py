@@ -41,7 +41,8 @@ def describe_delegation_token(
         tokens=tuple(
             _describe(token, keys, context.version)
             for token in broker.image.tokens.values()
-            if (owners is None or token.owner in owners) and _may_see(token, context)
+            if (owners is None or owners & {token.owner, token.requester, *token.renewers})
+            and _may_see(token, context)
         )
     )
 

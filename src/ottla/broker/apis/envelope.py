@@ -116,6 +116,8 @@ def _inner_context(ask: EnvelopeRequest, head: RequestHead, context: RequestCont
     local = context.local_host, context.local_port
     inner = RequestContext(context.node, _Forwarded(context.listener_name, local, host), Listener.CONTROLLER)
     inner.principal = _principal(ask.request_principal)
+    # The broker has seen how the client logged in, and refuses by itself what that does not allow.
+    inner.login = "forwarded"
     inner.version, inner.client_id, inner.correlation_id = head.version, head.client_id, head.correlation_id
     inner.request_bytes = len(ask.request_data)
     return inner

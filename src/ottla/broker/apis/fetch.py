@@ -62,7 +62,9 @@ def fetch(
     broker = context.broker
     if context.request_bytes > _AT_ONCE and weigh(ask, ("topics", "partitions"), _AT_ONCE) > _AT_ONCE:
         return _plan_in_turns(ask, context)
-    plan = broker.fetch_sessions.plan(ask, context.version, broker.clock.monotonic_ms())
+    now_ms = broker.clock.monotonic_ms()
+    plan = broker.fetch_sessions.plan(ask, context.version, now_ms)
+    context.fetched = (ask, plan.partitions, now_ms)
     if plan.error is not ErrorCode.NONE:
         return FetchResponse(error_code=plan.error, responses=())
     attempt = _Fetch(ask, plan, context)
@@ -315,7 +317,7 @@ class _Fetch:
         throttle_ms = quotas.record(QuotaKind.FETCH, user, client_id, result.size_bytes, now_ms)
         if throttle_ms > 0:
             quotas.take_back(QuotaKind.FETCH, user, client_id, result.size_bytes, now_ms)
-            context.mute(throttle_ms)
+            context.mute(throttle_ms, QuotaKind.FETCH.value)
         return throttle_ms
 
 

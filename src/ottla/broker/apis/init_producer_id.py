@@ -20,8 +20,16 @@ def init_producer_id(
     """Give the producer an id."""
     if (ask.producer_id == -1) != (ask.producer_epoch == -1):
         return _refused(ErrorCode.INVALID_REQUEST)
+
+    def seen(response: InitProducerIdResponse) -> InitProducerIdResponse:
+        if response.error_code is ErrorCode.NONE:
+            context.broker.journal.producer_seen(
+                context, response.producer_id, response.producer_epoch, ask.transactional_id
+            )
+        return response
+
     if ask.transactional_id is None:
-        return context.broker.producer_ids.next().then(_answer_idempotent)
+        return context.broker.producer_ids.next().then(_answer_idempotent).then(seen)
     expected = None if ask.producer_id == -1 else Identity(ask.producer_id, ask.producer_epoch)
     version = context.version
     answer: Deferred[InitProducerIdResponse] = Deferred()
@@ -29,7 +37,7 @@ def init_producer_id(
         ask.transactional_id,
         ask.transaction_timeout_ms,
         expected,
-        lambda result: answer.resolve(_answer(result, version)),
+        lambda result: answer.resolve(seen(_answer(result, version))),
         ask.enable_2pc,
         ask.keep_prepared_txn,
     )

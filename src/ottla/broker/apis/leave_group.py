@@ -25,6 +25,8 @@ def leave_group(ask: LeaveGroupRequest, context: RequestContext) -> Deferred[Lea
     is_single = context.version < SEVERAL_FROM
     if is_single:
         ask = replace(ask, members=(MemberIdentity(member_id=ask.member_id),))
+    for member in ask.members:
+        broker.journal.member_left(context, ask.group_id, member.member_id, member.reason)
     answer: Deferred[LeaveGroupResponse] = Deferred()
     broker.groups.coordinator.leave_group(ask, client_of(context), broker.clock.now_ms(), answer.resolve)
     return answer.then(_with_one_error) if is_single else answer

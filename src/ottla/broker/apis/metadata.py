@@ -87,10 +87,14 @@ def _answer_portion(ask: MetadataRequest, context: RequestContext) -> MetadataRe
 
 
 def _maybe_create(missing: list[str], ask: MetadataRequest, context: RequestContext) -> None:
-    if missing and _creates_topics(ask, context):
+    if not missing:
+        return
+    if _creates_topics(ask, context):
         allowed = [name for name in missing if context.may(_DESCRIBE, name) and _may_create(name, context)]
         if allowed:
             create_missing_topics(allowed, context)
+    else:
+        context.broker.journal.topics_unknown(context, missing)
 
 
 def _creates_topics(ask: MetadataRequest, context: RequestContext) -> bool:

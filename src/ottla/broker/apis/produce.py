@@ -344,7 +344,7 @@ def _throttle(context: RequestContext, now_ms: int) -> int:
         QuotaKind.PRODUCE, context.user, context.client_id or "", context.request_bytes, now_ms
     )
     if throttle_ms > 0:
-        context.mute(throttle_ms)
+        context.mute(throttle_ms, QuotaKind.PRODUCE.value)
     return throttle_ms
 
 

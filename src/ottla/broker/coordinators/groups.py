@@ -1,7 +1,7 @@
 """The group coordinator on this node, and what it asks of the node."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
@@ -17,6 +17,7 @@ from ottla.metadata.features import GROUP_VERSION
 from ottla.metadata.image import MetadataImage
 from ottla.records.attributes import Codec
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS
+from ottla.wire.error_code import ErrorCode
 from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -94,6 +95,16 @@ class Groups(HostedCoordinator[GroupCoordinator]):
                 group_config.consumer_assignment_interval_ms,
             )
         return known
+
+    def member_lost(self, group_id: str, member_id: str, why: str, after_ms: int) -> None:
+        """Tell the journal of a member that is about to be taken out of its group."""
+        shard = self.coordinator.shards.find(group_id)
+        if isinstance(shard, ErrorCode):
+            return
+        group: Any = shard.state.groups.get(group_id)
+        member = None if group is None else group.members.get(member_id)
+        if member is not None:
+            self._broker.journal.member_lost(group_id, member_id, member.client_id, why, after_ms)
 
     def _codec(self) -> Codec:
         return Codec(self._broker.config.offsets_topic_compression_codec)

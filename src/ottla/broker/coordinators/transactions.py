@@ -12,6 +12,7 @@ from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.coordination.transaction.coordinator import TransactionCoordinator
 from ottla.coordination.transaction.environment import Markers
 from ottla.coordination.transaction.settings import TransactionSettings
+from ottla.coordination.transaction.transaction import Transaction
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.features import TRANSACTION_VERSION
 from ottla.model.ids import Offset
@@ -70,6 +71,17 @@ class Transactions(HostedCoordinator[TransactionCoordinator]):
     def new_producer_id(self, take: Callable[[int | ErrorCode], None]) -> None:
         """Get a producer id that nobody had before."""
         self._broker.producer_ids.next().when_done(take)
+
+    def transaction_expired(self, transaction: Transaction) -> None:
+        """Tell the journal of a transaction that is about to be aborted."""
+        self._broker.journal.note(
+            f"transaction/{transaction.transactional_id}",
+            "transaction-expired",
+            txn=transaction.transactional_id,
+            producer=transaction.producer_id,
+            epoch=transaction.producer_epoch,
+            after_ms=transaction.timeout_ms,
+        )
 
     def transaction_version(self) -> int:
         """Return the finalized level of `transaction.version`."""

@@ -5,7 +5,7 @@
     recovery points, cleaners every `log.flush.offset.checkpoint.interval.ms`
     log starts                every `log.flush.start.offset.checkpoint.interval.ms`
     producers' expiration     every `producer.id.expiration.check.interval.ms`
-    syncs that `flush.ms` asks for, timeouts, failed directories: every second
+    syncs that `flush.ms` asks for, timeouts, failed directories, the journal: every second
     expired delegation tokens every `delegation.token.expiry.check.interval.ms`, if tokens are used
     files with certificates   every ten seconds, if listeners are encrypted
     what was recovered        once, right after a start that no clean stop preceded
@@ -143,6 +143,8 @@ class Housekeeping:
         for directory in self._broker.directories.directories:
             directory.check_is_there()
         self._look_at_directories()
+        if self._broker.journal.is_on:
+            self._broker.journal_writer.each_second()
 
     def _remove_expired_tokens(self) -> None:
         """Remove delegation tokens whose time is over, if the controller is here."""

@@ -38,7 +38,7 @@ from ottla.broker.lifecycle.membership import NotRegistered
 from ottla.broker.lifecycle.quorum_ticks import QuorumTicks
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
 from ottla.broker.limits.connection_limits import connection_limits
-from ottla.broker.login.making import make_logins, make_tls
+from ottla.broker.login.making import make_logins, make_peer_security, make_tls
 from ottla.broker.node import Broker, NodeParts
 from ottla.broker.quorum_messenger import QuorumMessenger
 from ottla.metadata.configs.effective import EffectiveConfigs
@@ -55,7 +55,7 @@ from ottla.quorum.metadata_quorum import MetadataQuorum, OtherVoters, QuorumSett
 from ottla.quorum.random_id import random_id
 from ottla.quorum.voters import Endpoint, VoterIdentity
 from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link, new_peer_memory
-from ottla.runtime.connections.peer import PeerMemory, PeerSettings
+from ottla.runtime.connections.peer import PeerMemory, PeerSecurity, PeerSettings
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.recovery import LoadingLogs, tell
 from ottla.security.refused import SecurityRefused
@@ -279,7 +279,8 @@ class NodeStart:
         )
         metadata = self._metadata
         memory = new_peer_memory()
-        self._messenger = QuorumMessenger(partial(_make_quorum_link, world, config, memory))
+        security = self._security_to_controllers()
+        self._messenger = QuorumMessenger(partial(_make_quorum_link, world, config, memory, security))
         quorum_world = QuorumWorld(
             directory.volume,
             world.clock,
@@ -302,7 +303,7 @@ class NodeStart:
         channel = ClusterController(
             quorum,
             LocalController(quorum.ask),
-            ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, memory)),
+            ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, memory, security)),
         )
         own = [address for address in self._addresses if address.listener.name in config.controller_listeners]
         controller_parts = ControllerParts(world, quorum, metadata, own, self._logins)
@@ -338,6 +339,26 @@ class NodeStart:
         else:
             self._then(self._serve_controller, self._parts)
 
+    def _security_to_controllers(self) -> PeerSecurity | None:
+        config = self._configs.node
+        if not config.controller_listeners:
+            return None
+        return self._peer_security(config.controller_listeners[0], config.sasl_mechanism_controller_protocol)
+
+    def _peer_security(self, listener: str, mechanism: str) -> PeerSecurity | None:
+        """Return how to log in to other nodes. A node that has none about it needs no credentials."""
+        try:
+            return make_peer_security(self._configs, listener, mechanism, self._world.random)
+        except SecurityRefused:
+            config = self._configs.node
+            if config.is_controller and not config.controller_quorum_bootstrap_servers:
+                others = [
+                    one for one in config.controller_quorum_voters if _id_of(one) != str(config.node_id)
+                ]
+                if not others:
+                    return None
+            raise
+
     def _no_quorum(self) -> None:
         self._deadline = None
         config = self._configs.node
@@ -370,6 +391,9 @@ class NodeStart:
             addresses=[address for address in self._addresses if address.listener.name not in names],
             tls=self._tls,
             logins=self._logins,
+            peer_security=self._peer_security(
+                config.inter_broker_listener, config.sasl_mechanism_inter_broker_protocol
+            ),
         )
         cluster_id = directories.directories[0].meta.cluster_id or ""
         broker = Broker(config.node_id, cluster_id, self._configs, parts.metadata, node_parts)
@@ -434,6 +458,10 @@ class NodeStart:
         self._started(node)
 
 
+def _id_of(voter: str) -> str:
+    return voter.partition("@")[0]
+
+
 def stop_quorum_parts(parts: QuorumParts) -> None:
     """Stop what goes on by itself, and close all connections of the controller."""
     parts.ticks.stop()
@@ -454,21 +482,32 @@ def _words(error: Exception) -> str:
     return str(error)
 
 
-def _make_link(world: World, config: NodeConfig, memory: PeerMemory, endpoint: Endpoint) -> Link:
+def _make_link(
+    world: World, config: NodeConfig, memory: PeerMemory, security: PeerSecurity | None, endpoint: Endpoint
+) -> Link:
     """Return the way to a controller."""
     settings = PeerSettings(
         client_id=f"node-{config.node_id}-to-controller",
         request_timeout_ms=config.controller_socket_timeout_ms,
+        security=security,
     )
     return Link(world, memory, endpoint.host, endpoint.port, settings, BACK_OFF_MS_MIN)
 
 
-def _make_quorum_link(world: World, config: NodeConfig, memory: PeerMemory, host: str, port: int) -> Link:
+def _make_quorum_link(
+    world: World,
+    config: NodeConfig,
+    memory: PeerMemory,
+    security: PeerSecurity | None,
+    host: str,
+    port: int,
+) -> Link:
     """Return the way to another replica of the quorum."""
     settings = PeerSettings(
         client_id=f"raft-client-{config.node_id}",
         connect_timeout_ms=config.controller_quorum_request_timeout_ms,
         request_timeout_ms=config.controller_quorum_request_timeout_ms,
+        security=security,
     )
     return Link(world, memory, host, port, settings, BACK_OFF_MS_MIN)
 

@@ -23,8 +23,10 @@ from ottla.wire.metadata_records.partitions import PartitionRecord
 if TYPE_CHECKING:
     from ottla.broker.fetch.parked_fetches import ParkedFetch
 
-INTERNAL_TOPICS: Final = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
-"""Topics of the coordinators. Clients may read them, but not write to them."""
+INTERNAL_TOPICS: Final = frozenset(
+    ("__consumer_offsets", "__transaction_state", "__share_group_state", "__ottla_journal")
+)
+"""Topics of the coordinators and of the journal. Clients may read them, but not write to them."""
 
 
 class Role(Enum):

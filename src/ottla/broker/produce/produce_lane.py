@@ -109,6 +109,8 @@ class ProduceLanes:
         partition = _plain_partition(ask, route, self._context)
         if partition is None:
             return
+        if len(self._context.wrote) < LANES_MAX:
+            self._context.wrote[partition] = ask.acks
         stop = _start_of_length(ask, frame, route)
         middle = frame[8:stop].tobytes()
         if stop != self._stop or route is not self._route or len(self._seen) >= LANES_MAX:

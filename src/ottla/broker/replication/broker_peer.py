@@ -77,7 +77,7 @@ class BrokerPeer:
             return
         host, port = address
         if _is_ip_address(host):
-            self._connect_to(host, port)
+            self._connect_to(host, port, host)
             return
         found: list[str] = []
 
@@ -85,12 +85,12 @@ class BrokerPeer:
             if error is not None:
                 self._lose(Unanswered(f"cannot find the address of {host}: {error}"))
             elif not self._is_closed:
-                self._connect_to(found[0], port)
+                self._connect_to(found[0], port, host)
 
         self._world.workers.run(lambda: found.append(self._world.network.resolve(host)), resolved)
 
-    def _connect_to(self, host: str, port: int) -> None:
-        peer = Peer(self._world, self._memory, (host, port), self._settings, self._lost)
+    def _connect_to(self, address: str, port: int, name: str) -> None:
+        peer = Peer(self._world, self._memory, (address, port), self._settings, self._lost, name)
         self._peer = peer
         peer.connect(self._connected)
 

@@ -175,6 +175,7 @@ class Replication:
                 client_id=client_id,
                 software_version=__version__,
                 request_timeout_ms=self.settings.replica_socket_timeout_ms,
+                security=self._broker.peer_security,
             ),
         )
 

@@ -5,7 +5,7 @@ fields of the current request (`version`, `client_id`, `correlation_id`) stay ri
 when the answer is deferred.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ottla.broker.deferred import Deferred
@@ -25,7 +25,11 @@ from ottla.world.clock import Clock
 if TYPE_CHECKING:
     from ottla.broker.controller_channel import ControllerChannel
     from ottla.broker.features import Features
+    from ottla.broker.fetch.fetch_session import PartitionKey
+    from ottla.broker.journal.journal import Journal
+    from ottla.broker.logs.partition import Partition
     from ottla.broker.node import Broker
+    from ottla.wire.messages.fetch import FetchPartition, FetchRequest
 
 
 class Client(Protocol):
@@ -57,6 +61,8 @@ class ServingNode(Protocol):
     @property
     def image(self) -> MetadataImage: ...
     @property
+    def journal(self) -> "Journal": ...
+    @property
     def quorum(self) -> MetadataQuorum: ...
     @property
     def quotas(self) -> Quotas: ...
@@ -73,10 +79,12 @@ class RequestContext:
     """
 
     __slots__ = (
+        "_mute",
         "abandon",
         "broker",
         "client_id",
         "correlation_id",
+        "fetched",
         "host",
         "is_logged_in_by_token",
         "large_session_id",
@@ -85,13 +93,14 @@ class RequestContext:
         "local_host",
         "local_port",
         "login",
-        "mute",
         "node",
         "peer_host",
         "portion_of",
         "principal",
         "request_bytes",
         "version",
+        "when_closed",
+        "wrote",
     )
 
     def __init__(self, node: ServingNode, client: Client, listener: Listener = Listener.BROKER) -> None:
@@ -103,7 +112,7 @@ class RequestContext:
         self.peer_host = client.peer_host
         # The same as access rules write it.
         self.host = java_address(client.peer_host)
-        self.mute = client.mute
+        self._mute = client.mute
         self.principal: Principal = ANONYMOUS
         self.listener = listener
         # By what the client has logged in: a SASL mechanism or "certificate"; None if it has not.
@@ -111,6 +120,8 @@ class RequestContext:
         self.is_logged_in_by_token = False
         # What ends the wait for a deferred answer when the client is gone.
         self.abandon: Callable[[], None] | None = None
+        # What has to know that the connection is closed.
+        self.when_closed: Callable[[], None] | None = None
         self.version = 0
         self.client_id: str | None = None
         self.correlation_id = 0
@@ -119,11 +130,19 @@ class RequestContext:
         self.large_session_id = 0
         # How many elements the large request has of which the handler is given a part; 0 if it has all of it.
         self.portion_of = 0
+        # For the journal: the last fetch with its partitions and its time, and the partitions written to.
+        self.fetched: tuple[FetchRequest, Sequence[tuple[PartitionKey, FetchPartition]], int] | None = None
+        self.wrote: dict[Partition, int] = {}
 
     @property
     def user(self) -> str:
         """The name of the principal, as quotas know it."""
         return self.principal.name
+
+    def mute(self, milliseconds: int, quota: str) -> None:
+        """Read no further request for a while: the client is over a quota."""
+        self._mute(milliseconds)
+        self.node.journal.throttled(self, milliseconds, quota)
 
     @property
     def may_use_tokens(self) -> bool:
@@ -164,5 +183,5 @@ class RequestContext:
 
     def _heed_throttle(self, response: Any) -> Any:
         if response.throttle_time_ms > 0:
-            self.mute(response.throttle_time_ms)
+            self.mute(response.throttle_time_ms, "controller_mutation_rate")
         return response

@@ -86,6 +86,9 @@ _SHORT_ANSWERS: Final = frozenset(
 )
 """Answers that are short unless the request is large, or are encoded already: they are encoded at once."""
 
+FRESH_ERRORS_MAX: Final = 100
+"""Of how many errors of one answer the journal is told."""
+
 Pieces = list[Any]
 """An answer: one piece of bytes, or several with ranges of files among them."""
 
@@ -106,6 +109,7 @@ class Route:
         "find_errors",
         "find_errors_patiently",
         "frame_bytes_max",
+        "fresh_errors",
         "handler",
         "has_file_ranges",
         "has_lanes",
@@ -122,7 +126,13 @@ class Route:
     )
 
     def __init__(
-        self, api: Api, version: int, served: ServedApi, handler: Handler, now_ns: Callable[[], int]
+        self,
+        api: Api,
+        version: int,
+        served: ServedApi,
+        handler: Handler,
+        now_ns: Callable[[], int],
+        fresh_errors: list[tuple[ApiKey, ErrorCode]],
     ) -> None:
         self.api = api
         self.version = version
@@ -153,6 +163,7 @@ class Route:
         self.received_bytes = 0
         self.sent_bytes = 0
         self.errors: Counter[ErrorCode] = Counter()
+        self.fresh_errors = fresh_errors
         self.total_ns = 0
         # Bucket k counts answers that took below 2^k microseconds, and not below 2^(k-1).
         self.latency_buckets = [0] * 32
@@ -220,6 +231,8 @@ class Route:
     def count_error(self, error: ErrorCode) -> None:
         """Count an error in an answer."""
         self.errors[error] += 1
+        if len(self.fresh_errors) < FRESH_ERRORS_MAX:
+            self.fresh_errors.append((self.api.key, error))
 
     def count(self, started_ns: int) -> None:
         """Count an answered request."""
@@ -246,6 +259,8 @@ class Routes:
         self.listener = listener
         self._guard = guard
         self.by_key: dict[int, Route] = {}
+        # The errors of the answer that was encoded last, for the journal.
+        self.fresh_errors: list[tuple[ApiKey, ErrorCode]] = []
 
     def __iter__(self) -> Iterator[Route]:
         return iter(list(self.by_key.values()))
@@ -260,7 +275,7 @@ class Routes:
         assert handler is not None, "what is in the table has a handler"
         if self._guard is not None:
             handler = self._guard(api.key, handler)
-        route = Route(api, version, served, handler, self.now_ns)
+        route = Route(api, version, served, handler, self.now_ns, self.fresh_errors)
         self.by_key[api_key << 16 | version] = route
         return route
 
@@ -273,6 +288,7 @@ class Session:
         "_by_key",
         "_client_id_bytes",
         "_fail",
+        "_fresh_errors",
         "_lanes",
         "_lanes_by_key",
         "_now_ns",
@@ -294,6 +310,7 @@ class Session:
         self.context = context
         self._routes = routes
         self._by_key = routes.by_key
+        self._fresh_errors = routes.fresh_errors
         self._now_ns = routes.now_ns
         self._lanes_by_key: dict[ApiKey, Lanes] = {}
         self._lanes: tuple[Lanes, ...] = ()
@@ -382,11 +399,16 @@ class Session:
         if response is NO_REPLY:
             return []
         if route.encodes_at_once:
-            return route.encode_answer(correlation_id, response)
+            pieces = route.encode_answer(correlation_id, response)
+            if self._fresh_errors:
+                self.context.node.journal.refused(self.context, self._fresh_errors)
+            return pieces
         encoding = route.encode_patiently(correlation_id, response)
         try:
             next(encoding)
         except StopIteration as done:
+            if self._fresh_errors:
+                self.context.node.journal.refused(self.context, self._fresh_errors)
             return done.value  # type: ignore[no-any-return]
         self._begin(self._send_encoded(encoding))
         return PENDING
@@ -425,7 +447,10 @@ class Session:
             yield from self._send_encoded(route.encode_patiently(correlation_id, response))
 
     def _send_encoded(self, encoding: Generator[None, None, Pieces]) -> Work:
-        self._deliver((yield from encoding))
+        pieces = yield from encoding
+        # Others were served meanwhile, so nobody knows whose these are.
+        self._fresh_errors.clear()
+        self._deliver(pieces)
 
     def _deliver(self, pieces: Pieces) -> None:
         task, self._task = self._task, None
@@ -449,7 +474,7 @@ class Session:
         )
         if throttle_ms <= 0:
             return response
-        context.mute(throttle_ms)
+        context.mute(throttle_ms, QuotaKind.REQUEST.value)
         # An answer that comes later, or is encoded already, cannot be told of it any more. The client has to
         # wait all the same.
         known_ms = getattr(response, "throttle_time_ms", None)
@@ -473,6 +498,7 @@ class Session:
 
     def close(self) -> None:
         """The connection is closed: nobody waits any more."""
+        self.context.node.journal.closed(self.context)
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -481,6 +507,8 @@ class Session:
             self.context.abandon = None
         if self.context.large_session_id:
             self.context.broker.fetch_sessions.end(self.context.large_session_id)
+        if self.context.when_closed is not None:
+            self.context.when_closed()
 
     def _park(self, route: Route, correlation_id: int, started_ns: int, response: Deferred[Any]) -> None:
         def answer(value: Any) -> None:

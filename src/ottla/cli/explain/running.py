@@ -3,10 +3,14 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import click
+
 from ottla.cli.cluster import PATIENCE, run_client
+from ottla.cli.output import show_one
 
 if TYPE_CHECKING:
     from ottla.explain.access import Access
+    from ottla.explain.answer import Answer
 
 T = TypeVar("T")
 
@@ -24,3 +28,15 @@ def with_access(properties: Mapping[str, str], work: "Callable[[Access], Awaitab
             return await work(access)
 
     return run_client(run)
+
+
+def show_answer(answer: "Answer", as_json: bool) -> None:
+    """Print an answer, and end with its exit code."""
+    if as_json:
+        show_one(answer.as_json(), as_json)
+    else:
+        from ottla.explain.answer import render
+
+        click.echo(render(answer))
+    if answer.exit_code:
+        raise click.exceptions.Exit(answer.exit_code)

@@ -17,6 +17,7 @@ from ottla.client.properties import Properties
 from ottla.client.security import cluster_for
 
 if TYPE_CHECKING:
+    from ottla.client.admin.access_rules import AccessRules
     from ottla.client.admin.cluster import ClusterInfo
     from ottla.client.admin.configs import Configs
     from ottla.client.admin.credentials import Credentials
@@ -146,6 +147,13 @@ class Admin:
         from ottla.client.admin.quotas import Quotas
 
         return Quotas(self._routes)
+
+    @cached_property
+    def access_rules(self) -> "AccessRules":
+        """Access rules: who may do what."""
+        from ottla.client.admin.access_rules import AccessRules
+
+        return AccessRules(self._routes)
 
     @cached_property
     def credentials(self) -> "Credentials":

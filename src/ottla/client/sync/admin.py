@@ -7,6 +7,7 @@ with Admin("127.0.0.1:9092") as admin:
 from typing import Any, Generic, Self, TypeVar
 
 from ottla.client.admin import admin as asynchronous
+from ottla.client.admin.access_rules import AccessRules
 from ottla.client.admin.cluster import ClusterInfo
 from ottla.client.admin.configs import Configs
 from ottla.client.admin.credentials import Credentials
@@ -143,6 +144,14 @@ class BlockingQuotas(Noun[Quotas]):
     alter_many = blocking(Quotas.alter_many)
 
 
+class BlockingAccessRules(Noun[AccessRules]):
+    """The access rules of a cluster."""
+
+    list = blocking(AccessRules.list)
+    create = blocking(AccessRules.create)
+    delete = blocking(AccessRules.delete)
+
+
 class BlockingCredentials(Noun[Credentials]):
     """The SCRAM credentials of a cluster."""
 
@@ -175,6 +184,7 @@ class Admin:
         self.replicas = BlockingReplicas(thread, self._twin.replicas)
         self.log_dirs = BlockingLogDirs(thread, self._twin.log_dirs)
         self.quotas = BlockingQuotas(thread, self._twin.quotas)
+        self.access_rules = BlockingAccessRules(thread, self._twin.access_rules)
         self.credentials = BlockingCredentials(thread, self._twin.credentials)
         thread.run_first(self._twin.start())
 

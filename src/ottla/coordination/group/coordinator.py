@@ -86,6 +86,9 @@ class GroupHost(Protocol):
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         """Return the times of a consumer group: its own where it has set them, otherwise the node's."""
 
+    def member_lost(self, group_id: str, member_id: str, why: str, after_ms: int) -> None:
+        """Take note that a member is about to be taken out, for it was not heard of for so long."""
+
     def wake(self, deadline_ms: int) -> None:
         """Have `GroupCoordinator.fire_timers` called at this monotonic time, or earlier."""
 
@@ -100,6 +103,7 @@ class GroupShardEnvironment:
         self.timers = Timers(host.clock, host.wake)
         self.new_member_suffix = host.new_member_suffix
         self.consumer_intervals = host.consumer_intervals
+        self.member_lost = host.member_lost
         self._shards = coordinator.shards
         self._partition = partition
 

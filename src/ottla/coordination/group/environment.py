@@ -51,6 +51,9 @@ class Environment(Protocol):
     def new_member_suffix(self) -> str:
         """Return a random id, for a new member."""
 
+    def member_lost(self, group_id: str, member_id: str, why: str, after_ms: int) -> None:
+        """Take note that a member is about to be taken out, for it was not heard of for so long."""
+
     def submit(
         self, decide: Callable[[], Decision[R]], answer: Answer[R] = ignore, refuse: Refuse = ignore
     ) -> None:
@@ -60,6 +63,11 @@ class Environment(Protocol):
         """
 
 
+def sees_everything(_topic: str) -> bool:
+    """Say that a client may describe a topic, as where there are no access rules."""
+    return True
+
+
 class Client(NamedTuple):
     """Who sent a request."""
 
@@ -67,3 +75,5 @@ class Client(NamedTuple):
     host: str
     version: int
     """The version of the request."""
+    sees: Callable[[str], bool] = sees_everything
+    """Whether the client may describe a topic. A regular expression matches no others."""

@@ -89,6 +89,7 @@ class TransactionShardEnvironment:
         """Abort a transaction whose time is over."""
         shard = self._coordinator.shards.get(self._partition)
         if shard is not None:
+            self._coordinator.host.transaction_expired(transaction)
             self._coordinator.fence(shard, transaction, now_ms, ignore)
 
     def wake_waiting(self, transactional_id: str) -> None:

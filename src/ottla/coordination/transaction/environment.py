@@ -42,6 +42,9 @@ class TransactionHost(Protocol):
         another coordinator has taken over, nothing is told.
         """
 
+    def transaction_expired(self, transaction: Transaction) -> None:
+        """Take note that a transaction is about to be aborted, for its time is over."""
+
     def transaction_version(self) -> int:
         """Return the finalized level of `transaction.version`."""
 

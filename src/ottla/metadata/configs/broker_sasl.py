@@ -169,14 +169,12 @@ class BrokerSaslConfigs(ConfigValues):
         "GSSAPI",
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="The SASL mechanism this node uses towards controllers.",
     )
     sasl_mechanism_inter_broker_protocol = string(
         "sasl.mechanism.inter.broker.protocol",
         "GSSAPI",
         update=PER_BROKER,
-        inert=True,
         doc="The SASL mechanism this node uses towards other brokers.",
     )
     sasl_server_callback_handler_class = java_class(

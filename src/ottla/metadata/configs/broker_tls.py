@@ -48,7 +48,6 @@ class BrokerTlsConfigs(ConfigValues):
         "https",
         importance=LOW,
         update=PER_BROKER,
-        inert=True,
         doc="How the host name of a server is checked against its certificate; empty means not at all.",
     )
     ssl_engine_factory_class = java_class(

@@ -6,7 +6,7 @@ takes over the cluster's metadata: it starts, does not list that one, and can ch
 
 from typing import Final
 
-from ottla.metadata.configs.declare import ConfigValues, boolean, integer, string
+from ottla.metadata.configs.declare import ConfigValues, boolean, integer, long, string
 from ottla.metadata.configs.kinds import CLUSTER_WIDE, HIGH, LOW, READ_ONLY
 from ottla.metadata.configs.rules import OneOf, Range
 
@@ -42,6 +42,40 @@ class OttlaConfigs(ConfigValues):
             "`__transaction_state`, as in Kafka. If false, no client may do so, because anybody can use that "
             "name."
         ),
+    )
+    ottla_journal_enable = boolean(
+        "ottla.journal.enable",
+        True,
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc=(
+            "Write what the node sees of its clients to the topic `__ottla_journal`: producers, members that "
+            "leave, positions of readers, refused requests. `ottla why` and `ottla trace` use it."
+        ),
+    )
+    ottla_journal_interval_ms = integer(
+        "ottla.journal.interval.ms",
+        5_000,
+        Range(1_000),
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc="How often the positions of readers are written to the topic `__ottla_journal`.",
+    )
+    ottla_journal_retention_bytes = long(
+        "ottla.journal.retention.bytes",
+        64 << 20,
+        Range(-1),
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc="The retention.bytes of the topic `__ottla_journal` when it is created.",
+    )
+    ottla_journal_retention_ms = long(
+        "ottla.journal.retention.ms",
+        3 * 86_400_000,
+        Range(-1),
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc="The retention.ms of the topic `__ottla_journal` when it is created.",
     )
     ottla_metrics_port = integer(
         "ottla.metrics.port",

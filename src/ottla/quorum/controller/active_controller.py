@@ -28,6 +28,7 @@ from ottla.quorum.controller.decision import (
     Charge,
     ControllerView,
     Randomness,
+    Refusal,
     free_of_charge,
 )
 from ottla.quorum.controller.mutation_quota import MutationCharge, MutationQuotas
@@ -35,6 +36,7 @@ from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.controller.upkeep import Upkeep
 from ottla.quorum.quorum_protocols import RecordWriter, Replay
 from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.no_op import NoOpRecord
 from ottla.world.clock import Clock
 
@@ -87,6 +89,12 @@ class ActiveController:
         """Decide what to do about a request. `answer` is called when it is done, maybe at once."""
         charge = self._charge(decider, caller)
         decision = decider.decide(self.view(charge or free_of_charge, caller), ask)
+        if decision.kraft_version is not None:
+            error, message = self._writer.upgrade_kraft_version(decision.kraft_version)
+            if error is not ErrorCode.NONE:
+                answer(decider.refuse(ask, Refusal(error, message)))
+                return
+            self._appended = Offset(self._writer.log_end_offset - 1)
         if decision.records:
             self.append(decision.records)
         if decider.note is not None:
@@ -123,6 +131,7 @@ class ActiveController:
             self.sessions,
             self._clock.monotonic_ms(),
             caller,
+            self._writer.find_upgrade_error,
         )
 
     def append(self, records: Sequence[Any]) -> None:

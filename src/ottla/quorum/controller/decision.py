@@ -71,6 +71,10 @@ def free_of_charge(_partitions: int) -> None:
     """Allow any number of partitions."""
 
 
+def _no_upgrade(_level: int) -> tuple[ErrorCode, str | None]:
+    return ErrorCode.INVALID_UPDATE_VERSION, "The voters of this quorum cannot be made dynamic."
+
+
 class ControllerView(NamedTuple):
     """Everything a decision may look at.
 
@@ -95,6 +99,8 @@ class ControllerView(NamedTuple):
     monotonic_ms: int = 0
     caller: Caller | None = None
     """The client that asks, if it is not a node."""
+    find_upgrade_error: Callable[[int], tuple[ErrorCode, str | None]] = _no_upgrade
+    """Says why kraft.version cannot be raised to a level, if it cannot."""
 
     @property
     def metadata_version(self) -> int:
@@ -121,6 +127,8 @@ class Decision(NamedTuple, Generic[Reply]):
 
     reply: Reply
     records: Sequence[Any] = ()
+    # The level of kraft.version to go to. It is in control records, which the quorum writes by itself.
+    kraft_version: int | None = None
 
 
 Decide = Callable[[ControllerView, Ask], Decision[Reply]]

@@ -47,9 +47,13 @@ def decide_update_features(
             records += _update(view, update, levels.get(name, 0), proposed)
         except Refusal as refusal:
             return Decision(refuse_update_features(ask, refusal))
+    kraft = updates.get(KRAFT_VERSION)
+    kraft_version = None
+    if kraft is not None and kraft.max_version_level != view.kraft_version:
+        kraft_version = kraft.max_version_level
     results = tuple(UpdatableFeatureResult(feature=name, error_message="NONE") for name in updates)
     reply = UpdateFeaturesResponse(error_message=None, results=results)
-    return Decision(reply) if ask.validate_only else Decision(reply, records)
+    return Decision(reply) if ask.validate_only else Decision(reply, records, kraft_version)
 
 
 def _update(
@@ -70,8 +74,12 @@ def _update(
     if new > old and kind != _UPGRADE:
         raise _invalid(name, new, "Can't downgrade to a newer version.")
     if name == KRAFT_VERSION:
-        if new != old:
-            raise _invalid(name, new, "The voters of this quorum cannot be made static or dynamic.")
+        if new < old:
+            raise _invalid(name, new, "A dynamic quorum cannot be made a static one.")
+        if new > old:
+            error, message = view.find_upgrade_error(new)
+            if error is not ErrorCode.NONE:
+                raise Refusal(error, message)
         return []
     if name == METADATA_VERSION:
         _check_metadata_version(old, new, kind)

@@ -49,7 +49,9 @@ def handle_add_voter(replica: "Replica", inbound: Inbound, now: Moment) -> AddRa
         destination = _check_new(replica, leader, key, endpoints, now)
     except _Refusal as refusal:
         return AddRaftVoterResponse(error_code=refusal.error, error_message=refusal.message)
-    replica.send(destination, ApiVersionsRequest(), now)
+    # Kafka refuses one that does not say what asks.
+    hello = ApiVersionsRequest(client_software_name="ottla-node", client_software_version="unknown")
+    replica.send(destination, hello, now)
     deadline_ms = now.ms + replica.settings.request_timeout_ms
     leader.add = PendingAdd(inbound.token, key, endpoints, deadline_ms, ask.ack_when_committed)
     return None

@@ -133,7 +133,9 @@ class Link:
         self._failed(PeerLost(f"cannot find the address of {self.host} in time"))
 
     def _connect_to(self, address: str) -> None:
-        self._peer = Peer(self._world, self._memory, (address, self.port), self._settings, self._lost)
+        self._peer = Peer(
+            self._world, self._memory, (address, self.port), self._settings, self._lost, self.host
+        )
         self._peer.connect(self._ready)
 
     def _ready(self) -> None:

@@ -13,6 +13,7 @@ called with the reason, each waiting request is answered with the same `PeerLost
 again. To connect again, and when, is its owner's business.
 """
 
+import ssl
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,18 +21,24 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.runtime.connections.outbox import Flushed, Outbox
 from ottla.runtime.connections.receive_buffer import ReceiveBuffer, SharedBuffer
+from ottla.runtime.connections.tls import CIPHER_BYTES_AT_ONCE, TlsTransport
+from ottla.security.sasl.client import LoginClient
+from ottla.security.sasl.mechanism import LoginFailed
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.declare import spec_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import MalformedBytes, WireError
 from ottla.wire.framing import decode_response, encode_request
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 from ottla.wire.versions import Versions
 from ottla.world.network import READABLE, WRITABLE, Address, Connecting, Transport
 from ottla.world.scheduler import Timer
 from ottla.world.world import World
 
 SOFTWARE_NAME: Final = "ottla-node"
+_SASL_VERSION: Final = 2
 FRAMES_AT_ONCE: Final = 64
 """How many answers are taken in one turn: a peer that sends fast must not keep the loop from the others."""
 
@@ -54,6 +61,14 @@ Answered: TypeAlias = Callable[[Answer], None]
 """Called with the response, or with a `PeerLost`."""
 
 
+class PeerSecurity(NamedTuple):
+    """How a connection to another node is encrypted, and how this node logs in there."""
+
+    tls: ssl.SSLContext | None = None
+    mechanism: str | None = None
+    make_login: Callable[[], LoginClient] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class PeerSettings:
     """Bounds on a connection to another node."""
@@ -67,6 +82,7 @@ class PeerSettings:
     frame_bytes_max: int = 104_857_600
     # Whether to learn the other node's versions before `ready` is called.
     learns_versions: bool = True
+    security: PeerSecurity | None = None
 
 
 class PeerMemory:
@@ -95,8 +111,13 @@ class Peer:
         address: Address,
         settings: PeerSettings,
         lost: Callable[[PeerLost], None],
+        server_name: str | None = None,
     ) -> None:
-        """`lost` is called once, when the connection is over for any reason but `close`."""
+        """`lost` is called once, when the connection is over for any reason but `close`.
+
+        `server_name` is whom a certificate has to be for, if that is not the address.
+        """
+        self._server_name = server_name or address[0]
         self.address = address
         self.versions: dict[int, Versions] = {}
         self.is_closed = False
@@ -115,6 +136,7 @@ class Peer:
         self._is_resuming = False
         self._waiting: deque[_Waiting] = deque()
         self._correlation_id = 0
+        self._login: LoginClient | None = None
 
     @property
     def in_flight(self) -> int:
@@ -183,6 +205,17 @@ class Peer:
 
     def _connected(self, transport: Transport) -> None:
         self._connecting = None
+        security = self._settings.security
+        if security is not None and security.tls is not None:
+            scheduler = self._world.scheduler
+            transport = TlsTransport(
+                transport,
+                security.tls,
+                scheduler,
+                memoryview(bytearray(CIPHER_BYTES_AT_ONCE)),
+                server_name=self._server_name,
+                is_server=False,
+            )
         self._transport = transport
         self._outbox = Outbox(transport, self._memory.staging)
         transport.watch(self._on_event, READABLE)
@@ -192,7 +225,7 @@ class Peer:
             )
             self.ask(hello, _API_VERSIONS.versions.last, self._take_versions)
         else:
-            self._become_ready()
+            self._maybe_log_in()
 
     def _not_connected(self, error: OSError) -> None:
         self._connecting = None
@@ -216,7 +249,48 @@ class Peer:
             self.versions = {
                 key.api_key: Versions(key.min_version, key.max_version) for key in answer.api_keys
             }
+            self._maybe_log_in()
+
+    # Logging in
+
+    def _maybe_log_in(self) -> None:
+        security = self._settings.security
+        if security is None or security.make_login is None:
             self._become_ready()
+            return
+        assert security.mechanism is not None, "a login is by a mechanism"
+        self._login = security.make_login()
+        self.ask(SaslHandshakeRequest(mechanism=security.mechanism), 1, self._take_handshake)
+
+    def _take_handshake(self, answer: Any) -> None:
+        if isinstance(answer, PeerLost):
+            return
+        assert self._login is not None, "it begins with the handshake"
+        if answer.error_code is not ErrorCode.NONE:
+            self._fail(f"it refused the SASL mechanism: it supports {', '.join(answer.mechanisms)}")
+        else:
+            self._send_token(self._login.first())
+
+    def _send_token(self, token: bytes) -> None:
+        self.ask(SaslAuthenticateRequest(auth_bytes=token), _SASL_VERSION, self._take_challenge)
+
+    def _take_challenge(self, answer: Any) -> None:
+        if isinstance(answer, PeerLost):
+            return
+        assert self._login is not None, "it begins with the handshake"
+        if answer.error_code is not ErrorCode.NONE:
+            self._fail(f"it refused the login: {answer.error_message}")
+            return
+        try:
+            token = self._login.receive(answer.auth_bytes)
+        except LoginFailed as failure:
+            self._fail(str(failure))
+            return
+        if token is None:
+            self._login = None
+            self._become_ready()
+        else:
+            self._send_token(token)
 
     def _become_ready(self) -> None:
         if self._connect_timer is not None:

@@ -71,6 +71,15 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     return context
 
 
+def client_context(settings: TlsSettings, *, checks_host_name: bool) -> ssl.SSLContext:
+    """Return what a connection to another node is encrypted with. Raises `TlsRefused`."""
+    context = _context(ssl.PROTOCOL_TLS_CLIENT, settings)
+    context.check_hostname = checks_host_name
+    if not settings.truststore.is_set:
+        context.load_default_certs()
+    return context
+
+
 def _context(protocol: int, settings: TlsSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE | ssl.OP_NO_COMPRESSION

@@ -38,6 +38,7 @@ class SimulatedNode:
             "node.id": str(node_id),
             "log.dirs": DATA,
             "listeners": f"PLAINTEXT://{self.machine.host}:{PORT}",
+            "ottla.journal.enable": "false",
             **(settings or {}),
         }
         self.node: Node | None = None

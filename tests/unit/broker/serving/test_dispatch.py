@@ -7,12 +7,14 @@ import pytest
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.features import Features
+from ottla.broker.journal.journal import Journal
 from ottla.broker.limits.quotas import Quotas
 from ottla.broker.node import Broker
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import PENDING, PLAIN_FRAME_BYTES_MAX, Route, Routes, Session
 from ottla.broker.serving.handlers import NO_REPLY, find_handler
 from ottla.broker.serving.served_apis import SERVED, Listener
+from ottla.runtime.clock import SystemClock
 from ottla.security.authorizer import AllowsEverything
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
@@ -40,6 +42,7 @@ class FakeBroker:
     """As much of a broker as ApiVersions needs."""
 
     quotas = Quotas()
+    journal = Journal(SystemClock())
     authorizer = AllowsEverything()
 
     def features(self) -> Features:
@@ -145,7 +148,7 @@ def test_bytes_that_are_no_request_raise_a_typed_error(frame: bytes) -> None:
 def routes_to(handler: Any) -> Routes:
     routes = Routes(perf_counter_ns)
     routes.by_key[ApiKey.API_VERSIONS << 16] = Route(
-        API_VERSIONS, 0, SERVED[ApiKey.API_VERSIONS], handler, perf_counter_ns
+        API_VERSIONS, 0, SERVED[ApiKey.API_VERSIONS], handler, perf_counter_ns, []
     )
     return routes
 

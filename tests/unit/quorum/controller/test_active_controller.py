@@ -25,6 +25,7 @@ from ottla.quorum.metadata_follower import MetadataFollower
 from ottla.quorum.quorum_protocols import CommittedRecords, PreparedAppend
 from ottla.quorum.voters import Endpoint, VoterIdentity
 from ottla.security.principal import Principal
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_topics import DeleteTopicsResponse
 from ottla.wire.metadata_records.features import FeatureLevelRecord
 from ottla.wire.metadata_records.metadata_transactions import BeginTransactionRecord, EndTransactionRecord
@@ -49,6 +50,12 @@ class ListedLog:
         self.appended: list[PreparedAppend] = []
         self.log_end_offset = Offset(0)
         self.is_full = False
+
+    def find_upgrade_error(self, _level: int) -> tuple[ErrorCode, str | None]:
+        return ErrorCode.NONE, None
+
+    def upgrade_kraft_version(self, _level: int) -> tuple[ErrorCode, str | None]:
+        return ErrorCode.NONE, None
 
     def prepare(
         self, records: Sequence[Any], metadata_version: int, batch_records_max: int, now_ms: int

@@ -87,6 +87,9 @@ class Rebalances:
         # A static member is given until its session ends: it may just be restarting.
         for member in list(group.members.values()):
             if member.awaiting_join is None and member.instance_id is None:
+                self._env.member_lost(
+                    group.group_id, member.member_id, "rebalance", group.rebalance_timeout_ms
+                )
                 self.forget(group, member.member_id)
         if group.members and not group.elect_joined_leader():
             self._schedule_join(group)
@@ -186,6 +189,7 @@ class Rebalances:
         member = group.members.get(member_id)
         if member is None or member.waits_for_others:
             return NOTHING
+        self._env.member_lost(group_id, member_id, "session", member.session_timeout_ms)
         self.forget(group, member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
             return self.complete_join(group, now_ms) if group.all_joined else NOTHING
@@ -215,6 +219,7 @@ class Rebalances:
             if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
                 return NOTHING
             for member_id in sorted(group.pending_sync):
+                self._env.member_lost(group.group_id, member_id, "sync", group.rebalance_timeout_ms)
                 self.forget(group, member_id)
             return self.start(group, now_ms)
 

@@ -103,7 +103,7 @@ class Heartbeats:
         else:
             old = group.members.get(member_id)
             base = old or Member(member_id)
-        return Draft(group, old, base, _updated(base, ask, client), now_ms, records, effects)
+        return Draft(group, old, base, _updated(base, ask, client), now_ms, records, effects, client.sees)
 
     def _find_group(self, group_id: str) -> ConsumerGroup:
         group = self._groups.get(group_id)

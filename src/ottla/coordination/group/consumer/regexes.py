@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ottla.coordination.group.consumer.group import ConsumerGroup, ResolvedRegex
-from ottla.coordination.group.environment import Environment
+from ottla.coordination.group.environment import Environment, sees_everything
 from ottla.coordination.group.refusal import Refused
 from ottla.wire.error_code import ErrorCode
 
@@ -109,7 +109,15 @@ def is_refresh_due(
 class Resolution:
     """Matching the names of all topics, slice by slice."""
 
-    def __init__(self, regexes: Iterable[str], env: Environment, done: Resolved) -> None:
+    def __init__(
+        self,
+        regexes: Iterable[str],
+        env: Environment,
+        done: Resolved,
+        sees: Callable[[str], bool] = sees_everything,
+    ) -> None:
+        """As in Kafka, the rights of the member count whose heartbeat made this necessary."""
+        self._sees = sees
         self._env = env
         self._names: tuple[str, ...] = ()
         self._version = 0
@@ -136,7 +144,7 @@ class Resolution:
         names = self._names[self._position : self._position + self._at_once]
         self._position += len(names)
         for regex, matches in self._matches.items():
-            matches += find_matches(regex, names)
+            matches += filter(self._sees, find_matches(regex, names))
         if self._position < len(self._names):
             self._soon(group_id, self._go_on)
             return

@@ -14,6 +14,9 @@ from ottla.coordination.group.consumer.member import Member
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.runtime.decision import Decision
 
+_REASONS = {"heartbeat": "session", "revocation": "rebalance", "join": "rebalance", "sync": "sync"}
+"""What is told of a member that lets a time pass."""
+
 Fence = Callable[[str, str, int | None, int], Decision[Any]]
 """(group id, member id, only if it is in this epoch, now) -> decision"""
 
@@ -64,6 +67,7 @@ class Sessions:
         env, fence = self._env, self._fence
 
         def over(now_ms: int) -> None:
+            env.member_lost(group_id, member_id, _REASONS[what], timeout_ms)
             env.submit(lambda: fence(group_id, member_id, epoch, now_ms))
 
         env.timers.schedule((what, group_id, member_id), timeout_ms, over)

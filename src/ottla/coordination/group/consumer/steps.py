@@ -31,7 +31,7 @@ from ottla.coordination.group.consumer.records import (
 from ottla.coordination.group.consumer.regexes import Resolution, compile_regex, is_refresh_due, timer_name
 from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.consumer.target import Target, compute_target, is_due, target_records
-from ottla.coordination.group.environment import Environment
+from ottla.coordination.group.environment import Environment, sees_everything
 from ottla.coordination.runtime.decision import Decision, Effect
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
@@ -62,6 +62,8 @@ class Draft:
     records: list[CoordinatorRecord] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     """What follows when the records are appended, in this order."""
+    sees: Callable[[str], bool] = sees_everything
+    """Which topics the member may describe."""
 
 
 class Steps:
@@ -104,14 +106,14 @@ class Steps:
         if subscribed and timer_name(group.group_id) not in self._env.timers:
             interval_ms = self._env.settings.regex_refresh_interval_ms
             if is_refresh_due(group, subscribed, interval_ms, self.newest_topic_version, draft.now_ms):
-                draft.effects.append(partial(self._resolve, group.group_id, subscribed))
+                draft.effects.append(partial(self._resolve, group.group_id, subscribed, draft.sees))
         return change
 
-    def _resolve(self, group_id: str, regexes: set[str]) -> None:
+    def _resolve(self, group_id: str, regexes: set[str], sees: Callable[[str], bool]) -> None:
         def done(resolved: dict[str, ResolvedRegex], done_ms: int) -> None:
             self._env.submit(lambda: self._decide_resolved(group_id, resolved, done_ms))
 
-        Resolution(regexes, self._env, done).begin_soon(group_id)
+        Resolution(regexes, self._env, done, sees).begin_soon(group_id)
 
     def _decide_resolved(
         self, group_id: str, resolved: dict[str, ResolvedRegex], now_ms: int

@@ -1,0 +1,146 @@
+"""Whether the processes of other brokers are there, so that the controller need not wait for sessions to end.
+
+A process that ends takes its connections and its listeners with it, whatever ends it. So when the connection
+on which a broker sent its heartbeats closes, and nobody listens where the broker did, its process is gone.
+The machine itself has said so: it answered that the port is closed. If it does not answer, nothing is known,
+and the session has to time out as in Kafka.
+
+A controller that takes over has no connections of brokers to watch. It looks at all of them once.
+
+This is safe whatever is found out wrongly: see `fencing`.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from ottla.metadata.image import MetadataImage
+from ottla.quorum.controller.brokers.sessions import Incarnation
+from ottla.world.network import Address, Connecting, Transport
+from ottla.world.scheduler import Timer
+from ottla.world.world import World
+
+ANSWER_MS_MAX: Final = 1_000
+"""How long a machine may take to say that a port is closed."""
+LOOK_AGAIN_MS: Final = 500
+"""How long after a take-over brokers are looked at again that were not heard from."""
+TAKE_OVER_MS: Final = 50
+"""How often a node that leads the quorum looks whether its controller has begun."""
+TAKE_OVER_MS_MAX: Final = 10_000
+
+
+class BrokerWatch:
+    """Notices that a process is gone."""
+
+    def __init__(
+        self,
+        node_id: int,
+        world: World,
+        image: Callable[[], MetadataImage],
+        is_active: Callable[[], bool],
+        is_gone: Callable[[Incarnation], None],
+    ) -> None:
+        """`is_active` says whether this node's controller decides; `is_gone` is told of what was found."""
+        self._node_id = node_id
+        self._world = world
+        self._image = image
+        self._is_active = is_active
+        self._is_gone = is_gone
+        self._heard: set[Incarnation] = set()
+
+    def heard(self, broker: Incarnation) -> None:
+        """Note that a broker has sent a heartbeat."""
+        self._heard.add(broker)
+
+    def connection_closed(self, broker: Incarnation) -> None:
+        """Look whether a broker is there still: the connection is closed on which it sent heartbeats."""
+        self._heard.discard(broker)
+        self._look(broker)
+
+    def took_over(self) -> None:
+        """Look at all brokers, as a controller that has heard from none."""
+        self._heard.clear()
+        self._begin_to_look(TAKE_OVER_MS_MAX)
+
+    def _begin_to_look(self, patience_ms: int) -> None:
+        """Look at brokers as soon as the controller has begun, or give up after a while."""
+        scheduler = self._world.scheduler
+        if self._is_active():
+            self._look_at_silent()
+            scheduler.call_later(LOOK_AGAIN_MS, self._look_at_silent)
+        elif patience_ms > 0:
+            scheduler.call_later(TAKE_OVER_MS, self._begin_to_look, patience_ms - TAKE_OVER_MS)
+
+    def _look_at_silent(self) -> None:
+        for broker_id, broker in self._image().brokers.items():
+            found = Incarnation(broker_id, broker.broker_epoch)
+            if broker_id != self._node_id and found not in self._heard:
+                self._look(found)
+
+    def _look(self, broker: Incarnation) -> None:
+        known = self._image().brokers.get(broker.broker_id)
+        if known is None or known.broker_epoch != broker.epoch or known.fenced or not known.endpoints:
+            return
+        if self._is_active():
+            addresses = [(endpoint.host, endpoint.port) for endpoint in known.endpoints]
+            _Look(self._world, addresses, partial(self._found, broker))
+
+    def _found(self, broker: Incarnation) -> None:
+        if broker not in self._heard and self._is_active():
+            self._is_gone(broker)
+
+
+class _Look:
+    """A look at all addresses of a broker, one after the other."""
+
+    def __init__(self, world: World, addresses: Sequence[Address], nobody: Callable[[], None]) -> None:
+        """`nobody` is called if every one of them refuses to connect."""
+        self._world = world
+        self._left = list(addresses)
+        self._nobody = nobody
+        self._connecting: Connecting | None = None
+        self._timer: Timer = world.scheduler.call_later(ANSWER_MS_MAX, self._give_up)
+        self._is_over = False
+        self._next()
+
+    def _next(self) -> None:
+        if not self._left:
+            self._end()
+            self._nobody()
+            return
+        host, port = self._left.pop(0)
+        found: list[str] = []
+
+        def resolve() -> None:
+            found.append(self._world.network.resolve(host))
+
+        def resolved(error: Exception | None) -> None:
+            if self._is_over:
+                return
+            if error is not None:
+                self._give_up()
+                return
+            self._connecting = self._world.network.connect(found[0], port, self._connected, self._failed)
+
+        self._world.workers.run(resolve, resolved)
+
+    def _connected(self, transport: Transport) -> None:
+        transport.close()
+        self._give_up()
+
+    def _failed(self, error: OSError) -> None:
+        self._connecting = None
+        if isinstance(error, ConnectionRefusedError):
+            self._next()
+        else:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """End without a result: somebody is there, or nothing can be known."""
+        self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._timer.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()

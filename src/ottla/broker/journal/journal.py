@@ -1,0 +1,239 @@
+"""What a node saw and the protocol never shows, kept for those who ask why.
+
+Parts of the node note events: who a producer is, why a member is gone, what was refused. Everything else is
+sampled from what the node has anyway (`sampling.py`). Once a second all of it becomes one batch of the topic
+`__ottla_journal` (`writing.py`). Nothing is noted on the way of a plain produce or fetch.
+
+A record's key is its subject, its value is JSON with the time `t`, the node `n`, the kind `k`, and a few
+fields of that kind. Of one kind and subject the first events of a minute are kept whole; of those after them
+only the number, as `more`. What does not fit is counted and told, too.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.broker.serving.context import RequestContext
+    from ottla.wire.apis import ApiKey
+    from ottla.world.clock import Clock
+
+WHOLE_MAX: Final = 30
+"""How many events of one kind and subject are kept whole in a minute."""
+PENDING_MAX: Final = 2_000
+"""How many events wait to be written; a second of a busy node has a few dozen."""
+TOPICS_MAX: Final = 20
+"""How many names one event has."""
+_MINUTE_MS: Final = 60_000
+_LEAVING_MS: Final = 1_500
+"""So long after a member has left it is asked whether its client is still there."""
+
+ORDINARY: Final = frozenset(
+    (
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.MEMBER_ID_REQUIRED,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.UNSUPPORTED_VERSION,
+    )
+)
+"""Errors that healthy clients meet: they say where to ask, or to ask again."""
+
+
+class Event:
+    """One thing that happened. The value is made when it is written."""
+
+    __slots__ = ("facts", "kind", "subject", "time_ms")
+
+    def __init__(self, subject: str, kind: str, time_ms: int, facts: dict[str, Any]) -> None:
+        self.subject = subject
+        self.kind = kind
+        self.time_ms = time_ms
+        self.facts = facts
+
+    def encode(self, node_id: int) -> tuple[bytes, bytes]:
+        """Return the key and the value of the event's record."""
+        # Imported only here: a start does without it.
+        import json
+
+        value = {"t": self.time_ms, "n": node_id, "k": self.kind, **self.facts}
+        return self.subject.encode(), json.dumps(value, separators=(",", ":")).encode()
+
+
+class Journal:
+    """Gathers events until they are written. While it is off, it takes none."""
+
+    def __init__(self, clock: "Clock") -> None:
+        self._clock = clock
+        self.is_on = False
+        self.contexts: dict[RequestContext, None] = {}
+        """The connections there are, in the order they came."""
+        self.gone: list[RequestContext] = []
+        """Readers whose last position is still to be written."""
+        self._events: list[Event] = []
+        self._lost = 0
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._minute = 0
+        self._refused: Counter[tuple[str, str, str, str]] = Counter()
+        self._leaving: list[tuple[Event, RequestContext]] = []
+
+    def note(self, subject: str, kind: str, **facts: Any) -> None:
+        """Keep an event, if there is room for it."""
+        if not self.is_on:
+            return
+        now_ms = self._clock.now_ms()
+        if now_ms // _MINUTE_MS != self._minute:
+            self._minute = now_ms // _MINUTE_MS
+            self._tell_more(now_ms)
+        self._counts[subject, kind] += 1
+        if self._counts[subject, kind] > WHOLE_MAX:
+            return
+        self._keep(Event(subject, kind, now_ms, facts))
+
+    def take(self) -> list[Event]:
+        """Return what has happened since the last time."""
+        now_ms = self._clock.now_ms()
+        for (client, host, api, error), count in self._refused.items():
+            self.note(client_subject(client, host), "request-refused", api=api, error=error, count=count)
+        self._refused.clear()
+        self._tell_leaving(now_ms)
+        events, self._events = self._events, []
+        if self._lost:
+            events.append(Event("journal", "lost", now_ms, {"count": self._lost}))
+            self._lost = 0
+        return events
+
+    def put_back(self, events: list[Event]) -> None:
+        """Keep events that could not be written yet."""
+        self._events = events + self._events
+
+    # What connections tell
+
+    def opened(self, context: "RequestContext") -> None:
+        """A client has come."""
+        self.contexts[context] = None
+
+    def closed(self, context: "RequestContext") -> None:
+        """A client is gone."""
+        self.contexts.pop(context, None)
+        if self.is_on and context.fetched is not None and len(self.gone) < PENDING_MAX:
+            self.gone.append(context)
+
+    def refused(self, context: "RequestContext", errors: "list[tuple[ApiKey, ErrorCode]]") -> None:
+        """A client was told of errors. They are counted, and written once a second."""
+        for api, error in errors:
+            if self.is_on and error not in ORDINARY and len(self._refused) < PENDING_MAX:
+                self._refused[context.client_id or "", context.peer_host, api.name.lower(), error.name] += 1
+        errors.clear()
+
+    def topics_unknown(self, context: "RequestContext", names: list[str]) -> None:
+        """A client has asked for topics that do not exist, and that it does not create."""
+        subject = client_subject(context.client_id or "", context.peer_host)
+        self.note(subject, "topic-unknown", client=context.client_id or "", topics=names[:TOPICS_MAX])
+
+    def throttled(self, context: "RequestContext", milliseconds: int, quota: str) -> None:
+        """A client was over a quota."""
+        self.note(
+            client_subject(context.client_id or "", context.peer_host),
+            "throttled",
+            ms=milliseconds,
+            quota=quota,
+        )
+
+    def producer_seen(
+        self, context: "RequestContext", producer_id: int, epoch: int, transactional_id: str | None
+    ) -> None:
+        """A client has got its producer id."""
+        self.note(
+            f"producer/{producer_id}",
+            "producer-seen",
+            producer=producer_id,
+            epoch=epoch,
+            txn=transactional_id,
+            client=context.client_id or "",
+            host=context.peer_host,
+            principal=str(context.principal),
+        )
+
+    # What coordinators tell
+
+    def member_left(
+        self, context: "RequestContext", group_id: str, member_id: str, reason: str | None
+    ) -> None:
+        """A member has asked to leave. It is written a little later, with whether its client is still there.
+
+        A client that closes leaves and is gone. One that has exceeded its poll interval leaves and stays.
+        """
+        if self.is_on and len(self._leaving) < PENDING_MAX:
+            facts = {
+                "group": group_id,
+                "member": member_id,
+                "client": context.client_id or "",
+                "host": context.peer_host,
+                "why": "left",
+                "reason": reason,
+            }
+            event = Event(member_subject(group_id, member_id), "member-left", self._clock.now_ms(), facts)
+            self._leaving.append((event, context))
+
+    def member_lost(self, group_id: str, member_id: str, client_id: str, why: str, after_ms: int) -> None:
+        """A member was taken out of its group: it was not heard of for too long."""
+        self.note(
+            member_subject(group_id, member_id),
+            "member-left",
+            group=group_id,
+            member=member_id,
+            client=client_id,
+            why=why,
+            after_ms=after_ms,
+            connected=any(context.client_id == client_id for context in self.contexts),
+        )
+
+    def _tell_leaving(self, now_ms: int) -> None:
+        waiting = []
+        for event, context in self._leaving:
+            is_there = context in self.contexts
+            if is_there and now_ms - event.time_ms < _LEAVING_MS:
+                waiting.append((event, context))
+                continue
+            event.facts["connected"] = is_there
+            self._keep(event)
+        self._leaving = waiting
+
+    def _keep(self, event: Event) -> None:
+        if len(self._events) < PENDING_MAX:
+            self._events.append(event)
+        else:
+            self._lost += 1
+
+    def _tell_more(self, now_ms: int) -> None:
+        for (subject, kind), count in self._counts.items():
+            if count > WHOLE_MAX:
+                self._keep(Event(subject, kind, now_ms, {"more": count - WHOLE_MAX}))
+        self._counts.clear()
+
+
+def client_subject(client_id: str, host: str) -> str:
+    """Return the key of what a client did."""
+    return f"client/{client_id}@{host}"
+
+
+def member_subject(group_id: str, member_id: str) -> str:
+    """Return the key of what happened to a member."""
+    return f"member/{group_id}/{member_id}"
+
+
+def partition_subject(topic: str, partition: int) -> str:
+    """Return the key of what happened to a partition."""
+    return f"partition/{topic}/{partition}"

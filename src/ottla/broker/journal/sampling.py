@@ -1,0 +1,154 @@
+"""Events that nobody has to tell: they are read off what the node has anyway.
+
+    appended-at       where partitions end, each second, for those that have grown
+    producer-wrote    a producer id or epoch that is new in a partition
+    fetch-position    where clients read, every `ottla.journal.interval.ms` while they move
+    fetch-stopped     a client that has not asked for so long, and is still connected
+    writes            which partitions a client without a producer id may write to: by its produce lanes
+    sync-slow         syncs that took long
+
+It costs nothing while nothing happens, and with many partitions it looks at them less often.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.broker.journal.journal import client_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ottla.broker.fetch.fetch_session import PartitionKey
+    from ottla.broker.logs.partition import Partition
+    from ottla.broker.node import Broker
+    from ottla.broker.serving.context import RequestContext
+    from ottla.wire.messages.fetch import FetchPartition
+
+TOPIC: Final = "__ottla_journal"
+PARTITIONS_IN_RECORD_MAX: Final = 100
+_MANY_PARTITIONS: Final = 2_000
+_PRODUCERS_MAX: Final = 1_000
+_SLOW_BUCKET: Final = 18
+"""Syncs in this bucket took 131 ms or more."""
+
+
+class Sampler:
+    """Looks at a broker and notes what has changed."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._ends: dict[Partition, int] = {}
+        self._producers: dict[Partition, dict[int, int]] = {}
+        self._positions: dict[RequestContext, tuple[dict[str, int], bool]] = {}
+        self._written: dict[RequestContext, tuple[str, ...]] = {}
+        self._slow_syncs = 0
+        self._interval_ms = 0
+        self._positions_due_ms = 0
+        self._ends_due_ms = 0
+
+    def look(self) -> None:
+        """Take one look, each second."""
+        now_ms = self._broker.clock.monotonic_ms()
+        self._interval_ms = self._broker.config.ottla_journal_interval_ms
+        self._look_at_syncs()
+        self._look_at_gone()
+        if now_ms >= self._ends_due_ms:
+            is_many = len(self._broker.partitions) > _MANY_PARTITIONS
+            self._ends_due_ms = now_ms + (self._interval_ms if is_many else 0)
+            self._look_at_logs()
+        if now_ms >= self._positions_due_ms:
+            self._positions_due_ms = now_ms + self._interval_ms
+            self._look_at_clients(now_ms)
+
+    def _look_at_logs(self) -> None:
+        before, self._ends = self._ends, {}
+        moved: dict[str, int] = {}
+        for partition in self._broker.partitions:
+            end = partition.log.log_end_offset
+            self._ends[partition] = end
+            if before.get(partition, 0) == end or partition.topic == TOPIC or not partition.is_leader:
+                continue
+            moved[f"{partition.topic}/{partition.index}"] = end
+            if not partition.is_internal:
+                self._look_at_producers(partition)
+        self._producers = {at: known for at, known in self._producers.items() if at in self._ends}
+        places = list(moved.items())
+        for start in range(0, len(places), PARTITIONS_IN_RECORD_MAX):
+            self._broker.journal.note(
+                f"node/{self._broker.node_id}",
+                "appended-at",
+                ends=dict(places[start : start + PARTITIONS_IN_RECORD_MAX]),
+            )
+
+    def _look_at_producers(self, partition: "Partition") -> None:
+        producers = partition.log.active_producers()
+        if len(producers) > _PRODUCERS_MAX:
+            return
+        known = self._producers.setdefault(partition, {})
+        for producer_id, producer in producers.items():
+            if known.get(producer_id) != producer.epoch:
+                known[producer_id] = producer.epoch
+                self._broker.journal.note(
+                    f"producer/{producer_id}",
+                    "producer-wrote",
+                    producer=int(producer_id),
+                    epoch=producer.epoch,
+                    at=f"{partition.topic}/{partition.index}",
+                )
+
+    def _look_at_clients(self, now_ms: int) -> None:
+        before, self._positions = self._positions, {}
+        written, self._written = self._written, {}
+        for context in list(self._broker.journal.contexts):
+            if context.fetched is not None:
+                self._look_at_fetches(context, before.get(context), now_ms)
+            if context.wrote:
+                places = tuple(f"{one.topic}/{one.index}" for one in context.wrote)[:PARTITIONS_IN_RECORD_MAX]
+                self._written[context] = places
+                if written.get(context) != places:
+                    self._note(context, "writes", at=places, acks=min(context.wrote.values()))
+
+    def _look_at_gone(self) -> None:
+        """Write where readers were when they went: between two looks they may have read much."""
+        gone, self._broker.journal.gone = self._broker.journal.gone, []
+        for context in gone:
+            assert context.fetched is not None, "only readers are kept"
+            ask, asked, _ = context.fetched
+            positions = self._positions_of(asked)
+            if positions:
+                self._note(
+                    context, "fetch-position", at=positions, isolation=ask.isolation_level, closed=True
+                )
+
+    def _positions_of(self, asked: "Sequence[tuple[PartitionKey, FetchPartition]]") -> dict[str, int]:
+        positions: dict[str, int] = {}
+        for key, partition in asked[:PARTITIONS_IN_RECORD_MAX]:
+            found = self._broker.partitions.by_key.get(key)
+            if found is not None and found.topic != TOPIC:
+                positions[f"{found.topic}/{found.index}"] = partition.fetch_offset
+        return positions
+
+    def _look_at_fetches(
+        self, context: "RequestContext", before: tuple[dict[str, int], bool] | None, now_ms: int
+    ) -> None:
+        assert context.fetched is not None, "only those are looked at that have fetched"
+        ask, asked, asked_ms = context.fetched
+        positions = self._positions_of(asked)
+        # One that waits for records at the end of a log has not stopped.
+        has_stopped = now_ms - asked_ms >= self._interval_ms and context.abandon is None
+        self._positions[context] = (positions, has_stopped)
+        if before is None or before[0] != positions:
+            self._note(context, "fetch-position", at=positions, isolation=ask.isolation_level)
+        if has_stopped and (before is None or not before[1]):
+            self._note(context, "fetch-stopped", at=positions, for_ms=now_ms - asked_ms)
+        elif before is not None and before[1] and not has_stopped and before[0] == positions:
+            self._note(context, "fetch-position", at=positions, isolation=ask.isolation_level)
+
+    def _look_at_syncs(self) -> None:
+        slow = sum(self._broker.flusher.sync_times.buckets[_SLOW_BUCKET:])
+        if slow > self._slow_syncs:
+            count, self._slow_syncs = slow - self._slow_syncs, slow
+            self._broker.journal.note(f"node/{self._broker.node_id}", "sync-slow", count=count, ms=131)
+
+    def _note(self, context: "RequestContext", kind: str, **facts: Any) -> None:
+        client, host = context.client_id or "", context.peer_host
+        self._broker.journal.note(client_subject(client, host), kind, client=client, host=host, **facts)

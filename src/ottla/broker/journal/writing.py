@@ -1,0 +1,127 @@
+"""Events become records: once a second, one batch, into a partition of the journal that this node leads.
+
+The topic is created when the first event waits. In a cluster each node writes to partitions that it leads
+itself, so nothing is sent anywhere; a node that leads none lets its events go, and says how many.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.broker.auto_topics import creatable_topic
+from ottla.broker.journal.journal import Event, partition_subject
+from ottla.broker.journal.sampling import TOPIC, Sampler
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import MetadataImage
+from ottla.records.attributes import Codec
+from ottla.records.builder import build_batch
+from ottla.records.codec import RecordTuple
+from ottla.storage.appending.append_info import AppendOrigin
+from ottla.storage.errors import AppendError, LogDirectoryOffline
+from ottla.wire.messages.create_topics import CreateTopicsRequest
+
+if TYPE_CHECKING:
+    from ottla.broker.logs.partition import Partition
+    from ottla.broker.node import Broker
+
+_logger: Final = logging.getLogger("ottla.journal")
+
+_TIMEOUT_MS: Final = 30_000
+_BATCH_BYTES_MAX: Final = 512 << 10
+"""Less than a topic takes in one batch, by default."""
+_COMPRESSED_FROM: Final = 8
+"""So few records are not worth the work."""
+
+
+class JournalWriter:
+    """Writes the journal of a broker."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._sampler = Sampler(broker)
+        self._is_creating = False
+        self._has_complained = False
+
+    def each_second(self) -> None:
+        """Look, and write what there is."""
+        broker = self._broker
+        journal = broker.journal
+        self._sampler.look()
+        events = journal.take()
+        if not events:
+            return
+        partition = self._find_partition()
+        if partition is not None:
+            self._append(partition, events)
+        elif broker.image.topics.find(TOPIC) is None:
+            self._create_topic()
+            journal.put_back(events)
+
+    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        """Note what has changed about topics and partitions that are there."""
+        journal = self._broker.journal
+        for topic_id, name in delta.topics.created.items():
+            topic = image.topics.find_by_id(topic_id)
+            if topic is not None and name != TOPIC:
+                journal.note(f"topic/{name}", "topic-created", topic=name, partitions=len(topic.partitions))
+        for topic in delta.topics.deleted.values():
+            journal.note(f"topic/{topic.name}", "topic-deleted", topic=topic.name)
+        grown: dict[str, int] = {}
+        for change in delta.topics:
+            if change.before is None and change.after is not None:
+                if change.topic_id not in delta.topics.created:
+                    grown[change.topic] = max(grown.get(change.topic, 0), change.partition + 1)
+            elif change.before is not None and change.after is not None:
+                self._note_change(change)
+        for name, count in grown.items():
+            journal.note(f"topic/{name}", "partitions-added", topic=name, partitions=count)
+
+    def _note_change(self, change: Any) -> None:
+        subject = partition_subject(change.topic, change.partition)
+        before, after = change.before, change.after
+        at = f"{change.topic}/{change.partition}"
+        if before.leader != after.leader or before.leader_epoch != after.leader_epoch:
+            self._broker.journal.note(
+                subject, "leader-changed", at=at, before=before.leader, leader=after.leader
+            )
+        if before.isr != after.isr:
+            self._broker.journal.note(
+                subject, "isr-changed", at=at, before=list(before.isr), isr=list(after.isr)
+            )
+
+    def _find_partition(self) -> "Partition | None":
+        topic = self._broker.image.topics.find(TOPIC)
+        for number in () if topic is None else topic.partitions:
+            partition = self._broker.partitions.find(TOPIC, number)
+            if partition is not None and partition.is_leader:
+                return partition
+        return None
+
+    def _append(self, partition: "Partition", events: list[Event]) -> None:
+        records: list[RecordTuple] = []
+        size = 0
+        for event in events:
+            key, value = event.encode(self._broker.node_id)
+            size += len(key) + len(value) + 32
+            if size > _BATCH_BYTES_MAX:
+                break
+            records.append((len(records), event.time_ms, key, value, ()))
+        codec = Codec.LZ4 if len(records) >= _COMPRESSED_FROM else Codec.NONE
+        batch = build_batch(records, codec=codec)
+        try:
+            partition.append(memoryview(batch), self._broker.clock.now_ms(), AppendOrigin.COORDINATOR)
+        except (AppendError, LogDirectoryOffline) as error:
+            if not self._has_complained:
+                self._has_complained = True
+                _logger.warning("the journal cannot be written: %s", error)
+
+    def _create_topic(self) -> None:
+        if self._is_creating:
+            return
+        self._is_creating = True
+        brokers = sum(not one.fenced for one in self._broker.image.brokers.values())
+        topic = creatable_topic(TOPIC, self._broker.config, brokers)
+        ask = CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS)
+        self._broker.controller.ask(ask).when_done(self._created)
+
+    def _created(self, _answer: object) -> None:
+        self._is_creating = False

@@ -1,0 +1,1 @@
+"""From evidence to causes: one module for each question, pure, a decision tree that reads as one."""

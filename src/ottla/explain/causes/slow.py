@@ -1,0 +1,377 @@
+"""Why is it slow?
+
+For a group: does it fall behind, and why?
+
+    throttled -> too many rebalances -> one hot partition, with its keys -> a skewed assignment
+    -> fewer members than partitions -> slow processing (fetched, not committed) -> slow fetching
+
+For a topic: how do its producers write?
+
+    throttled -> tiny batches -> slow syncs
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked
+from ottla.explain.causes.silent import RECENT_MS, last_positions
+from ottla.explain.evidence.cases import NO_JOURNAL, GroupCase, TopicCase
+from ottla.explain.evidence.logs import BatchFacts, LogSample
+from ottla.explain.lag.outlook import PartitionLook, seconds_to_zero, total, total_speed
+from ottla.model.ids import TopicPartition
+
+LAG_MIN = 100
+"""A smaller lag is not slow."""
+_REBALANCES_MAX = 6
+"""So many in five minutes are too many: each stops the group."""
+_HOT_SHARE = 0.5
+_TINY_RECORDS = 3.0
+_TINY_BYTES = 2_048
+_TINY_BATCHES_MIN = 200
+_FIVE_MINUTES_MS = 300_000
+
+
+def why_slow(case: GroupCase) -> Answer:
+    """Answer for a group."""
+    causes: tuple[Cause, ...] = ()
+    lag = total(item.lag.lag for item in case.partitions) or 0
+    if lag >= LAG_MIN and not _catches_up(case):
+        causes = ranked(_causes(case, lag))
+    missing = () if case.journal.exists else (NO_JOURNAL,)
+    healthy = (
+        f"nothing wrong found: group {case.group_id} is {lag} records behind and catches up"
+        if lag >= LAG_MIN
+        else f"nothing wrong found: group {case.group_id} keeps up, {lag} records behind"
+    )
+    is_unknown = lag >= LAG_MIN and not causes and not _catches_up(case)
+    if is_unknown:
+        healthy = f"group {case.group_id} is {lag} records behind and does not catch up: why is unknown"
+    return Answer("slow", f"group {case.group_id}", causes, healthy, missing, is_unknown)
+
+
+def _catches_up(case: GroupCase) -> bool:
+    seconds = seconds_to_zero(case.partitions)
+    return seconds is not None and seconds < 60
+
+
+def _causes(case: GroupCase, lag: int) -> Iterator[Cause]:
+    yield from _throttled(case)
+    yield from _rebalances(case)
+    yield from _hot_partition(case, lag)
+    yield from _skewed_assignment(case, lag)
+    yield from _too_few_members(case)
+    yield from _processing(case, lag)
+
+
+def _throttled(case: GroupCase) -> Iterator[Cause]:
+    events = [
+        event
+        for event in case.journal.of("throttled")
+        if event.subject.removeprefix("client/").rpartition("@")[0] in case.clients
+        and case.now_ms - event.at_ms <= RECENT_MS
+    ]
+    waited = sum(event.facts.get("ms", 0) for event in events)
+    if waited < 1000:
+        return
+    quotas = ", ".join(sorted({str(event.facts.get("quota")) for event in events}))
+    yield Cause(
+        "throttled",
+        Strength.PROVED,
+        f"the readers of group {case.group_id} are over a quota ({quotas}): they had to wait for "
+        f"{duration_text(waited)} in the last minute",
+        tuple(
+            Evidence(
+                f"{event.subject.removeprefix('client/')} waits {event.facts.get('ms')} ms",
+                f"journal {event.place}",
+                event.at_ms,
+            )
+            for event in events[-3:]
+        ),
+        ("raise the quota of the client",),
+        weight=9,
+    )
+
+
+def _rebalances(case: GroupCase) -> Iterator[Cause]:
+    recent = [one for one in case.history.generations if case.now_ms - one.at_ms <= _FIVE_MINUTES_MS]
+    changes = [one for one in recent if one.members]
+    if len(changes) <= _REBALANCES_MAX or case.now_ms - changes[-1].at_ms > RECENT_MS:
+        return
+    lost = list(case.journal.of("member-left", group=case.group_id))[-3:]
+    yield Cause(
+        "too-many-rebalances",
+        Strength.PROVED,
+        f"group {case.group_id} was rebalanced {len(changes)} times in five minutes, and reads nothing while "
+        "it is",
+        (
+            Evidence(
+                f"generations {changes[0].number} to {changes[-1].number}",
+                "__consumer_offsets",
+                changes[-1].at_ms,
+            ),
+            *(
+                Evidence(
+                    f"{event.facts.get('client')} {event.facts.get('why')}",
+                    f"journal {event.place}",
+                    event.at_ms,
+                )
+                for event in lost
+            ),
+        ),
+        ("find out why members leave: see `ottla why twice` for the group",),
+        weight=8,
+    )
+
+
+def _hot_partition(case: GroupCase, lag: int) -> Iterator[Cause]:
+    if len(case.partitions) < 2:
+        return
+    worst = max(case.partitions, key=lambda item: item.lag.lag or 0)
+    share = (worst.lag.lag or 0) / lag
+    if share < max(_HOT_SHARE, 2 / len(case.partitions)):
+        return
+    counts = _written(case)
+    written = sum(counts.values())
+    hot = counts.get(worst.lag.where, 0) / written if written else 0.0
+    if hot < max(_HOT_SHARE, 2 / len(case.partitions)):
+        return
+    keys = [] if case.log is None else hot_keys(case.log, worst.lag.where)
+    named = ", ".join(f"{_key(key)} with {part:.0%}" for key, part in keys[:3])
+    is_key = bool(keys) and keys[0][1] >= 0.3
+    yield Cause(
+        "hot-partition",
+        Strength.PROVED,
+        f"{worst.lag.where} gets {hot:.0%} of the records and has {share:.0%} of the lag"
+        + (f"; its hot keys: {named}" if is_key else ""),
+        (
+            Evidence(f"lag {worst.lag.lag} of {lag}", f"ottla lag {case.group_id}"),
+            Evidence(f"{hot:.0%} of the newest records are in {worst.lag.where}", "the log"),
+        ),
+        (
+            (
+                "use a finer key, for example with the account or the hour added; "
+                f"`ottla hot {worst.lag.where.topic}` shows what that would do"
+            ),
+        ),
+        weight=7,
+    )
+
+
+def _written(case: GroupCase) -> dict[TopicPartition, int]:
+    """Return how many records each partition has."""
+    found = {}
+    for item in case.partitions:
+        begin = max(item.lag.committed or 0, item.lag.log_start_offset or 0)
+        found[item.lag.where] = max(
+            (item.lag.log_end_offset or 0) - min(begin, item.lag.log_start_offset or 0), 0
+        )
+    return found
+
+
+def hot_keys(log: LogSample, where: TopicPartition) -> list[tuple[bytes | None, float]]:
+    """Return the keys of a partition by their share of its records, the largest first."""
+    counts = Counter(item.key for item in log.records if item.where == where)
+    seen = counts.total()
+    return [(key, count / seen) for key, count in counts.most_common(5) if key is not None]
+
+
+def _skewed_assignment(case: GroupCase, lag: int) -> Iterator[Cause]:
+    if case.description is None or len(case.description.members) < 2:
+        return
+    counts = {item.member_id: len(item.assignment) for item in case.description.members}
+    most = max(counts, key=lambda one: counts[one])
+    least = min(counts.values())
+    if counts[most] < max(2 * max(least, 1), least + 2):
+        return
+    behind = sum(
+        item.lag.lag or 0
+        for item in case.partitions
+        if item.lag.member is not None and item.lag.member.member_id == most
+    )
+    if behind < lag * max(0.6, 1.2 * counts[most] / max(sum(counts.values()), 1)) and behind < lag * 0.9:
+        return
+    name = next(item.client_id for item in case.description.members if item.member_id == most)
+    yield Cause(
+        "skewed-assignment",
+        Strength.PROVED,
+        f"{name} has {counts[most]} of {sum(counts.values())} partitions and {behind / lag:.0%} of the lag, "
+        f"while another member has {least}",
+        (
+            Evidence(
+                f"partitions by member: {', '.join(map(str, sorted(counts.values(), reverse=True)))}",
+                f"ottla group describe {case.group_id}",
+            ),
+        ),
+        ("use the assignor cooperative-sticky or the newer protocol, and the same topics in all members",),
+        weight=6.5,
+    )
+
+
+def _too_few_members(case: GroupCase) -> Iterator[Cause]:
+    if case.description is None:
+        return
+    members = [item for item in case.description.members if item.assignment]
+    partitions = len(case.partitions)
+    if not members or len(members) >= partitions or not _all_lag(case.partitions):
+        return
+    speed = total_speed(case.partitions)
+    if speed is None or speed.reads <= 0:
+        return
+    needed = min(partitions, max(len(members) + 1, round(speed.writes / (speed.reads / len(members)) + 0.5)))
+    never = "never" if speed.writes >= speed.reads else "slowly"
+    yield Cause(
+        "too-few-members",
+        Strength.LIKELY,
+        f"{len(members)} members read {partitions} partitions at {speed.reads:.0f} records a second, while "
+        f"{speed.writes:.0f} are written: at these speeds they catch up {never}",
+        (
+            Evidence(
+                f"{len(members)} members, {partitions} partitions, all of them behind",
+                f"ottla group describe {case.group_id}",
+            ),
+        ),
+        (f"run {needed} members; up to {partitions} share the work",),
+        weight=6,
+    )
+
+
+def _all_lag(partitions: Sequence[PartitionLook]) -> bool:
+    behind = [item for item in partitions if (item.lag.lag or 0) >= LAG_MIN / max(len(partitions), 1)]
+    return len(behind) >= 0.75 * len(partitions)
+
+
+def _processing(case: GroupCase, lag: int) -> Iterator[Cause]:
+    if not case.journal.exists:
+        return
+    positions = last_positions(case)
+    ahead = sum(
+        max(positions[item.lag.where][0] - (item.lag.committed or 0), 0)
+        for item in case.partitions
+        if item.lag.where in positions
+    )
+    speed = total_speed(case.partitions)
+    reads = 0.0 if speed is None else speed.reads
+    writes = 0.0 if speed is None else speed.writes
+    members = 0 if case.description is None else len(case.description.members)
+    if not members:
+        return
+    if ahead >= min(LAG_MIN, lag * 0.5):
+        yield Cause(
+            "slow-processing",
+            Strength.LIKELY,
+            f"processing is slower than fetching: the members of group {case.group_id} have {ahead} records "
+            f"that they fetched and did not commit yet, and commit {reads:.0f} a second while {writes:.0f} "
+            "are written",
+            (
+                Evidence(
+                    f"fetched {ahead} records ahead of what is committed",
+                    "journal " + next(iter(positions.values()))[1].place,
+                    max(event.at_ms for _, event in positions.values()),
+                ),
+                Evidence(f"lag {lag}", f"ottla lag {case.group_id}"),
+            ),
+            (
+                "make the processing of a record faster, or process several at a time",
+                "add partitions and members: each member processes on its own",
+            ),
+            weight=5,
+        )
+    elif reads > 0:
+        yield Cause(
+            "slow-fetching",
+            Strength.POSSIBLE,
+            f"group {case.group_id} commits what it fetches at once, and still falls behind: it fetches "
+            f"{reads:.0f} records a second while {writes:.0f} are written",
+            (Evidence(f"lag {lag}, {ahead} records fetched ahead", f"ottla lag {case.group_id}"),),
+            ("raise fetch.min.bytes and max.partition.fetch.bytes, and look at the network",),
+            weight=4,
+        )
+
+
+# A topic
+
+
+def why_topic_slow(case: TopicCase) -> Answer:
+    """Answer for a topic: how its producers write."""
+    return Answer(
+        "slow",
+        f"topic {case.topic}",
+        ranked([*_producers_throttled(case), *_tiny_batches(case), *_slow_syncs(case)]),
+        f"nothing wrong found: the producers of {case.topic} write batches of a good size",
+        () if case.journal.exists else (NO_JOURNAL,),
+    )
+
+
+def _producers_throttled(case: TopicCase) -> Iterator[Cause]:
+    events = [
+        event
+        for event in case.journal.of("throttled", quota="producer_byte_rate")
+        if case.now_ms - event.at_ms <= RECENT_MS
+    ]
+    waited = sum(event.facts.get("ms", 0) for event in events)
+    if waited >= 1000:
+        client = events[-1].subject.removeprefix("client/")
+        yield Cause(
+            "throttled",
+            Strength.PROVED,
+            f"{client} is over its quota for writing: it had to wait for {duration_text(waited)} in the last "
+            "minute",
+            tuple(
+                Evidence(f"{event.facts.get('ms')} ms", f"journal {event.place}", event.at_ms)
+                for event in events[-3:]
+            ),
+            ("raise producer_byte_rate of the client",),
+            weight=9,
+        )
+
+
+def _tiny_batches(case: TopicCase) -> Iterator[Cause]:
+    recent = sorted(
+        (item for item in case.sample.batches if not item.is_control), key=lambda item: item.max_timestamp
+    )
+    newest = recent[-1].max_timestamp if recent else 0
+    recent = [item for item in recent if newest - item.max_timestamp <= RECENT_MS]
+    if len(recent) < _TINY_BATCHES_MIN:
+        return
+    records = sum(item.records for item in recent) / len(recent)
+    size = sum(item.size_bytes for item in recent) / len(recent)
+    spread_s = max((newest - recent[0].max_timestamp) / 1000, 0.001)
+    if records >= _TINY_RECORDS or size >= _TINY_BYTES or len(recent) / spread_s < 20:
+        return
+    yield Cause(
+        "tiny-batches",
+        Strength.PROVED,
+        f"the producers of {case.topic} send {records:.1f} records of {size:.0f} bytes in a batch: most of "
+        "the work is overhead",
+        (
+            Evidence(f"{len(recent)} batches in {duration_text(spread_s * 1000)}", "the log", newest),
+            Evidence(f"from {_place(recent[0])} to {_place(recent[-1])}", "the log"),
+        ),
+        ("raise linger.ms to 5 or more, and do not wait for each record before sending the next",),
+        weight=5,
+    )
+
+
+def _slow_syncs(case: TopicCase) -> Iterator[Cause]:
+    events = [event for event in case.journal.of("sync-slow") if case.now_ms - event.at_ms <= RECENT_MS]
+    count = sum(event.facts.get("count", 0) for event in events)
+    if count >= 10:
+        yield Cause(
+            "slow-syncs",
+            Strength.LIKELY,
+            f"{count} syncs took more than 131 ms in the last minute, and each acks=all write waits for one",
+            tuple(
+                Evidence(f"{event.facts['count']} slow syncs", f"journal {event.place}", event.at_ms)
+                for event in events[-3:]
+            ),
+            ("move the log to a faster disk, or set ottla.acks.all.sync=false for the topic",),
+            weight=6,
+        )
+
+
+def _place(batch: BatchFacts) -> str:
+    return f"{batch.where.topic}/{batch.where.partition}@{batch.base_offset}"
+
+
+def _key(key: bytes | None) -> str:
+    return "none" if key is None else repr(key.decode(errors="replace"))

@@ -1,0 +1,202 @@
+"""The check in the order that operators follow: lag, members, brokers, producers, network.
+
+Each check is one line: fine, or what is wrong and what to do next.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ottla.explain.access import Access
+from ottla.explain.evidence.journal import JournalView, read_journal
+from ottla.explain.lag.looking import GroupLook, look, with_ages, with_speeds
+from ottla.explain.lag.outlook import (
+    CRITICAL,
+    WARNING,
+    Bounds,
+    records_deleted_unread,
+    say_outlook,
+    seconds_to_deletion,
+    total,
+)
+
+_RECENT_MS = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the page."""
+
+    area: str
+    is_fine: bool
+    text: str
+    next_step: str | None = None
+
+
+async def examine(access: Access, now_ms: int, over_s: float = 2.0) -> list[Check]:
+    """Check a cluster."""
+    import asyncio
+
+    before = await look(access)
+    await asyncio.sleep(over_s)
+    looks = await with_ages(access, with_speeds(before, await look(access)))
+    journal = await read_journal(access, now_ms - _RECENT_MS)
+    checks = [*_lag(looks.groups, now_ms), *_members(looks.groups, journal)]
+    checks += await _brokers(access)
+    checks += await _producers(access, now_ms)
+    checks += _network(journal)
+    return checks
+
+
+def _lag(groups: tuple[GroupLook, ...], now_ms: int) -> Iterator[Check]:
+    bounds = Bounds()
+    is_fine = True
+    for group in groups:
+        lag = total(item.lag.lag for item in group.partitions)
+        deleted = sum(records_deleted_unread(item.lag) for item in group.partitions)
+        soon = [
+            seconds for item in group.partitions if (seconds := seconds_to_deletion(item, now_ms)) is not None
+        ]
+        outlook = say_outlook(group.partitions)
+        if deleted:
+            is_fine = False
+            yield Check(
+                "lag",
+                False,
+                f"group {group.group_id} has lost {deleted} records to retention",
+                f"ottla lag {group.group_id}",
+            )
+        elif soon and min(soon) < 3600:
+            is_fine = False
+            yield Check(
+                "lag",
+                False,
+                f"retention deletes records that group {group.group_id} has not read in {min(soon):.0f} s",
+                f"ottla why slow {group.group_id}",
+            )
+        elif bounds.label(lag) in (WARNING, CRITICAL) and outlook in ("falling behind", "not reading"):
+            is_fine = False
+            word = "silent" if outlook == "not reading" else "slow"
+            yield Check(
+                "lag",
+                False,
+                f"group {group.group_id} is {lag} records behind and {outlook}",
+                f"ottla why {word} {group.group_id}",
+            )
+    if is_fine:
+        yield Check("lag", True, f"{len(groups)} groups, none far behind without catching up")
+
+
+def _members(groups: tuple[GroupLook, ...], journal: JournalView) -> Iterator[Check]:
+    is_fine = True
+    for group in groups:
+        lag = total(item.lag.lag for item in group.partitions) or 0
+        if group.members == 0 and lag > 0 and group.state.lower() == "empty":
+            is_fine = False
+            yield Check(
+                "members",
+                False,
+                f"group {group.group_id} has no members and {lag} unread records",
+                f"ottla why silent {group.group_id}",
+            )
+    lost = [event for event in journal.of("member-left") if event.facts.get("why") not in ("left", None)]
+    if lost:
+        is_fine = False
+        names = ", ".join(sorted({str(event.facts.get("group")) for event in lost}))
+        yield Check(
+            "members",
+            False,
+            f"{len(lost)} members were lost in the last five minutes, of {names}",
+            f"ottla why twice {lost[-1].facts.get('group')}",
+        )
+    if is_fine:
+        yield Check("members", True, f"{sum(group.members for group in groups)} members, none lost of late")
+
+
+async def _brokers(access: Access) -> list[Check]:
+    names = [item.name for item in await access.admin.topics.list(internal=True)]
+    described = await access.admin.topics.describe_many(names)
+    offline, short = [], []
+    count = 0
+    for topic in described.succeeded.values():
+        for part in topic.partitions:
+            count += 1
+            if part.leader < 0:
+                offline.append(f"{topic.name}-{part.partition}")
+            elif len(part.in_sync_replicas) < len(part.replicas):
+                short.append(f"{topic.name}-{part.partition}")
+    checks = []
+    if offline:
+        checks.append(
+            Check(
+                "brokers",
+                False,
+                f"{len(offline)} partitions have no leader, for example {offline[0]}",
+                f"ottla topic describe {offline[0].rpartition('-')[0]}",
+            )
+        )
+    if short:
+        checks.append(
+            Check(
+                "brokers",
+                False,
+                f"{len(short)} partitions have replicas that are not in sync, for example {short[0]}",
+                f"ottla topic describe {short[0].rpartition('-')[0]}",
+            )
+        )
+    if not checks:
+        cluster = await access.admin.cluster.describe()
+        checks.append(
+            Check("brokers", True, f"{len(cluster.brokers)} brokers lead {count} partitions, all in sync")
+        )
+    return checks
+
+
+async def _producers(access: Access, now_ms: int) -> list[Check]:
+    listed = await access.admin.transactions.list(states=("Ongoing",))
+    described = await access.admin.transactions.describe_many([item.transactional_id for item in listed])
+    long = [
+        item
+        for item in described.succeeded.values()
+        if item.started_at_ms is not None and now_ms - item.started_at_ms > max(item.timeout_ms / 2, 10_000)
+    ]
+    if long:
+        first = long[0]
+        age_s = (now_ms - (first.started_at_ms or now_ms)) / 1000
+        return [
+            Check(
+                "producers",
+                False,
+                f"the transaction of {first.transactional_id} holds back readers for {age_s:.0f} s",
+                f"ottla txn describe {first.transactional_id}",
+            )
+        ]
+    return [Check("producers", True, f"{len(listed)} transactions are open, none for long")]
+
+
+def _network(journal: JournalView) -> Iterator[Check]:
+    if not journal.exists:
+        yield Check("network", True, "not known: the cluster keeps no journal")
+        return
+    is_fine = True
+    throttled = list(journal.of("throttled"))
+    if throttled:
+        is_fine = False
+        names = ", ".join(sorted({event.subject.removeprefix("client/") for event in throttled})[:3])
+        yield Check("network", False, f"clients are over their quotas: {names}", "ottla why slow GROUP")
+    refused = list(journal.of("request-refused"))
+    if refused:
+        is_fine = False
+        event = refused[-1]
+        yield Check(
+            "network",
+            False,
+            f"requests are refused, the last one {event.facts.get('api')} of "
+            f"{event.subject.removeprefix('client/')} with {event.facts.get('error')}",
+            f"ottla consume __ottla_journal -o -20  ({event.place})",
+        )
+    slow = sum(event.facts.get("count", 0) for event in journal.of("sync-slow"))
+    if slow >= 10:
+        is_fine = False
+        yield Check("network", False, f"{slow} syncs to disk took more than 131 ms", "look at the disk")
+    if is_fine:
+        yield Check("network", True, "no client was refused or throttled in the last five minutes")

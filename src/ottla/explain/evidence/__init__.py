@@ -1,0 +1,1 @@
+"""Evidence: what a log, the internal topics, descriptions and the journal say. Reading only, no judgement."""

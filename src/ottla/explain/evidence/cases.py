@@ -1,0 +1,197 @@
+"""All evidence about one group or one topic, gathered for a question. The causes are found by pure functions.
+
+A group is looked at twice, some seconds apart, so that it is known what moves. Everything else is history.
+"""
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ottla.client.admin.groups import GroupDescription
+from ottla.client.admin.offsets import OffsetSpec
+from ottla.client.errors import BrokerError, ClientError
+from ottla.explain.access import Access
+from ottla.explain.evidence.group_history import GroupHistory, read_group_history
+from ottla.explain.evidence.journal import JournalView, read_journal
+from ottla.explain.evidence.logs import LogSample, partitions_of, sample_log
+from ottla.explain.lag.looking import GroupLook, Looks, look, with_speeds
+from ottla.explain.lag.outlook import PartitionLook
+from ottla.model.ids import TopicPartition
+
+NO_JOURNAL: Final = (
+    "who fetched what, why members left, and which requests were refused: the cluster has no journal "
+    "(Ottla writes one unless ottla.journal.enable is false)"
+)
+_RECORDS_FOR_GROUPS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that holds back readers of a partition."""
+
+    where: TopicPartition
+    producer_id: int
+    first_offset: int
+    transactional_id: str | None
+    started_at_ms: int | None
+    timeout_ms: int | None
+    last_timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCase:
+    """The evidence about a group."""
+
+    group_id: str
+    now_ms: int
+    seconds: float
+    look: GroupLook | None
+    description: GroupDescription | None
+    history: GroupHistory
+    journal: JournalView
+    topics: Mapping[str, int]
+    """The number of partitions of each topic that is not internal."""
+    stable_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    open_transactions: tuple[OpenTransaction, ...] = ()
+    last_record_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
+    log: LogSample | None = None
+
+    @property
+    def partitions(self) -> tuple[PartitionLook, ...]:
+        """Return the partitions that the group has committed or reads."""
+        return () if self.look is None else self.look.partitions
+
+    @property
+    def clients(self) -> frozenset[str]:
+        """Return the client ids of all members, now and in the past."""
+        names = {
+            member.client_id
+            for generation in self.history.generations
+            for member in generation.members.values()
+        }
+        if self.description is not None:
+            names |= {member.client_id for member in self.description.members}
+        return frozenset(names)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCase:
+    """The evidence about a topic."""
+
+    topic: str
+    now_ms: int
+    partitions: int
+    sample: LogSample
+    journal: JournalView
+
+
+async def gather_topic(access: Access, topic: str) -> TopicCase:
+    """Look at a topic."""
+    partitions = await partitions_of(access, [topic])
+    if not partitions:
+        await access.admin.topics.describe(topic)
+    sample = await sample_log(access, partitions)
+    return TopicCase(topic, _now_ms(), len(partitions), sample, await read_journal(access))
+
+
+async def gather_group(
+    access: Access, group_id: str, over_s: float = 3.0, *, with_log: bool = False
+) -> GroupCase:
+    """Look at a group for some seconds."""
+    before = await _look(access, group_id)
+    started = time.monotonic()
+    topics = {item.name: item.partitions for item in await access.admin.topics.list() if not item.is_internal}
+    history = await read_group_history(access, group_id)
+    await asyncio.sleep(max(over_s - (time.monotonic() - started), 0.0))
+    after = await _look(access, group_id)
+    looked = None
+    if after is not None:
+        looked = (with_speeds(before, after) if before is not None else after).groups[0]
+    description = None
+    if looked is not None:
+        try:
+            description = await access.admin.groups.describe(group_id)
+        except ClientError:
+            description = None
+    places = [] if looked is None else [item.lag.where for item in looked.partitions]
+    places = [where for where in places if where.topic in topics]
+    log = None
+    if with_log and places:
+        log = await sample_log(access, places, _RECORDS_FOR_GROUPS)
+    return GroupCase(
+        group_id,
+        _now_ms(),
+        over_s,
+        looked,
+        description,
+        history,
+        await read_journal(access),
+        topics,
+        await _stable_ends(access, places),
+        await _open_transactions(access, places),
+        await _last_record_ms(access, places),
+        log,
+    )
+
+
+async def _look(access: Access, group_id: str) -> Looks | None:
+    try:
+        return await look(access, [group_id])
+    except BrokerError:
+        return None
+
+
+async def _stable_ends(access: Access, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    found = await access.admin.offsets.list(dict.fromkeys(places, OffsetSpec.LATEST), read_committed=True)
+    return {where: item.offset for where, item in found.succeeded.items()}
+
+
+async def _last_record_ms(access: Access, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    try:
+        found = await access.admin.offsets.list(dict.fromkeys(places, OffsetSpec.MAX_TIMESTAMP))
+    except ClientError:
+        return {}
+    return {where: item.timestamp_ms for where, item in found.succeeded.items() if item.timestamp_ms >= 0}
+
+
+async def _open_transactions(
+    access: Access, places: Collection[TopicPartition]
+) -> tuple[OpenTransaction, ...]:
+    try:
+        producers = (await access.admin.transactions.producers(places)).succeeded
+    except ClientError:
+        return ()
+    open_ones = [
+        (where, producer)
+        for where, some in producers.items()
+        for producer in some
+        if producer.transaction_start_offset is not None
+    ]
+    if not open_ones:
+        return ()
+    listed = await access.admin.transactions.list(producer_ids={item.producer_id for _, item in open_ones})
+    described = (
+        await access.admin.transactions.describe_many([one.transactional_id for one in listed])
+    ).succeeded
+    by_id = {item.producer_id: item for item in described.values()}
+    found = []
+    for where, producer in open_ones:
+        known = by_id.get(producer.producer_id)
+        found.append(
+            OpenTransaction(
+                where,
+                producer.producer_id,
+                producer.transaction_start_offset or 0,
+                None if known is None else known.transactional_id,
+                None if known is None else known.started_at_ms,
+                None if known is None else known.timeout_ms,
+                producer.last_timestamp_ms,
+            )
+        )
+    return tuple(found)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

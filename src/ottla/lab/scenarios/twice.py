@@ -1,0 +1,190 @@
+"""Records that are written or delivered twice."""
+
+from ottla.client.admin.offsets import OffsetSpec
+from ottla.explain.access import Access
+from ottla.explain.answer import Answer
+from ottla.lab.scenario import ask_topic_twice, ask_twice, scenario
+from ottla.lab.stage import Stage
+
+
+@scenario("twice", "poll-interval-exceeded", "A consumer takes too long between two polls.")
+def polls_too_seldom(stage: Stage, is_faulty: bool) -> Answer:
+    """Let a member work for longer than its poll interval, while another waits to take over."""
+    stage.create(1)
+    stage.write(stage.values(stage.rng.randrange(30, 100)))
+    client = stage.client()
+    slow = stage.member(
+        client=client, commits="never", max_poll_interval_ms=6_000, session_timeout_ms=6_000, name="slow"
+    )
+    stage.until_seen(slow, 10)
+    stage.until_journal("fetch-position", client="slow")
+    if is_faulty:
+        slow.order("hang")
+        stage.until_journal("member-left", group=stage.group)
+    else:
+        slow.order("commit")
+        slow.close()
+    other = stage.member(client=client, name="other")
+    stage.until_seen(other) if is_faulty else stage.until_joined(1)
+    stage.until_journal("fetch-position", client="other")
+    return ask_twice(stage)
+
+
+@scenario("twice", "crash-before-commit", "A consumer dies before it has committed what it has read.")
+def dies(stage: Stage, is_faulty: bool) -> Answer:
+    """Kill a member."""
+    stage.create(1)
+    stage.write(stage.values(stage.rng.randrange(30, 100)))
+    client = stage.client()
+    victim = stage.member(
+        client=client, commits="never" if is_faulty else "each", session_timeout_ms=3_000, name="victim"
+    )
+    stage.until_seen(victim, 20)
+    stage.until_journal("fetch-position", client="victim")
+    if is_faulty:
+        victim.kill()
+        stage.until_journal("member-left", group=stage.group, why="session")
+    else:
+        victim.close()
+    other = stage.member(client=client, name="other")
+    stage.until_seen(other) if is_faulty else stage.until_joined(1)
+    stage.until_journal("fetch-position", client="other")
+    return ask_twice(stage)
+
+
+@scenario("twice", "left-before-commit", "A consumer closes without committing.")
+def closes_without_commit(stage: Stage, is_faulty: bool) -> Answer:
+    """Close a member that has not committed."""
+    stage.create(1)
+    count = stage.rng.randrange(30, 100)
+    stage.write(stage.values(count))
+    client = stage.client()
+    first = stage.member(client=client, commits="never", name="first")
+    stage.until_seen(first, count)
+    stage.until(
+        lambda: (
+            stage.until_journal("fetch-position", client="first").facts["at"] == {f"{stage.topic}/0": count}
+        ),
+        "the position of first",
+    )
+    if not is_faulty:
+        first.order("commit")
+        stage.until_committed(count)
+    first.close()
+    stage.until_journal("member-left", group=stage.group)
+    other = stage.member(client=client, name="other")
+    stage.until_seen(other) if is_faulty else stage.until_joined(1)
+    stage.until_journal("fetch-position", client="other")
+    return ask_twice(stage)
+
+
+@scenario("twice", "offsets-reset", "Somebody has reset the offsets of a group.")
+def reset(stage: Stage, is_faulty: bool) -> Answer:
+    """Reset an empty group to the beginning."""
+    partitions = stage.rng.randrange(1, 4)
+    stage.create(partitions)
+    count = stage.rng.randrange(30, 100)
+    stage.write(stage.values(count), partition=lambda number: number % partitions)
+    member = stage.member()
+    stage.until_committed(count)
+    member.close()
+    stage.until_journal("member-left", group=stage.group)
+
+    async def back(access: Access) -> None:
+        plan = await access.admin.group_offsets.plan_reset(stage.group, to=OffsetSpec.EARLIEST)
+        (await access.admin.group_offsets.alter(stage.group, plan)).check()
+
+    if is_faulty:
+        stage.ask(back)
+    again = stage.member(name="again")
+    stage.until_joined(1)
+    if is_faulty:
+        stage.until_seen(again, count)
+    return ask_twice(stage)
+
+
+@scenario("twice", "seek-back", "A consumer goes back by itself.")
+def seeks(stage: Stage, is_faulty: bool) -> Answer:
+    """Let a member seek to the beginning."""
+    stage.create(1)
+    count = stage.rng.randrange(30, 100)
+    stage.write(stage.values(count))
+    member = stage.member()
+    stage.until_committed(count)
+    if is_faulty:
+        member.order("seek 0")
+        stage.until_seen(member, count + 10)
+    return ask_twice(stage)
+
+
+@scenario("twice", "zombie-fenced", "Two processes use the same group.instance.id.")
+def zombie(stage: Stage, is_faulty: bool) -> Answer:
+    """Start a second member under the same name."""
+    stage.create(2)
+    stage.write(stage.values(60), partition=lambda number: number % 2)
+    first = stage.member(name="till-a", group_instance_id="till", client="confluent")
+    stage.until_committed(60)
+    other = "till" if is_faulty else "till-2"
+    stage.member(name="till-b", group_instance_id=other, client="confluent")
+    with stage.stream(20):
+        if is_faulty:
+            stage.until_journal("request-refused", error="FENCED_INSTANCE_ID")
+        else:
+            stage.until_joined(2)
+        assert first.client_id == "till-a"
+        return ask_twice(stage)
+
+
+@scenario(
+    "twice", "produced-twice-by-retry", "An answer is lost, and a producer without idempotence sends again."
+)
+def retried(stage: Stage, is_faulty: bool) -> Answer:
+    """Lose the answer to a produce request."""
+    stage.create(stage.rng.randrange(1, 4))
+    stage.write(stage.values(20), client="confluent")
+    if is_faulty:
+        stage.node.faults.lose_answer("produce", times=1)
+    stage.write(
+        stage.values(stage.rng.randrange(5, 40)),
+        client="confluent",
+        enable_idempotence="false",
+        retry_backoff_ms=50,
+        partitioner="consistent_random",
+        keys=lambda _: b"k",
+    )
+    return ask_topic_twice(stage)
+
+
+@scenario(
+    "twice",
+    "produced-by-two-producers",
+    "A producer restarts and sends again what it does not know to be written.",
+)
+def restarted_producer(stage: Stage, is_faulty: bool) -> Answer:
+    """Write the last values once more with a new producer."""
+    stage.create(stage.rng.randrange(1, 4))
+    values = stage.values(stage.rng.randrange(20, 80))
+    number = {value: index for index, value in enumerate(values)}
+    client = stage.client()
+    stage.write(values, client=client, enable_idempotence="true", keys=lambda index: b"%d" % index)
+    cut = len(values) - stage.rng.randrange(2, 10)
+    again = values[cut:] if is_faulty else stage.values(10)
+    stage.write(
+        again,
+        client=client,
+        enable_idempotence="true",
+        keys=lambda index: b"%d" % number.get(again[index], index),
+    )
+    return ask_topic_twice(stage)
+
+
+@scenario("twice", "produced-twice-by-application", "An application sends some records twice.")
+def sent_twice(stage: Stage, is_faulty: bool) -> Answer:
+    """Send some values twice with one producer."""
+    stage.create(stage.rng.randrange(1, 4))
+    values = stage.values(stage.rng.randrange(20, 80))
+    if is_faulty:
+        at = stage.rng.randrange(1, len(values))
+        values = values[:at] + values[at - 1 :]
+    stage.write(values, enable_idempotence="true", keys=lambda _: b"k")
+    return ask_topic_twice(stage)

@@ -1,0 +1,363 @@
+"""Where a scenario is played: a throw-away node with a journal, members in processes, producers.
+
+Everything that may vary is drawn from one seed: names, numbers, sizes, clients. Scenarios wait for what they
+have caused, never for a time.
+"""
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+from ottla.explain.access import Access, open_access
+from ottla.explain.evidence.journal import JournalEvent, read_journal
+from ottla.testing.node import ThreadNode
+
+T = TypeVar("T")
+
+PATIENCE_S: Final = 90.0
+SETTINGS: Final = {
+    "ottla.journal.enable": "true",
+    "ottla.journal.interval.ms": "1000",
+    "auto.create.topics.enable": "false",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+}
+_WORDS: Final = ("orders", "payments", "parcels", "clicks", "rides", "meters", "trades", "visits")
+
+
+class Gone(Exception):
+    """What a scenario waited for did not come."""
+
+
+class Member:
+    """A consumer in a process."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self.client_id: str = plan["properties"]["client.id"]
+        self.seen: list[tuple[str, int, int]] = []
+        self.lines: list[str] = []
+        self._process = subprocess.Popen(  # noqa: S603 - a program of our own
+            [sys.executable, "-m", "ottla.lab.member", json.dumps(plan)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.lines.append(line)
+            if not line.startswith("#"):
+                topic, partition, offset = line.split()
+                self.seen.append((topic, int(partition), int(offset)))
+
+    def order(self, text: str) -> None:
+        """Tell the member to do something."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{text}\n")
+        self._process.stdin.flush()
+
+    def kill(self) -> None:
+        """End the process without a warning."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Let the member leave in order."""
+        self.order("close")
+        self._process.wait(PATIENCE_S)
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+class Stage:
+    """One scenario's world."""
+
+    def __init__(self, seed: int, settings: Mapping[str, str] | None = None) -> None:
+        self.rng = random.Random(seed)
+        self._directory = tempfile.TemporaryDirectory(prefix="ottla-lab-")
+        self.node = ThreadNode(Path(self._directory.name), {**SETTINGS, **(settings or {})})
+        self._members: list[Member] = []
+        self._streams: list[threading.Event] = []
+        self._threads: list[threading.Thread] = []
+        number = self.rng.randrange(1000)
+        self.topic = f"{self.rng.choice(_WORDS)}-{number}"
+        self.group = f"{self.rng.choice(('billing', 'audit', 'alerts', 'search'))}-{number}"
+
+    def __enter__(self) -> Self:
+        self.node.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for stop in self._streams:
+            stop.set()
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+        for member in self._members:
+            member.end()
+        self.node.stop()
+        self._directory.cleanup()
+
+    # Actors
+
+    def create(self, partitions: int = 1, name: str | None = None) -> str:
+        """Create a topic."""
+        name = name or self.topic
+        self.node.create_topic(name, partitions)
+        return name
+
+    def client(self) -> str:
+        """Draw which client an actor is written with."""
+        return self.rng.choice(("confluent", "ours")) if has_confluent() else "ours"
+
+    def member(
+        self,
+        *,
+        group: str | None = None,
+        topics: Iterable[str] | None = None,
+        name: str | None = None,
+        client: str | None = None,
+        commits: str = "each",
+        work_ms: float = 0,
+        **properties: Any,
+    ) -> Member:
+        """Start a member. Underscores in properties are dots."""
+        client = client or self.client()
+        name = name or f"reader-{len(self._members) + 1}"
+        plan = {
+            "client": client,
+            "topics": list(topics or [self.topic]),
+            "commits": commits,
+            "work_ms": work_ms,
+            "properties": {
+                "bootstrap.servers": self.node.bootstrap,
+                "group.id": group or self.group,
+                "client.id": name,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": "false",
+                "session.timeout.ms": "10000",
+                "heartbeat.interval.ms": "500",
+                **{key.replace("_", "."): str(value) for key, value in properties.items()},
+            },
+        }
+        member = Member(plan)
+        self._members.append(member)
+        return member
+
+    def values(self, count: int) -> list[bytes]:
+        """Draw values that are all different."""
+        return [f"{number:06}-{self.rng.getrandbits(64):016x}".encode() for number in range(count)]
+
+    def write(
+        self,
+        values: Iterable[bytes],
+        *,
+        topic: str | None = None,
+        keys: Callable[[int], bytes | None] = lambda _: None,
+        partition: Callable[[int], int | None] = lambda _: None,
+        timestamp: Callable[[int], int | None] = lambda _: None,
+        name: str = "writer",
+        client: str | None = None,
+        **properties: Any,
+    ) -> None:
+        """Write records with a producer of either kind, and wait until they are acknowledged."""
+        settings = {
+            "bootstrap.servers": self.node.bootstrap,
+            "client.id": name,
+            **{key.replace("_", "."): str(value) for key, value in properties.items()},
+        }
+        write = _write_confluent if (client or self.client()) == "confluent" else _write_ours
+        write(settings, topic or self.topic, list(values), keys, partition, timestamp)
+
+    @contextmanager
+    def stream(
+        self,
+        per_second: float,
+        *,
+        topic: str | None = None,
+        keys: Callable[[int], bytes | None] = lambda _: None,
+        partition: Callable[[int], int | None] = lambda _: None,
+        name: str = "writer",
+        **properties: Any,
+    ) -> Iterator[None]:
+        """Write for as long as the block takes."""
+        stop = threading.Event()
+        self._streams.append(stop)
+        settings = {
+            "bootstrap.servers": self.node.bootstrap,
+            "client.id": name,
+            "linger.ms": "20",
+            **{key.replace("_", "."): str(value) for key, value in properties.items()},
+        }
+        thread = threading.Thread(
+            target=_stream,
+            args=(settings, topic or self.topic, per_second, keys, partition, stop, self.rng.getrandbits(32)),
+            daemon=True,
+        )
+        self._threads.append(thread)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join(PATIENCE_S)
+
+    # Waiting
+
+    def until(self, holds: Callable[[], object], what: str) -> None:
+        """Wait until something holds."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not holds():
+            if time.monotonic() > deadline:
+                raise Gone(f"waited for {what} in vain")
+            time.sleep(0.05)
+
+    def until_seen(self, member: Member, count: int = 1) -> None:
+        """Wait until a member has read so many records."""
+        self.until(lambda: len(member.seen) >= count, f"{member.client_id} to read {count} records")
+
+    def until_journal(self, kind: str, since_ms: int = 0, **facts: Any) -> JournalEvent:
+        """Wait for an event in the journal."""
+        found: list[JournalEvent] = []
+
+        def look() -> bool:
+            view = self.ask(lambda access: read_journal(access, since_ms))
+            found.extend(view.of(kind, **facts))
+            return bool(found)
+
+        self.until(look, f"the journal to tell {kind}")
+        return found[-1]
+
+    def until_joined(self, count: int, group: str | None = None) -> None:
+        """Wait until a group is stable with so many members."""
+
+        def joined() -> bool:
+            description = self.ask(lambda access: _describe(access, group or self.group))
+            return (
+                description is not None
+                and description.state.lower() == "stable"
+                and len(description.members) == count
+            )
+
+        self.until(joined, f"{count} members")
+
+    def until_committed(self, offset: int, topic: str | None = None, group: str | None = None) -> None:
+        """Wait until a group has committed at least this sum of offsets in a topic."""
+        wanted = topic or self.topic
+
+        def done() -> bool:
+            found = self.ask(lambda access: access.admin.group_offsets.list(group or self.group))
+            return sum(item.offset for where, item in found.items() if where.topic == wanted) >= offset
+
+        self.until(done, f"{offset} committed")
+
+    def ask(self, work: Callable[[Access], Awaitable[T]]) -> T:
+        """Do some work with the node as any client does."""
+
+        async def run() -> T:
+            async with open_access({"bootstrap.servers": self.node.bootstrap}) as access:
+                return await work(access)
+
+        return asyncio.run(run())
+
+
+async def _describe(access: Access, group: str) -> Any:
+    from ottla.client.errors import ClientError
+
+    try:
+        return await access.admin.groups.describe(group)
+    except ClientError:
+        return None
+
+
+def has_confluent() -> bool:
+    """Say whether confluent-kafka is installed."""
+    return find_spec("confluent_kafka") is not None
+
+
+def _write_confluent(
+    settings: dict[str, str],
+    topic: str,
+    values: list[bytes],
+    keys: Callable[[int], bytes | None],
+    partition: Callable[[int], int | None],
+    timestamp: Callable[[int], int | None],
+) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer(settings)
+    for number, value in enumerate(values):
+        place, at = partition(number), timestamp(number)
+        producer.produce(
+            topic,
+            value,
+            keys(number),
+            partition=-1 if place is None else place,
+            timestamp=0 if at is None else at,
+        )
+    left = producer.flush(PATIENCE_S)
+    if left:
+        raise Gone(f"{left} records were not acknowledged")
+
+
+def _write_ours(
+    settings: dict[str, str],
+    topic: str,
+    values: list[bytes],
+    keys: Callable[[int], bytes | None],
+    partition: Callable[[int], int | None],
+    timestamp: Callable[[int], int | None],
+) -> None:
+    from ottla.client.sync import Producer
+
+    known = {"murmur2_random": None}
+    properties = {key: value for key, value in settings.items() if value not in known}
+    with Producer(properties=properties) as producer:
+        for number, value in enumerate(values):
+            producer.send(
+                topic, value, key=keys(number), partition=partition(number), timestamp_ms=timestamp(number)
+            )
+        producer.flush()
+
+
+def _stream(
+    settings: dict[str, str],
+    topic: str,
+    per_second: float,
+    keys: Callable[[int], bytes | None],
+    partition: Callable[[int], int | None],
+    stop: threading.Event,
+    salt: int,
+) -> None:
+    from ottla.client.sync import Producer
+
+    with Producer(properties=settings) as producer:
+        number = 0
+        started = time.monotonic()
+        while not stop.is_set():
+            behind = int((time.monotonic() - started) * per_second) - number
+            for _ in range(max(behind, 0)):
+                value = f"{salt:08x}-{number:08}".encode()
+                producer.send(topic, value, key=keys(number), partition=partition(number))
+                number += 1
+            stop.wait(0.05)

@@ -1,0 +1,139 @@
+"""What a node writes to its journal, by real clients."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from ottla.testing.conversation import NodeSaid
+from ottla.testing.node import ThreadNode
+
+TOPIC = "__ottla_journal"
+SETTINGS = {"ottla.journal.enable": "true", "ottla.journal.interval.ms": "1000"}
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadNode]:
+    root: Path = tmp_path_factory.mktemp("journal")
+    with ThreadNode(root, SETTINGS) as node:
+        yield node
+
+
+def journal(node: ThreadNode) -> list[bytes | None]:
+    """Return what is in the journal, if there is one."""
+    try:
+        return node.values(TOPIC)
+    except NodeSaid:
+        return []
+
+
+def events(node: ThreadNode, kind: str, **facts: Any) -> list[dict[str, Any]]:
+    """Wait for events of a kind that have these facts, and return them."""
+    deadline = time.monotonic() + 60
+    while True:
+        found = []
+        for value in journal(node):
+            event = json.loads(value or b"{}")
+            if event["k"] == kind and all(event.get(name) == wanted for name, wanted in facts.items()):
+                found.append(event)
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"no event {kind} with {facts}"
+        time.sleep(0.1)
+
+
+def joined(node: ThreadNode, topic: str, **settings: Any) -> Consumer:
+    """Return a member that has got its partitions."""
+    consumer = Consumer(
+        {"bootstrap.servers": node.bootstrap, "auto.offset.reset": "earliest", "session.timeout.ms": 6000}
+        | settings
+    )
+    consumer.subscribe([topic])
+    deadline = time.monotonic() + 60
+    while not consumer.assignment():
+        assert time.monotonic() < deadline
+        consumer.poll(0.1)
+    return consumer
+
+
+def test_a_producer_is_known_by_its_client_and_where_it_writes(node: ThreadNode) -> None:
+    node.create_topic("seen", 2)
+    producer = Producer(
+        {"bootstrap.servers": node.bootstrap, "client.id": "till-3", "enable.idempotence": True}
+    )
+    producer.produce("seen", b"x", partition=1)
+    assert producer.flush(60) == 0
+    (seen,) = events(node, "producer-seen", client="till-3")
+    assert (seen["host"], seen["txn"], seen["epoch"]) == ("127.0.0.1", None, 0)
+    (wrote,) = events(node, "producer-wrote", producer=seen["producer"])
+    assert wrote["at"] == "seen/1"
+    assert any(event["ends"].get("seen/1") == 1 for event in events(node, "appended-at"))
+
+
+def test_where_clients_read_is_sampled(node: ThreadNode) -> None:
+    node.create_topic("read", 1)
+    node.produce("read", "a", "b")
+    consumer = joined(node, "read", **{"group.id": "readers", "client.id": "reader-1"})
+    deadline = time.monotonic() + 60
+    while not any(
+        event["at"] == {"read/0": 2} for event in events(node, "fetch-position", client="reader-1")
+    ):
+        assert time.monotonic() < deadline
+        consumer.poll(0.1)
+    consumer.pause([TopicPartition("read", 0)])
+    while True:
+        consumer.poll(0.1)
+        if any(json.loads(value or b"{}")["k"] == "fetch-stopped" for value in journal(node)):
+            break
+        assert time.monotonic() < deadline
+    consumer.close()
+    (left,) = events(node, "member-left", group="readers")
+    assert (left["why"], left["connected"], left["client"]) == ("left", False, "reader-1")
+
+
+def test_a_member_that_exceeds_its_poll_interval_leaves_and_stays_connected(node: ThreadNode) -> None:
+    node.create_topic("polled", 1)
+    consumer = joined(
+        node, "polled", **{"group.id": "slow", "max.poll.interval.ms": 6000, "client.id": "slow-1"}
+    )
+    (left,) = events(node, "member-left", group="slow")
+    assert (left["why"], left["connected"]) == ("left", True)
+    consumer.close()
+
+
+def test_refused_requests_are_counted(node: ThreadNode) -> None:
+    node.create_topic("short", 1)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": node.bootstrap,
+            "group.id": "far",
+            "client.id": "far-1",
+            "auto.offset.reset": "error",
+        }
+    )
+    consumer.assign([TopicPartition("short", 0, 1000)])
+    consumer.poll(1)
+    (refused,) = events(node, "request-refused", api="fetch", error="OFFSET_OUT_OF_RANGE")[:1]
+    assert refused["count"] >= 1
+    consumer.close()
+
+
+def test_added_partitions_are_told(node: ThreadNode) -> None:
+    from tests.cli.typing import succeed
+
+    node.create_topic("grown", 2)
+    succeed("topic", "alter", "grown", "--partitions=5", bootstrap=node.bootstrap)
+    (added,) = events(node, "partitions-added", topic="grown")
+    assert added["partitions"] == 5
+
+
+def test_nothing_is_written_while_it_is_off(tmp_path: Path) -> None:
+    with ThreadNode(tmp_path) as node:
+        node.create_topic("quiet")
+        node.produce("quiet", "x")
+        time.sleep(2)
+        assert journal(node) == []

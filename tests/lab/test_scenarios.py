@@ -1,0 +1,47 @@
+"""A share of the lab: some troubles with their healthy twins, by seeds that nothing was tuned by.
+
+`make lab SCENARIOS=100` plays more.
+"""
+
+import pytest
+
+from ottla.explain.answer import CAUSE, HEALTHY
+from ottla.lab.campaign import play, score
+from ottla.lab.scenario import SCENARIOS
+
+QUICK = {
+    "no-key": "without-keys",
+    "partitions-added": "more-partitions",
+    "another-partitioner": "two-partitioners",
+    "retry-without-idempotence": "overtaken",
+    "more-members-than-partitions": "too-many-members",
+    "offset-out-of-range": "deleted-records",
+    "crash-before-commit": "dies",
+    "produced-twice-by-retry": "retried",
+    "slow-processing": "slow-processing",
+}
+
+
+@pytest.mark.parametrize("name", QUICK.values())
+def test_the_right_cause_comes_first(name: str) -> None:
+    outcome = play(SCENARIOS[name], 1001, True)
+    assert outcome.trouble is None
+    assert outcome.answer is not None
+    assert outcome.answer.verdict == CAUSE
+    assert outcome.is_right, outcome.line()
+    assert outcome.answer.causes[0].evidence
+    assert outcome.answer.causes[0].advice
+    assert score([outcome]).startswith("right cause first: 1 of 1")
+
+
+@pytest.mark.parametrize("name", ["too-many-members", "dies", "more-partitions"])
+def test_a_healthy_twin_is_healthy(name: str) -> None:
+    outcome = play(SCENARIOS[name], 1003, False)
+    assert outcome.trouble is None
+    assert outcome.answer is not None
+    assert outcome.answer.verdict == HEALTHY, outcome.line()
+
+
+def test_every_question_has_troubles() -> None:
+    assert {item.question for item in SCENARIOS.values()} == {"silent", "twice", "order", "slow"}
+    assert set(QUICK) == {SCENARIOS[name].cause for name in QUICK.values()}

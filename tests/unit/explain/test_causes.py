@@ -1,0 +1,277 @@
+"""Causes from made-up evidence: nothing is asked, so each branch of a tree can be seen alone."""
+
+from dataclasses import replace
+from typing import Any
+
+from ottla.client.admin.group_offsets import PartitionLag
+from ottla.client.admin.groups import GroupDescription, MemberDescription
+from ottla.client.producer.partitioner import murmur2
+from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked, render
+from ottla.explain.causes.order import why_order
+from ottla.explain.causes.silent import why_silent
+from ottla.explain.causes.slow import why_slow
+from ottla.explain.causes.twice import why_topic_twice, why_twice
+from ottla.explain.evidence.cases import GroupCase, OpenTransaction, TopicCase
+from ottla.explain.evidence.group_history import Commit, Generation, GroupHistory, MemberFacts
+from ottla.explain.evidence.journal import JournalEvent, JournalView
+from ottla.explain.evidence.logs import BatchFacts, LogSample, RecordFacts
+from ottla.explain.lag.looking import GroupLook
+from ottla.explain.lag.outlook import PartitionLook, Velocity
+from ottla.model.ids import TopicPartition
+
+NOW_MS = 1_000_000
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+STANDING = Velocity(0.0, 0.0)
+NO_HISTORY = GroupHistory()
+
+
+def event(at_ms: int, kind: str, subject: str = "", **facts: Any) -> JournalEvent:
+    return JournalEvent(at_ms, kind, subject, facts, "__ottla_journal/0@1")
+
+
+def journal(*events: JournalEvent) -> JournalView:
+    return JournalView(True, events)
+
+
+def record(
+    where: TopicPartition,
+    offset: int,
+    key: bytes | None,
+    timestamp: int,
+    value: bytes = b"value",
+    producer_id: int = -1,
+) -> RecordFacts:
+    batch = BatchFacts(
+        where, offset, offset, 1, 70, "none", timestamp, timestamp, False, 0, producer_id, 0, 0, False, False
+    )
+    return RecordFacts(where, offset, timestamp, key, value, (), batch)
+
+
+def topic(partitions: int, *records: RecordFacts, view: JournalView | None = None) -> TopicCase:
+    sample = LogSample(records, tuple(item.batch for item in records), {}, {}, True)
+    return TopicCase("t", NOW_MS, partitions, sample, view or JournalView())
+
+
+MEMBER = MemberDescription("m-1", None, "reader", "/10.0.0.1", None, None, ("t",), None, (T0,), None)
+
+
+def group(
+    *,
+    members: tuple[MemberDescription, ...] = (MEMBER,),
+    committed: int | None = 5,
+    end: int = 5,
+    start: int = 0,
+    velocity: Velocity | None = STANDING,
+    history: GroupHistory = NO_HISTORY,
+    view: JournalView | None = None,
+    **facts: Any,
+) -> GroupCase:
+    lag = None if committed is None else max(end - committed, 0)
+    part = PartitionLag(T0, committed, start, end, lag, members[0] if members else None)
+    look = GroupLook("g", "classic", "Stable", len(members), (PartitionLook(part, velocity=velocity),))
+    description = GroupDescription("g", "classic", "Stable", "consumer", "range", 1, None, None, members)
+    known = {"stable_ends": {T0: end}, "last_record_ms": {T0: NOW_MS - 60_000}, **facts}
+    return GroupCase("g", NOW_MS, 3.0, look, description, history, view or JournalView(), {"t": 1}, **known)
+
+
+def first(answer: Answer) -> str | None:
+    return answer.causes[0].name if answer.causes else None
+
+
+# Answers
+
+
+def test_the_surest_cause_comes_first() -> None:
+    sure = Cause("sure", Strength.PROVED, "it is so", (Evidence("seen", "the log", 5),), ("do this",))
+    guess = Cause("guess", Strength.POSSIBLE, "it may be", (), weight=9)
+    answer = Answer("slow", "group g", ranked([guess, sure]), "fine", ("the weather",))
+    assert [cause.name for cause in answer.causes] == ["sure", "guess"]
+    assert (answer.verdict, answer.exit_code) == ("cause", 10)
+    text = render(answer)
+    assert text.splitlines()[0] == "it is so"
+    assert "1970-01-01 00:00:00.005Z  seen  [the log]" in text
+    assert "do: do this" in text
+    assert "not known: the weather" in text
+    assert answer.as_json()["also"][0]["cause"] == "guess"
+
+
+def test_healthy_and_unknown_have_exit_codes_of_their_own() -> None:
+    healthy = Answer("slow", "group g", (), "fine")
+    assert (healthy.verdict, healthy.exit_code, healthy.sentence) == ("healthy", 0, "fine")
+    assert replace(healthy, is_unknown=True).exit_code == 11
+
+
+def test_durations_are_readable() -> None:
+    assert [duration_text(ms) for ms in (5, 1500, 300_000, 10_800_000)] == ["5 ms", "1.5 s", "5 min", "3.0 h"]
+
+
+# Silent
+
+
+def test_everything_read_and_nobody_writes_is_the_end_of_the_log() -> None:
+    assert first(why_silent(group())) == "end-of-log"
+    assert first(why_silent(group(velocity=Velocity(3.0, 3.0)))) is None
+
+
+def test_a_group_that_is_not_there_is_said_so() -> None:
+    gone = replace(group(), look=None, description=None)
+    assert first(why_silent(gone)) == "no-such-group"
+    asked = journal(event(1, "topic-unknown", client="reader", topics=["x"]))
+    assert first(why_silent(replace(gone, journal=asked), client="reader")) == "topic-missing"
+
+
+def test_another_client_is_not_a_member() -> None:
+    assert first(why_silent(group(), client="nobody")) == "not-a-member"
+
+
+def test_an_old_open_transaction_holds_back_readers_and_a_young_one_does_not() -> None:
+    held = group(committed=2, end=9, stable_ends={T0: 2})
+    old = OpenTransaction(T0, 7, 2, "till", NOW_MS - 60_000, 120_000, NOW_MS - 60_000)
+    answer = why_silent(replace(held, open_transactions=(old,)))
+    assert first(answer) == "open-transaction"
+    assert "till holds back 7 records" in answer.sentence
+    young = replace(old, started_at_ms=NOW_MS - 1_000)
+    assert "open-transaction" not in [
+        cause.name for cause in why_silent(replace(held, open_transactions=(young,))).causes
+    ]
+
+
+def test_refused_rights_come_first() -> None:
+    refused = event(
+        NOW_MS - 1_000,
+        "request-refused",
+        "client/reader@10.0.0.1",
+        api="fetch",
+        error="TOPIC_AUTHORIZATION_FAILED",
+        count=3,
+    )
+    answer = why_silent(group(committed=2, end=9, view=journal(refused)))
+    assert first(answer) == "not-authorized"
+    long_ago = refused._replace(at_ms=1)
+    assert first(why_silent(group(velocity=Velocity(1, 1), view=journal(long_ago)))) is None
+
+
+def test_a_member_that_fetches_nothing_is_paused_or_stuck() -> None:
+    stopped = event(
+        NOW_MS - 9_000, "fetch-stopped", client="reader", host="10.0.0.1", at={"t/0": 5}, for_ms=9_000
+    )
+    assert first(why_silent(group(committed=5, end=50, view=journal(stopped)))) == "paused"
+    assert first(why_silent(group(committed=2, end=50, view=journal(stopped)))) == "stuck-processing"
+
+
+def test_offsets_that_are_gone_are_out_of_range() -> None:
+    answer = why_silent(group(committed=2, start=10, end=50))
+    assert first(answer) == "offset-out-of-range"
+    assert "8 records were deleted" in answer.sentence
+
+
+# Twice
+
+
+def history(*commits: tuple[int, int | None], hands: tuple[tuple[int, str], ...] = ()) -> GroupHistory:
+    generations = tuple(
+        Generation(
+            at_ms,
+            number,
+            {name: MemberFacts(name, name, "/h", 6_000, 6_000, frozenset({T0}))} if name else {},
+        )
+        for number, (at_ms, name) in enumerate(hands)
+    )
+    return GroupHistory(
+        tuple(Commit(at_ms, T0, offset, "", False, number) for number, (at_ms, offset) in enumerate(commits)),
+        generations,
+    )
+
+
+def test_a_commit_that_goes_back_is_a_reset_or_a_seek() -> None:
+    back = history((10, 50), (30, 5), hands=((1, "a"), (20, "")))
+    answer = why_twice(group(history=back))
+    assert first(answer) == "offsets-reset"
+    assert "offsets 5 to 49 of t-0" in answer.sentence
+    seek = history((10, 50), (30, 5), hands=((1, "a"),))
+    assert first(why_twice(group(history=seek))) == "seek-back"
+
+
+def handed_over(**left: Any) -> GroupCase:
+    hands = history((1_000, 10), hands=((500, "a"), (20_000, "b")))
+    seen = event(15_000, "fetch-position", client="a", at={"t/0": 40})
+    gone = event(19_000, "member-left", group="g", member="a", client="a", **left)
+    return group(history=hands, view=journal(seen, gone))
+
+
+def test_how_a_member_left_says_why_records_came_again() -> None:
+    assert first(why_twice(handed_over(why="left", connected=True))) == "poll-interval-exceeded"
+    assert first(why_twice(handed_over(why="rebalance", after_ms=6_000))) == "poll-interval-exceeded"
+    assert first(why_twice(handed_over(why="session", after_ms=6_000, connected=False))) == (
+        "crash-before-commit"
+    )
+    assert first(why_twice(handed_over(why="session", after_ms=6_000, connected=True))) == "session-expired"
+    left = why_twice(handed_over(why="left", connected=False))
+    assert first(left) == "left-before-commit"
+    assert "offsets 10 to 39 of t-0" in left.sentence
+
+
+def test_a_commit_right_before_the_partition_changed_hands_is_in_order() -> None:
+    hands = history((19_500, 30), hands=((500, "a"), (20_000, "b")))
+    seen = event(15_000, "fetch-position", client="a", at={"t/0": 40})
+    gone = event(19_600, "member-left", group="g", member="a", client="a", why="left", connected=False)
+    assert first(why_twice(group(history=hands, view=journal(seen, gone)))) is None
+
+
+def test_the_same_batch_twice_without_a_producer_id_is_a_retry() -> None:
+    many = [record(T0, number, b"k", number, b"value-%d" % number) for number in range(20)]
+    again = record(T0, 20, b"k", 19, b"value-19")
+    assert first(why_topic_twice(topic(1, *many, again))) == "produced-twice-by-retry"
+    assert first(why_topic_twice(topic(1, *many))) is None
+
+
+def test_a_topic_that_repeats_values_on_purpose_is_healthy() -> None:
+    ticks = [record(T0, number, b"clock", number, b"tick") for number in range(50)]
+    assert first(why_topic_twice(topic(1, *ticks))) is None
+
+
+# Order
+
+
+def placed(key: bytes, among: int, at: int, offset: int) -> RecordFacts:
+    return record(TopicPartition("t", (murmur2(key) & 0x7FFFFFFF) % among), offset, key, at)
+
+
+def test_keys_that_moved_when_partitions_were_added_need_no_journal() -> None:
+    keys = [b"key-%d" % number for number in range(30)]
+    old = [placed(key, 2, 10, index) for index, key in enumerate(keys)]
+    new = [placed(key, 5, 20_000, 100 + index) for index, key in enumerate(keys)]
+    answer = why_order(topic(5, *old, *new))
+    assert first(answer) == "partitions-added"
+    assert "5 instead of 2" in answer.sentence
+    assert answer.causes[0].strength is Strength.LIKELY
+    told = journal(event(15_000, "partitions-added", topic="t", partitions=5))
+    assert why_order(topic(5, *old, *new, view=told)).causes[0].strength is Strength.PROVED
+
+
+def test_a_clock_ahead_is_told_from_several_producers() -> None:
+    late, early = record(T0, 0, b"k", 900_000, producer_id=1), record(T0, 1, b"k", 500_000, producer_id=2)
+    assert first(why_order(topic(1, late, early))) == "several-producers"
+    appended = journal(event(500_000, "appended-at", ends={"t/0": 1}))
+    assert first(why_order(topic(1, late, early, view=appended))) == "clocks-differ"
+
+
+def test_one_key_can_be_asked_about() -> None:
+    spread = [record(T0, 0, b"a", 1), record(T1, 0, b"a", 2), record(T0, 1, b"b", 3), record(T0, 2, b"b", 4)]
+    assert first(why_order(topic(2, *spread), b"b")) is None
+    assert first(why_order(topic(2, *spread), b"a")) is not None
+
+
+# Slow
+
+
+def test_a_lag_that_nothing_explains_is_unknown() -> None:
+    answer = why_slow(group(committed=0, end=5_000, velocity=Velocity(0.0, 10.0)))
+    assert (answer.verdict, answer.exit_code) == ("unknown", 11)
+
+
+def test_a_group_that_catches_up_is_healthy() -> None:
+    answer = why_slow(group(committed=0, end=5_000, velocity=Velocity(500.0, 10.0)))
+    assert answer.verdict == "healthy"
+    assert "catches up" in answer.sentence
