@@ -123,13 +123,10 @@ def up(
         if files is not None:
             files.write_client_files(address)
         _tell_ready(address, hints)
-<<<<<<< HEAD
-        if with_registry:
-            satellites.append(start_satellite("registry", "--bootstrap", address))
-=======
         if files is not None and files.is_new:
             click.echo(secure_files.HINTS.format(address=address, directory=files.directory), err=True)
->>>>>>> main
+        if with_registry:
+            satellites.append(start_satellite("registry", "--bootstrap", address))
 
     set_up_logging(log_format == "json", log_level.upper())
     loaded = load_settings(config_file, assignments, data_directory)
@@ -140,6 +137,10 @@ def up(
 
         if insecure:
             raise Failure("--secure and --insecure exclude each other: choose one")
+        if with_registry:
+            raise Failure(
+                "--registry does not log in: start `ottla registry` with the settings of a client instead"
+            )
         files = secure_files.prepare(clients_directory, host, _is_formatted(loaded))
         loaded = load_settings(config_file, assignments, data_directory, files.settings())
         format_chosen = format_chosen._replace(
