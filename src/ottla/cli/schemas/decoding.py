@@ -1,15 +1,13 @@
 """Values as a registry knows them: what `ottla consume --registry` prints instead of bytes."""
 
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli.schemas.options import open_registry
 
 if TYPE_CHECKING:
     from ottla.cli.templates import Printable
-
-Decode = Callable[[bytes, Any], bytes]
 
 
 async def decoded(
