@@ -172,9 +172,13 @@ bench-fixture: $(VENV)/.ready ## time 200 tests that each get a fresh node
 	$(BIN)/python -m benchmarks.fresh_nodes
 
 .PHONY: bench
-bench: $(VENV)/.ready ## compare a node with Apache Kafka 4.3.1 (needs Java and Maven)
-	$(BIN)/python -m benchmarks.node
-	$(BIN)/python -m benchmarks.front_door
+bench: $(VENV)/.ready ## compare a node with Apache Kafka 4.3.1: ROWS=start,produce,fetch (needs Java and Maven)
+	$(BIN)/python -m benchmarks.node $(if $(ROWS),--rows $(ROWS))
+	$(if $(ROWS),,$(BIN)/python -m benchmarks.front_door)
+
+.PHONY: bench-before
+bench-before: $(VENV)/.ready ## compare a node with that of another commit, in turns: BASE=HEAD~10
+	$(BIN)/python -m benchmarks.before $${BASE:-HEAD~10}
 
 .PHONY: guarantees
 guarantees: $(VENV)/.ready ## check delivery guarantees while a node is killed and paused: OPERATIONS=100000 SEED=0 CLIENT=confluent

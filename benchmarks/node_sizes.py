@@ -24,11 +24,11 @@ def start_rows(brokers: Brokers) -> Iterator[Row]:
     times = apache.started_s / ottla.started_s
     noise = max(broker.started_noise for broker in brokers)
     started = Row(
-        "start to first record", "s", ottla.started_s, apache.started_s, Ratio(times, times, times), noise, 40
+        "start to first record", "s", ottla.started_s, apache.started_s, Ratio(times, times, times), noise, 10
     )
     print(started, flush=True)
     memory = compare(
-        "memory after the start", "MB", brokers, lambda broker: broker.resident_bytes() / 1e6, 20, blocks=1
+        "memory after the start", "MB", brokers, lambda broker: broker.resident_bytes() / 1e6, 12, blocks=1
     )
     yield started
     yield memory

@@ -265,8 +265,11 @@ def test_wrong_usage_exits_with_2() -> None:
 # The rest
 
 
-def test_several_brokers_are_refused_clearly() -> None:
-    assert fail("up", "--brokers", "3").startswith("a cluster of 3 brokers is not supported yet")
+def test_several_nodes_need_ports_and_no_config_file(tmp_path: Path) -> None:
+    assert "choose one from 1 to 64000" in fail("up", "--nodes", "3", "--port", "0", "--data", str(tmp_path))
+    file = tmp_path / "server.properties"
+    file.write_text("")
+    assert "--config and --secure are for one node" in run("up", "--nodes", "3", "--config", str(file)).err
 
 
 def test_the_version_is_told() -> None:

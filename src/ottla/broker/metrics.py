@@ -17,6 +17,7 @@ from prometheus_client.core import (
     Metric,
 )
 
+from ottla.broker.controller_metrics import ControllerMetrics
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.replication_metrics import replication_metrics
 
@@ -38,6 +39,7 @@ class BrokerMetrics:
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._cluster = ControllerMetrics()
 
     def collect(self) -> Iterator[Metric]:
         """Give all metrics."""
@@ -47,6 +49,7 @@ class BrokerMetrics:
         yield from self._offsets()
         yield from self._syncs()
         yield from replication_metrics(self._broker)
+        yield from self._cluster.collect(self._broker.image, self._broker.quorum.is_active)
         yield from self._broker.groups.metrics()
         yield from self._broker.transactions.metrics()
         yield from self._waiting()

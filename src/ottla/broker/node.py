@@ -206,7 +206,16 @@ class Broker:
 
     def prepare(self, image: MetadataImage, delta: MetadataDelta, done: Callable[[], None]) -> bool:
         """Make what new metadata needs and takes long, while others are served. See `MetadataListener`."""
-        return self.partitions.prepare(image, delta, self.workers.run, done)
+        created = frozenset(change.topic for change in delta.topics)
+
+        def run(work: Callable[[], None], take: Callable[[Exception | None], None]) -> None:
+            def import_and_work() -> None:
+                self.coordinators.import_for(created)
+                work()
+
+            self.workers.run(import_and_work, take)
+
+        return self.partitions.prepare(image, delta, run, done)
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Act on new metadata. When this returns, everything it says holds."""

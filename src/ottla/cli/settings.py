@@ -47,6 +47,17 @@ def settings_options(command: F) -> F:
     return command
 
 
+def read_assignments(assignments: tuple[str, ...]) -> dict[str, str]:
+    """Take what --set says."""
+    given: dict[str, str] = {}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{assignment!r} is not KEY=VALUE", param_hint="--set")
+        given[key.strip()] = value
+    return given
+
+
 def load_settings(
     config_file: Path | None,
     assignments: tuple[str, ...],
@@ -61,12 +72,7 @@ def load_settings(
     from ottla.metadata.configs.load import load_node_config
     from ottla.model.properties import iter_properties
 
-    given: dict[str, str] = {}
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{assignment!r} is not KEY=VALUE", param_hint="--set")
-        given[key.strip()] = value
+    given = read_assignments(assignments)
     if data_directory is not None:
         given["log.dirs"] = str(data_directory)
     try:

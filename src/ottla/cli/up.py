@@ -11,7 +11,9 @@ import click
 from ottla.cli.failure import Failure
 from ottla.cli.formatting import format_options, read_format_options
 from ottla.cli.profiles import DEFAULT_BOOTSTRAP
-from ottla.cli.settings import load_settings, settings_options
+from ottla.cli.settings import DEFAULT_DATA_DIRECTORY, load_settings, read_assignments, settings_options
+
+DEFAULT_PORT: Final = 9092
 
 if TYPE_CHECKING:
     from ottla.metadata.configs.load import LoadedConfig
@@ -50,11 +52,12 @@ Any Kafka client works as well, with {address} as its bootstrap.servers."""
     help="The lowest level of log lines to write.",
 )
 @click.option(
-    "--brokers",
-    type=click.IntRange(1),
+    "--nodes",
+    type=click.IntRange(1, 100),
     default=1,
     show_default=True,
-    help="The number of brokers. Only 1 is supported yet.",
+    help="The number of nodes to run on this machine, on ports from --port on. Their data is in the "
+    "directories node-1, node-2 and so on below --data.",
 )
 @click.option("--registry", "with_registry", is_flag=True, help="Also run a schema registry, on port 8081.")
 @click.option("--hints", is_flag=True, help="Print example commands on stderr when the node is ready.")
@@ -92,7 +95,7 @@ def up(
     port: int | None,
     log_format: str,
     log_level: str,
-    brokers: int,
+    nodes: int,
     with_registry: bool,
     hints: bool,
     insecure: bool,
@@ -101,15 +104,28 @@ def up(
     format_empty: bool,
     **format_given: Any,
 ) -> None:
-    """Run a node (a broker and its controller) until SIGTERM or SIGINT.
+    """Run a node (a broker and its controller), or several, until SIGTERM or SIGINT.
 
-    Prints one line, `ready HOST:PORT`, when it accepts clients. An empty data directory is formatted
+    Prints one line, `ready HOST:PORT`, when it accepts clients; with --nodes, when all of them do, with the
+    addresses of all. An empty data directory is formatted
     first, as `ottla storage format` would do it with the same options.
     """
-    if brokers > 1:
-        raise Failure(
-            f"a cluster of {brokers} brokers is not supported yet: Ottla runs one node; leave --brokers out"
+    if nodes > 1:
+        if config_file is not None or secure:
+            raise click.UsageError("--config and --secure are for one node: use --set with --nodes")
+        if with_registry:
+            raise click.UsageError("--registry is for one node: start `ottla registry` beside --nodes")
+        _run_cluster(
+            nodes,
+            host or "127.0.0.1",
+            DEFAULT_PORT if port is None else port,
+            Path(DEFAULT_DATA_DIRECTORY) if data_directory is None else data_directory,
+            assignments,
+            ["--insecure"] if insecure else [],
+            (log_format, log_level),
+            hints,
         )
+        return
     thresholds = gc.get_threshold()
     # Nearly all that a start makes stays, so the garbage collector would look at it again and again in vain.
     gc.set_threshold(_START_OBJECTS)
@@ -171,6 +187,36 @@ def start_satellite(*arguments: str) -> Any:
     import subprocess
 
     return subprocess.Popen([sys.executable, "-m", "ottla", *arguments])  # noqa: S603 - it is ourselves
+
+
+def _run_cluster(
+    count: int,
+    host: str,
+    port: int,
+    directory: Path,
+    assignments: tuple[str, ...],
+    options: list[str],
+    output: tuple[str, str],
+    hints: bool,
+) -> None:
+    from ottla.cli.local_cluster import (
+        NodeOutput,
+        find_cluster_id,
+        plan_nodes,
+        run_nodes,
+        write_properties,
+    )
+
+    nodes = plan_nodes(count, port, directory)
+    try:
+        write_properties(nodes, host, read_assignments(assignments))
+        cluster_id = find_cluster_id(nodes)
+    except OSError as error:
+        raise Failure(f"cannot write to {directory}: {error.strerror}") from error
+    controllers = [f"{host}:{node.controller_port}" for node in nodes if node.controller_port is not None]
+    click.echo(f"starting {count} nodes; controllers listen on {', '.join(controllers)}", err=True)
+    addresses = ",".join(f"{host}:{node.port}" for node in nodes)
+    run_nodes(nodes, cluster_id, options, NodeOutput(*output), lambda: _tell_ready(addresses, hints))
 
 
 def _is_formatted(loaded: "LoadedConfig") -> bool:

@@ -314,9 +314,16 @@ class ProcessNode(LocalNode):
     """A node in a process of its own."""
 
     def __init__(
-        self, root: Path, settings: Mapping[str, str] | None = None, *, port: int | None = None
+        self,
+        root: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        port: int | None = None,
+        options: Sequence[str] = (),
     ) -> None:
+        """Prepare a node. `options` are further ones of `ottla up`."""
         super().__init__(root, settings, port=port)
+        self.options = tuple(options)
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -336,9 +343,14 @@ class ProcessNode(LocalNode):
 
     def start(self) -> None:
         """Start the node, and return when it serves."""
+        self.begin_start()
+        self.finish_start()
+
+    def begin_start(self) -> None:
+        """Start the process. It does not serve yet."""
         assert self._process is None, "the node is already running"
         settings = [f"--set={name}={value}" for name, value in self.settings.items()]
-        command = [sys.executable, "-m", "ottla", "up", "--port", str(self.port), *settings]
+        command = [sys.executable, "-m", "ottla", "up", "--port", str(self.port), *settings, *self.options]
         self.root.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
@@ -348,21 +360,40 @@ class ProcessNode(LocalNode):
                 stderr=log,
                 text=True,
             )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+
+    def finish_start(self) -> None:
+        """Wait until the node serves."""
+        process = self._running()
+        assert process.stdout is not None
+        line = process.stdout.readline()
         if not line.startswith("ready "):
             self.kill()
             raise NodeFailed(f"the node did not start: {self.log_path.read_text()[-2000:]}")
 
     def stop(self) -> None:
         """Stop the node in order, by SIGTERM."""
-        code = self._end(signal.SIGTERM)
+        self.begin_stop()
+        self.finish_stop()
+
+    def begin_stop(self) -> None:
+        """Ask the node to stop in order, by SIGTERM."""
+        self._hang_up()
+        process = self._running()
+        # A process that is paused would not hear of SIGTERM.
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGTERM)
+
+    def finish_stop(self) -> None:
+        """Wait until the node has stopped."""
+        code = self._wait()
         if code != 0:
             raise NodeFailed(f"the node ended with code {code}: {self.log_path.read_text()[-2000:]}")
 
     def kill(self) -> None:
         """End the process without a warning, by SIGKILL. `start` or `restart` brings it back."""
-        self._end(signal.SIGKILL)
+        self._hang_up()
+        self._running().send_signal(signal.SIGKILL)
+        self._wait()
 
     def pause(self) -> None:
         """Let the process do nothing until `resume`: how a long pause looks to clients."""
@@ -377,13 +408,9 @@ class ProcessNode(LocalNode):
             raise NodeFailed("the node is not running")
         return self._process
 
-    def _end(self, number: signal.Signals) -> int:
-        self._hang_up()
+    def _wait(self) -> int:
         process = self._running()
         self._process = None
-        # A process that is paused would not hear of SIGTERM.
-        process.send_signal(signal.SIGCONT)
-        process.send_signal(number)
         try:
             code = process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:

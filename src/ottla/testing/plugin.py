@@ -7,6 +7,7 @@
 
 - `kafka`: a fresh node for this test, in a thread of the test process (`ottla.testing.node.ThreadNode`)
 - `kafka_process`: a fresh node in a process of its own (`ottla.testing.node.ProcessNode`)
+- `kafka_cluster`: three fresh nodes that form a cluster (`ottla.testing.process_cluster.ProcessCluster`)
 - `shared_kafka`: one node, in a thread, for the whole run: use topics and groups with names of your own
 
 `@pytest.mark.kafka(settings={...})` gives the node of a test its own settings.
@@ -21,6 +22,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ottla.testing.node import ProcessNode, ThreadNode
+    from ottla.testing.process_cluster import ProcessCluster
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,6 +48,17 @@ def kafka_process(
 
     with ProcessNode(tmp_path_factory.mktemp("kafka"), _settings(request)) as node:
         yield node
+
+
+@pytest.fixture
+def kafka_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[ProcessCluster]":
+    """Three fresh nodes that form a cluster, each in a process of its own."""
+    from ottla.testing.process_cluster import ProcessCluster
+
+    with ProcessCluster(tmp_path_factory.mktemp("kafka"), settings=_settings(request)) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ appends like any other, and then reads again, in turns.
 
 from collections.abc import Generator, Sequence
 from itertools import groupby
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.fetch.fetch_reading import DEBUGGING_REPLICA, FetchResult, Limits, read_partitions, refused
@@ -170,7 +170,7 @@ class _Fetch:
             self._context.broker.partitions,
             self._asked,
             limits,
-            notes_fetch=is_first and limits.is_follower,
+            notes_fetch=is_first and limits.replica_id >= 0,
         )
         return _with_denied(result, self._denied) if self._denied else result
 
@@ -244,7 +244,7 @@ class _Fetch:
     def _account(self, result: FetchResult) -> FetchResponse | None:
         """Count what was read. Return the answer to a reader that is over its quota."""
         broker, session = self._context.broker, self._plan.session
-        if self._limits.is_follower:
+        if self._limits.replica_id >= 0:
             self._count_limited(result)
             return None
         if broker.quotas.limits_fetch and (throttle_ms := self._throttle(result)) > 0:
@@ -291,6 +291,9 @@ class _Fetch:
         )
 
     def _count(self, result: FetchResult) -> None:
+        if len(result.answers) == len(result.partitions) == 1:
+            result.partitions[0].bytes_out += result.size_bytes
+            return
         by_key = self._context.broker.partitions.by_key
         for key, data in result.answers:
             if data.records:
@@ -300,14 +303,16 @@ class _Fetch:
 
     def _by_topic(self, answers: Answers) -> tuple[FetchableTopicResponse, ...]:
         by_id = self._version >= TOPIC_IDS_FROM
-        topics = []
-        for topic, group in groupby(answers, key=lambda answer: answer[0][0]):
-            partitions = tuple([data for _, data in group])
-            if by_id:
-                topics.append(FetchableTopicResponse(topic_id=topic, partitions=partitions))
-            else:
-                topics.append(FetchableTopicResponse(topic=topic, partitions=partitions))
-        return tuple(topics)
+        if len(answers) == 1:
+            # Most fetches are of one partition, and grouping takes a microsecond.
+            (topic, _), data = answers[0]
+            return (_topic_response(topic, (data,), by_id),)
+        return tuple(
+            [
+                _topic_response(topic, tuple([data for _, data in group]), by_id)
+                for topic, group in groupby(answers, key=lambda answer: answer[0][0])
+            ]
+        )
 
     def _throttle(self, result: FetchResult) -> int:
         """Count the answer against the reader's quota. Over it, the reader gets nothing and has to wait."""
@@ -319,6 +324,12 @@ class _Fetch:
             quotas.take_back(QuotaKind.FETCH, user, client_id, result.size_bytes, now_ms)
             context.mute(throttle_ms, QuotaKind.FETCH.value)
         return throttle_ms
+
+
+def _topic_response(topic: Any, partitions: tuple[PartitionData, ...], by_id: bool) -> FetchableTopicResponse:
+    if by_id:
+        return FetchableTopicResponse(topic_id=topic, partitions=partitions)
+    return FetchableTopicResponse(topic=topic, partitions=partitions)
 
 
 def _sort_out(asked: Asked, replica_id: int, context: RequestContext) -> tuple[Asked, Answers]:
@@ -399,14 +410,7 @@ def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     select_replica = None
     if ask.rack_id and broker.config.replica_selector_class is not None:
         select_replica = broker.replication.selector_for(ask.rack_id)
-    return Limits(
-        limit,
-        bytes_max,
-        replica_id,
-        tells_leader,
-        reads_followers=version >= RACKS_FROM,
-        select_replica=select_replica,
-    )
+    return Limits(limit, bytes_max, replica_id, tells_leader, -1, version >= RACKS_FROM, select_replica)
 
 
 def _endpoints(answers: Answers, context: RequestContext) -> tuple[NodeEndpoint, ...]:

@@ -9,6 +9,7 @@ from typing import Final
 from ottla.broker.deferred import Deferred
 from ottla.broker.log_levels import change_log_levels
 from ottla.broker.node import Broker
+from ottla.broker.own_configs import find_refused
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
@@ -43,6 +44,10 @@ def incremental_alter_configs(
     loggers = [one for one in ask.resources if one.resource_type == ResourceType.BROKER_LOGGER]
     others = tuple(one for one in ask.resources if one.resource_type != ResourceType.BROKER_LOGGER)
     answers = tuple(_alter_loggers(one, context.node.node_id, ask.validate_only) for one in loggers)
+    if context.listener is Listener.BROKER:
+        refused = find_refused(others, context, replaces=False)
+        answers += tuple(_result(others[place], error) for place, error in refused.items())
+        others = tuple(one for place, one in enumerate(others) if place not in refused)
     if context.listener is Listener.BROKER and context.broker.tls is not None:
         faults = {id(one): _find_tls_fault(one, context.broker) for one in others}
         answers += tuple(_tls_refused(one, fault) for one in others if (fault := faults[id(one)]) is not None)
@@ -80,14 +85,17 @@ def _alter_loggers(
     resource: AlterConfigsResource, node_id: int, only_check: bool
 ) -> AlterConfigsResourceResponse:
     changes = [Change(config.name, config.config_operation, config.value) for config in resource.configs]
-    error_code, message = ErrorCode.NONE, None
     try:
         change_log_levels(resource.resource_name, node_id, changes, only_check=only_check)
     except ChangeRefused as refused:
-        error_code, message = refused.error_code, refused.message
+        return _result(resource, refused)
+    return _result(resource, None)
+
+
+def _result(resource: AlterConfigsResource, refused: ChangeRefused | None) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
-        error_code=error_code,
-        error_message=message,
+        error_code=ErrorCode.NONE if refused is None else refused.error_code,
+        error_message=None if refused is None else refused.message,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )

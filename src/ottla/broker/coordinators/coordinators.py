@@ -5,9 +5,10 @@ modules are a sixth of all that a node consists of, so a start without groups an
 for them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from ottla.metadata.delta import MetadataDelta
@@ -40,10 +41,14 @@ class CoordinatorPlace:
     @cached_property
     def hosted(self) -> "HostedCoordinator[Any]":
         """The coordinator, made now if need be."""
-        module = import_module(f"{__package__}.{self._name.lower()}")
-        hosted: HostedCoordinator[Any] = getattr(module, self._name)(self._broker, self._scheduler)
+        make = getattr(self.import_module(), self._name)
+        hosted: HostedCoordinator[Any] = make(self._broker, self._scheduler)
         assert hosted.topic == self.topic, f"the topic of {self._name} is {hosted.topic}"
         return hosted
+
+    def import_module(self) -> ModuleType:
+        """Import what the coordinator consists of."""
+        return import_module(f"{__package__}.{self._name.lower()}")
 
     def is_needed(self, image: MetadataImage) -> bool:
         """Say whether there is something to do: the topic exists, or somebody has asked."""
@@ -75,6 +80,12 @@ class Coordinators:
         for place in self:
             if place.is_needed(image):
                 place.hosted.start(image)
+
+    def import_for(self, topics: Iterable[str]) -> None:
+        """Import the coordinators that have new topics. A worker does so, while the loop serves others."""
+        for place in self:
+            if place.topic in topics:
+                place.import_module()
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Follow who leads which partition."""

@@ -82,7 +82,11 @@ def read_partitions(
     a later one tells nothing new.
     """
     by_key = partitions.by_key
-    answers, found, size_bytes, is_urgent = FetchResult([], [], 0, False) if before is None else before
+    answers: list[tuple[PartitionKey, PartitionData]] = []
+    found: list[Partition] = []
+    size_bytes, is_urgent = 0, False
+    if before is not None:
+        answers, found, size_bytes, is_urgent = before
     left_bytes = max(0, limits.bytes_max - size_bytes)
     for key, ask in asked:
         partition = by_key.get(key)
@@ -100,8 +104,9 @@ def read_partitions(
         ):
             is_urgent = True
         elif answer.records:
-            size_bytes += len(answer.records)
-            left_bytes = max(0, left_bytes - len(answer.records))
+            length = len(answer.records)
+            size_bytes += length
+            left_bytes = left_bytes - length if left_bytes > length else 0
     return FetchResult(answers, found, size_bytes, is_urgent)
 
 
@@ -126,7 +131,7 @@ def _read(
 ) -> PartitionData:
     error_code = partition.check_reader(ask.current_leader_epoch, limits.reads_followers)
     follower: RemoteReplica | None = None
-    if limits.is_follower and error_code is ErrorCode.NONE:
+    if limits.replica_id >= 0 and error_code is ErrorCode.NONE:
         found = _find_follower(partition, ask, limits)
         if isinstance(found, ErrorCode):
             error_code = found
@@ -134,9 +139,10 @@ def _read(
             follower = found
     if error_code is not ErrorCode.NONE:
         return _refused_by_leader(partition, ask, error_code, limits)
-    instead = _find_answer_without_records(partition, ask, limits)
-    if instead is not None:
-        return instead
+    if ask.last_fetched_epoch >= 0 or limits.select_replica is not None:
+        instead = _find_answer_without_records(partition, ask, limits)
+        if instead is not None:
+            return instead
     log = partition.log
     bytes_max = min(ask.partition_max_bytes, left_bytes)
     if limits.is_sending_exceeded and _is_held_back(partition, limits):

@@ -41,7 +41,7 @@ LEAVE_MS_MAX: Final = 60_000
 
 Deviation: Kafka waits for 5 minutes. Service managers lose patience earlier, and kill the process.
 """
-ANSWERS_MS_MAX: Final = 5000
+ANSWERS_MS_MAX: Final = 3000
 """How long a broker that leaves waits for an answer. Without a controller there is nobody to tell."""
 
 _logger: Final = logging.getLogger("ottla.membership")

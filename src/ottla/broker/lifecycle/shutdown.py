@@ -21,6 +21,8 @@ from ottla.world.disk import DiskError
 
 ANSWERS_MS_MAX: Final = 5000
 """How long answers that are under way may take before their connections are closed all the same."""
+HAND_OVER_MS_MAX: Final = 2000
+"""How long another node of the quorum may take to lead. If the others are gone, none ever will."""
 _LOOK_AGAIN_MS: Final = 10
 
 _logger: Final = logging.getLogger("ottla.shutdown")
@@ -92,7 +94,7 @@ class NodeStop:
 
     def _hand_over(self) -> None:
         """Let another node of the quorum lead, if this one does."""
-        self._parts.quorum.hand_over(ANSWERS_MS_MAX, partial(self._then, self._drain_syncs))
+        self._parts.quorum.hand_over(HAND_OVER_MS_MAX, partial(self._then, self._drain_syncs))
 
     def _drain_syncs(self) -> None:
         self._parts.flusher.drain(partial(self._then, self._close_logs))

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.metadata.configs.alter_broker import check_broker_overrides, check_is_this_broker
+from ottla.metadata.configs.alter_broker import check_broker_name, check_broker_overrides
 from ottla.metadata.configs.client_metrics import ClientMetricsConfig
 from ottla.metadata.configs.declare import ConfigKey
 from ottla.metadata.configs.effective import EffectiveConfigs, group_config
@@ -47,6 +47,8 @@ class Situation(NamedTuple):
     configs: EffectiveConfigs
     has_eligible_leader_replicas: bool
     """Whether eligible.leader.replicas.version is at least 1: then min.insync.replicas is the cluster's."""
+    is_for_others: bool = False
+    """Whether it is the controller that judges. A broker judges its own configs before it passes them on."""
 
 
 Overrides = Mapping[str, str]
@@ -157,7 +159,8 @@ def _keys_of(resource: ConfigResource) -> Mapping[str, ConfigKey[Any]]:
 
 def _check_name(resource: ConfigResource, situation: Situation) -> None:
     if resource.type == ResourceType.BROKER and resource.name:
-        check_is_this_broker(resource.name, situation.configs.node.node_id)
+        own_id = situation.configs.node.node_id
+        check_broker_name(resource.name, None if situation.is_for_others else own_id)
 
 
 def _new_text(keys: Mapping[str, ConfigKey[Any]], change: Change, current: Overrides) -> str | None:
@@ -235,7 +238,8 @@ def _check_subscription(name: str, overrides: Overrides, _: Situation) -> None:
 
 
 def _check_broker(name: str, overrides: Overrides, situation: Situation) -> None:
-    check_broker_overrides(name, overrides, situation.configs)
+    is_other = situation.is_for_others and bool(name) and int(name) != situation.configs.node.node_id
+    check_broker_overrides(name, overrides, situation.configs, is_other=is_other)
 
 
 def _guard_min_isr(resource: ConfigResource, new_texts: NewTexts, situation: Situation) -> None:

@@ -33,8 +33,13 @@ _THREAD_COUNTS: Final = (
 )
 
 
-def check_broker_overrides(name: str, overrides: Mapping[str, str], configs: EffectiveConfigs) -> None:
-    """Refuse overrides for the broker called `name`, or for all brokers if that is empty."""
+def check_broker_overrides(
+    name: str, overrides: Mapping[str, str], configs: EffectiveConfigs, *, is_other: bool = False
+) -> None:
+    """Refuse overrides for the broker called `name`, or for all brokers if that is empty.
+
+    Whether they fit its other configs is not known here if it is another one. It was asked before.
+    """
     _refuse("Cannot update these configs dynamically", filter(is_restart_only, overrides))
     _refuse(
         "These security configs can be updated dynamically only for a listener, with its prefix",
@@ -46,17 +51,19 @@ def check_broker_overrides(name: str, overrides: Mapping[str, str], configs: Eff
             "Cannot update these configs for all brokers at once, only for one with its id",
             filter(is_per_broker, overrides),
         )
+    if is_other:
+        return
     layers = configs.layers
     changed = layers._replace(**{"dynamic_broker" if name else "dynamic_default": overrides})
     for problem in _find_problems(configs.node, changed):
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, problem)
 
 
-def check_is_this_broker(name: str, node_id: int) -> None:
-    """Refuse to change another broker: only it could say whether it can follow."""
+def check_broker_name(name: str, node_id: int | None) -> None:
+    """Refuse what is no id, or not `node_id`: only a broker itself can say whether it can follow a change."""
     if not _INTEGER.fullmatch(name):
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != node_id:
+    if node_id is not None and int(name) != node_id:
         reason = f"Unexpected broker id, expected {node_id}, but received {name}"
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, reason)
 

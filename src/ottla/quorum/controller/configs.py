@@ -110,7 +110,7 @@ def _judge_all(
     resources: Sequence[ConfigResource],
     judge: Callable[[int, ConfigResource, Situation], NewTexts],
 ) -> tuple[list[Outcome], list[Any]]:
-    situation = Situation(view.configs, view.elr_enabled)
+    situation = Situation(view.configs, view.elr_enabled, is_for_others=True)
     repeated = find_repeated_resources(resources)
     outcomes: list[Outcome] = []
     records: list[Any] = []

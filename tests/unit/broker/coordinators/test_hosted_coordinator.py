@@ -61,3 +61,14 @@ def test_ids_of_members_come_from_the_randomness_of_the_broker(
             made.append(node.broker.groups.new_member_suffix())
         assert made[0] == made[1]
         assert UUID(made[0]).version == 4
+
+
+def test_a_worker_imports_the_coordinator_of_a_new_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with in_process_node(tmp_path) as node:
+        imported: list[str] = []
+        monkeypatch.setattr(node.broker.coordinators, "import_for", imported.extend)
+        client = InProcessClient(node)
+        client.ask(FindCoordinatorRequest(key="key", key_type=0), 3)
+        assert set(imported) == {"__consumer_offsets"}

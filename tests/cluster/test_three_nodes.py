@@ -1,0 +1,119 @@
+"""Three real nodes: what is acknowledged survives the loss of any one of them, and no send fails."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer
+from tests.support.ottla_node import free_port
+
+from ottla.testing.process_cluster import ProcessCluster
+
+TOPIC = "orders"
+PARTITIONS = 4
+
+
+class Load:
+    """A producer that wants every record on all replicas in sync, and what became of its records."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 2})
+        self.acknowledged: set[tuple[int, int, int]] = set()
+        self.failed: list[str] = []
+        self._sent = 0
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failed.append(str(error))
+        else:
+            partition, offset, value = message.partition(), message.offset(), message.value()
+            assert partition is not None
+            assert offset is not None
+            assert value is not None
+            self.acknowledged.add((partition, offset, int(value)))
+
+    def send(self, count: int) -> None:
+        """Send records, and wait until all are acknowledged or have failed."""
+        for _ in range(count):
+            self._producer.produce(TOPIC, str(self._sent), key=str(self._sent), on_delivery=self._delivered)
+            self._sent += 1
+            self._producer.poll(0)
+        assert self._producer.flush(120) == 0
+
+
+def read_all(bootstrap: str, count: int) -> list[tuple[int, int, int]]:
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "checkers", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([TOPIC])
+    read: list[tuple[int, int, int]] = []
+    try:
+        for _ in range(240):
+            for message in consumer.consume(1000, 0.5):
+                if message.error() is None:
+                    partition, offset, value = message.partition(), message.offset(), message.value()
+                    assert partition is not None
+                    assert offset is not None
+                    assert value is not None
+                    read.append((partition, offset, int(value)))
+            if len(read) >= count:
+                break
+    finally:
+        consumer.close()
+    return read
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_nothing_is_lost_when_a_node_goes_and_comes_back(how: str, tmp_path: Path) -> None:
+    # Sessions that end soon, so that the test need not wait long for the controller to notice.
+    quick = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    with ProcessCluster(tmp_path, settings=quick) as cluster:
+        cluster.create_topic(TOPIC, PARTITIONS)
+        load = Load(cluster.bootstrap)
+        for number in (1, 2, 3):
+            load.send(200)
+            getattr(cluster[number], how)()
+            load.send(200)
+            cluster[number].start()
+        assert load.failed == []
+        read = read_all(cluster.bootstrap, len(load.acknowledged))
+        assert set(read) == load.acknowledged
+        assert len(read) == 1200, "none twice"
+
+
+def test_one_command_runs_three_nodes_and_restarts_one_that_dies(tmp_path: Path) -> None:
+    port = free_port()
+    command = [sys.executable, "-m", "ottla", "up", "--nodes", "3", "--port", str(port)]
+    process = subprocess.Popen(
+        [*command, "--data", str(tmp_path / "data"), "--set", "offsets.topic.num.partitions=1"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        addresses = ",".join(f"127.0.0.1:{port + number}" for number in range(3))
+        assert process.stdout.readline() == f"ready {addresses}\n"
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert len(children) == 3
+        victim = int(children[1])
+        arguments = Path(f"/proc/{victim}/cmdline").read_bytes().decode()
+        number = arguments.partition("node-")[2].partition(".")[0]
+        subprocess.run(["kill", "-9", str(victim)], check=True)
+        for line in process.stderr:
+            if line.startswith(f"[{number}] ") and "serves again" in line:
+                break
+        else:
+            pytest.fail("the node was not started again")
+        load = Load(addresses)
+        load.send(50)
+        assert load.failed == []
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    for name in ("node-1", "node-2", "node-3"):
+        assert (tmp_path / "data" / name / ".kafka_cleanshutdown").exists(), (
+            f"{name} stopped in order\n{said}"
+        )
