@@ -13,8 +13,8 @@ from ottla.client.registry import AvroSerializer, ProtobufSerializer, RegistryCl
 from ottla.client.sync import Producer
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
-LATER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": "string", "default": ""}]}  # type: ignore[misc]
-WRONG = {**ORDER, "fields": [*ORDER["fields"], {"name": "to", "type": "string"}]}  # type: ignore[misc]
+LATER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": "string", "default": ""}]}
+WRONG = {**ORDER, "fields": [*ORDER["fields"], {"name": "to", "type": "string"}]}
 
 
 def _run(*arguments: str) -> Result:

@@ -110,11 +110,10 @@ def up(
     addresses of all. An empty data directory is formatted
     first, as `ottla storage format` would do it with the same options.
     """
+    check_satellites(with_registry, is_plain=nodes == 1 and not secure)
     if nodes > 1:
         if config_file is not None or secure:
             raise click.UsageError("--config and --secure are for one node: use --set with --nodes")
-        if with_registry:
-            raise click.UsageError("--registry is for one node: start `ottla registry` beside --nodes")
         _run_cluster(
             nodes,
             host or "127.0.0.1",
@@ -153,10 +152,6 @@ def up(
 
         if insecure:
             raise Failure("--secure and --insecure exclude each other: choose one")
-        if with_registry:
-            raise Failure(
-                "--registry does not log in: start `ottla registry` with the settings of a client instead"
-            )
         files = secure_files.prepare(clients_directory, host, _is_formatted(loaded))
         loaded = load_settings(config_file, assignments, data_directory, files.settings())
         format_chosen = format_chosen._replace(
@@ -177,9 +172,16 @@ def up(
     except NodeFailure as error:
         raise Failure(str(error) + next_step(error)) from error
     finally:
-        for satellite in satellites:
-            satellite.terminate()
-            satellite.wait()
+        stop_satellites(satellites)
+
+
+def check_satellites(is_wanted: bool, *, is_plain: bool) -> None:
+    """Refuse satellites where they would have to log in, or to know several nodes."""
+    if is_wanted and not is_plain:
+        raise click.UsageError(
+            "--registry is for one node without a login: start `ottla registry` yourself, with the addresses "
+            "of the nodes and the settings of a client"
+        )
 
 
 def start_satellite(*arguments: str) -> Any:
@@ -217,6 +219,13 @@ def _run_cluster(
     click.echo(f"starting {count} nodes; controllers listen on {', '.join(controllers)}", err=True)
     addresses = ",".join(f"{host}:{node.port}" for node in nodes)
     run_nodes(nodes, cluster_id, options, NodeOutput(*output), lambda: _tell_ready(addresses, hints))
+
+
+def stop_satellites(satellites: list[Any]) -> None:
+    """Stop what was started beside this command."""
+    for satellite in satellites:
+        satellite.terminate()
+        satellite.wait()
 
 
 def _is_formatted(loaded: "LoadedConfig") -> bool:
