@@ -158,6 +158,12 @@ def test_a_member_that_fetches_nothing_is_paused_or_stuck() -> None:
     )
     assert first(why_silent(group(committed=5, end=50, view=journal(stopped)))) == "paused"
     assert first(why_silent(group(committed=2, end=50, view=journal(stopped)))) == "stuck-processing"
+    # The fetch from 5 brought whole batches. If the commit is at the end of one, all of it was processed.
+    behind = group(committed=7, end=50, view=journal(stopped))
+    assert first(why_silent(behind)) == "stuck-processing"
+    records = [record(T0, offset, None, offset) for offset in (5, 6, 7)]
+    sample = LogSample(tuple(records), tuple(item.batch for item in records), {}, {}, True)
+    assert first(why_silent(replace(behind, log=sample))) == "paused"
 
 
 def test_offsets_that_are_gone_are_out_of_range() -> None:
