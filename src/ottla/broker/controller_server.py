@@ -7,6 +7,7 @@ soon as the quorum is there, long before the node's broker does. A node without 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.broker.authorization.audit import Audit
 from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.broker_watch import BrokerWatch
 from ottla.broker.controller_channel import LocalController
@@ -42,6 +43,7 @@ class ControllerParts(NamedTuple):
     quorum: MetadataQuorum
     metadata: PublishedMetadata
     addresses: Sequence[TakenAddress]
+    audit: Audit
     logins: "Logins | None" = None
 
 
@@ -68,6 +70,7 @@ class ControllerServer:
         self.routes = Routes(clock.monotonic_ns, Listener.CONTROLLER, guard)
         self._static_configs = configs
         self._metadata = parts.metadata
+        self.audit = parts.audit
         self.logins = parts.logins
         self.listeners = Listeners(
             scheduler,

@@ -78,6 +78,14 @@ class BrokerMetrics:
         yield CounterMetricFamily(
             "ottla_connections_refused", "Connections refused because of a limit.", listeners.refused
         )
+        events = CounterMetricFamily(
+            "ottla_audit_events",
+            "Denied requests, changes, logins and failed logins.",
+            labels=("event",),
+        )
+        for event, count in list(self._broker.audit.counts.items()):
+            events.add_metric((event,), count)
+        yield events
 
     def _topics(self) -> Iterator[Metric]:
         partitions = list(self._broker.partitions)

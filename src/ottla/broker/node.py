@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.authorization.audit import Audit
 from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
 from ottla.broker.controller_channel import ControllerChannel
 from ottla.broker.coordinators.coordinators import Coordinators
@@ -83,6 +84,7 @@ class NodeParts(NamedTuple):
     quorum: MetadataQuorum
     controller: ControllerChannel
     addresses: Sequence[TakenAddress]
+    audit: Audit
     tls: "TlsListeners | None" = None
     logins: "Logins | None" = None
     peer_security: PeerSecurity | None = None
@@ -140,6 +142,7 @@ class Broker:
         self.authorizer: Authorizer = make_authorizer(self.config)
         guard = guarded if self.authorizer.is_active else None
         self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
+        self.audit = parts.audit
         self.logins = parts.logins
         self.peer_security = parts.peer_security
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)

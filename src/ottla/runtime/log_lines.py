@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable
 from time import monotonic
@@ -39,6 +40,19 @@ def set_up_logging(as_json: bool, level: str = "INFO") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+
+
+def set_up_audit(logger: str, path: str) -> None:
+    """Append what a logger writes to a file that only its owner can read. Without a path, drop it."""
+    audit = logging.getLogger(logger)
+    audit.propagate = False
+    if not path:
+        audit.handlers[:] = [logging.NullHandler()]
+        audit.setLevel(logging.CRITICAL)
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    audit.handlers[:] = [logging.StreamHandler(os.fdopen(descriptor, "a", encoding="utf-8"))]
+    audit.setLevel(logging.INFO)
 
 
 class RepeatedLines:

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from ottla.broker.authorization.guards import Serve, guards
-from ottla.broker.authorization.refusals import refused
+from ottla.broker.authorization.refusals import only_error, refused
 from ottla.broker.serving.context import RequestContext
 from ottla.security.rights import CLUSTER, Operation, on_cluster
 from ottla.wire.apis import ApiKey
@@ -15,7 +15,22 @@ from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from ottla.wire.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+from ottla.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
 from ottla.wire.messages.elect_leaders import ERROR_OF_ALL_FROM, ElectLeadersRequest
+from ottla.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 
 _DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
@@ -29,6 +44,50 @@ def elect_leaders(ask: ElectLeadersRequest, context: RequestContext, serve: Serv
     if context.version >= ERROR_OF_ALL_FROM:
         return response
     return replace(response, error_code=ErrorCode.NONE)
+
+
+@guards(ApiKey.LIST_PARTITION_REASSIGNMENTS)
+def list_partition_reassignments(
+    ask: ListPartitionReassignmentsRequest, context: RequestContext, serve: Serve
+) -> Any:
+    """Ask for the cluster. A refusal names the partitions that were asked about."""
+    if context.allows(on_cluster(Operation.DESCRIBE), CLUSTER):
+        return serve(ask)
+    return only_error(
+        ListPartitionReassignmentsResponse,
+        _DENIED,
+        topics=tuple(
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=tuple(
+                    OngoingPartitionReassignment(
+                        partition_index=number, replicas=(), adding_replicas=(), removing_replicas=()
+                    )
+                    for number in topic.partition_indexes
+                ),
+            )
+            for topic in ask.topics or ()
+        ),
+    )
+
+
+@guards(ApiKey.DESCRIBE_CLIENT_QUOTAS)
+def describe_client_quotas(ask: DescribeClientQuotasRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for the cluster."""
+    if context.allows(on_cluster(Operation.DESCRIBE_CONFIGS), CLUSTER):
+        return serve(ask)
+    return only_error(DescribeClientQuotasResponse, _DENIED, entries=None)
+
+
+@guards(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
+def describe_user_scram_credentials(
+    ask: DescribeUserScramCredentialsRequest, context: RequestContext, serve: Serve
+) -> Any:
+    """Ask for the cluster. A refusal has an entry for each user, without a name."""
+    if context.allows(on_cluster(Operation.DESCRIBE), CLUSTER):
+        return serve(ask)
+    refusals = tuple(only_error(DescribeUserScramCredentialsResult, _DENIED) for _ in ask.users or ())
+    return only_error(DescribeUserScramCredentialsResponse, _DENIED, results=refusals)
 
 
 @guards(ApiKey.ALTER_REPLICA_LOG_DIRS)

@@ -128,7 +128,17 @@ def offset_delete(ask: OffsetDeleteRequest, context: RequestContext, serve: Serv
             ),
         )
 
-    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(OffsetDeleteResponse))
+    refusals = [refuse(topic) for topic in ask.topics]
+    denied = tuple(refusal for refusal in refusals if refusal is not None)
+    allowed = tuple(topic for topic, refusal in zip(ask.topics, refusals, strict=True) if refusal is None)
+
+    def put_together(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
+        # The group is looked at first, even if no topic is left.
+        if response.error_code is not ErrorCode.NONE:
+            return response
+        return replace(response, topics=(*denied, *response.topics))
+
+    return then(serve(replace(ask, topics=allowed)), put_together) if denied else serve(ask)
 
 
 @guards(ApiKey.OFFSET_FETCH)
@@ -231,7 +241,11 @@ def _fetch_of_one(ask: OffsetFetchRequest, context: RequestContext, serve: Serve
 
     def put_together(response: OffsetFetchResponse) -> OffsetFetchResponse:
         if response.error_code is not ErrorCode.NONE:
-            return response
+            if context.version >= GROUP_ERROR_FROM:
+                return response
+            # The first version says what is wrong with a group for each partition.
+            refusals = tuple(_refused_topic(topic, response.error_code) for topic in ask.topics or ())
+            return replace(response, topics=refusals)
         return replace(response, topics=(*response.topics, *hidden))
 
     return then(serve(replace(ask, topics=allowed)), put_together)

@@ -7,10 +7,12 @@ from asyncio import Future
 from collections.abc import Callable
 from typing import Final
 
+from ottla.broker.authorization.audit import LOGGER as AUDIT_LOGGER
 from ottla.broker.lifecycle.shutdown import NodeStop
 from ottla.broker.lifecycle.startup import Node, NodeFailure, NodeOptions, NodeStart
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.load import LoadedConfig
+from ottla.runtime.log_lines import set_up_audit
 from ottla.runtime.poller import ServingLoop
 from ottla.runtime.real_world import real_world
 from ottla.runtime.signals import StopSignals
@@ -64,6 +66,12 @@ def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], 
     """Run a node until it is told to stop. `ready` is called with its address once it serves."""
     for warning in loaded.warnings:
         _logger.warning("%s", warning)
+    try:
+        set_up_audit(AUDIT_LOGGER, loaded.config.ottla_audit_file)
+    except OSError as error:
+        raise NodeFailure(
+            f"cannot write to {loaded.config.ottla_audit_file}: {error.strerror}; change ottla.audit.file"
+        ) from error
     loop = ServingLoop()
     # A thread that opens a batch computes. Whenever the loop wants to go on it has to wait for so long.
     sys.setswitchinterval(GIVE_WAY_SECONDS)

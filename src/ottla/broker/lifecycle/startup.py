@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ottla.broker.authorization.audit import Audit
 from ottla.broker.controller_channel import ChannelWorld, ClusterController, LocalController
 from ottla.broker.controller_server import ControllerParts, ControllerServer
 from ottla.broker.lifecycle.bound_listeners import (
@@ -173,6 +174,7 @@ class NodeStart:
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
         self._metadata = PublishedMetadata()
+        self._audit = Audit(world.clock, configs.node.node_id)
         self._tls: TlsListeners | None = None
         self._logins: Logins | None = None
         self._messenger: QuorumMessenger | None = None
@@ -229,7 +231,7 @@ class NodeStart:
         config, world = self._configs.node, self._world
         check_endpoints(config.listener_endpoints, self._configs, self._options.is_insecure)
         self._tls = make_tls(self._configs)
-        self._logins = make_logins(self._configs, world, self._metadata)
+        self._logins = make_logins(self._configs, world, self._metadata, self._audit)
         paths = data_directories(config)
         if not self._options.formats_empty:
             check_empty_directories(world.disk, config, paths)
@@ -306,7 +308,7 @@ class NodeStart:
             ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, memory, security)),
         )
         own = [address for address in self._addresses if address.listener.name in config.controller_listeners]
-        controller_parts = ControllerParts(world, quorum, metadata, own, self._logins)
+        controller_parts = ControllerParts(world, quorum, metadata, own, self._audit, self._logins)
         controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
         controller.listeners.start()
         if quorum.driver.replica.is_only_voter:
@@ -389,6 +391,7 @@ class NodeStart:
             quorum=parts.quorum,
             controller=parts.channel,
             addresses=[address for address in self._addresses if address.listener.name not in names],
+            audit=self._audit,
             tls=self._tls,
             logins=self._logins,
             peer_security=self._peer_security(

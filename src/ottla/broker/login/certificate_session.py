@@ -41,7 +41,7 @@ class CertificateSession:
                 raise ConnectionEnded(str(error)) from error
             self._session.context.principal = Principal("User", name)
             self._session.context.login = "certificate"
-            self._logins.succeeded()
+            self._logins.succeeded(self._session.context)
         self._connection.use_session(self._session)
         return self._session.receive(frame)
 

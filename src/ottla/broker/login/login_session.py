@@ -208,7 +208,7 @@ class LoginSession:
             self._expires_ms = self._logins.clock.monotonic_ms() + lifetime_ms
         elif is_first:
             self._connection.use_session(self._session)
-        self._logins.succeeded()
+        self._logins.succeeded(context)
         return max(0, lifetime_ms or 0)
 
     def _lifetime_ms(self, identity: Identity) -> int | None:

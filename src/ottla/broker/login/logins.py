@@ -3,6 +3,7 @@
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.broker.authorization.audit import Audit
 from ottla.broker.login.certificate_session import CertificateSession
 from ottla.broker.login.login_session import LoginSession
 from ottla.broker.login.mechanisms import Mechanism, MechanismRefused, make_mechanisms
@@ -17,6 +18,7 @@ from ottla.security.sasl.oauthbearer import Validate
 from ottla.world.world import World
 
 if TYPE_CHECKING:
+    from ottla.broker.serving.context import RequestContext
     from ottla.broker.serving.dispatch import Session
     from ottla.runtime.connections.connection import Connection
 
@@ -28,9 +30,12 @@ _DISGUISE_BYTES: Final = 32
 class Logins:
     """How clients of this node say who they are."""
 
-    def __init__(self, configs: EffectiveConfigs, world: World, metadata: PublishedMetadata) -> None:
+    def __init__(
+        self, configs: EffectiveConfigs, world: World, metadata: PublishedMetadata, audit: Audit
+    ) -> None:
         """Raises `MechanismRefused` if a listener cannot ask for a login as configured."""
         self._metadata = metadata
+        self._audit = audit
         self._run = world.workers.run
         self.scheduler = world.scheduler
         self.clock = world.clock
@@ -46,8 +51,6 @@ class Logins:
         # A dict for its order: the oldest comes first.
         self._unfinished: dict[LoginSession, None] = {}
         self._unfinished_max = max(_UNFINISHED_MIN, world.connections_max // 10)
-        self.successes = 0
-        self.failures = 0
         for endpoint in configs.node.listener_endpoints:
             config = ListenerConfig(configs, endpoint.listener)
             if endpoint.security_protocol.startswith("SASL"):
@@ -88,13 +91,13 @@ class Logins:
         """Take note that a login is over, or its connection is."""
         self._unfinished.pop(login, None)
 
-    def succeeded(self) -> None:
-        """Count a login."""
-        self.successes += 1
+    def succeeded(self, context: "RequestContext") -> None:
+        """Take note of a login."""
+        self._audit.logged_in(context)
 
     def failed(self, connection: "Connection", reason: str) -> None:
-        """Count and log a failed login."""
-        self.failures += 1
+        """Take note of a failed login."""
+        self._audit.login_failed(connection.peer_host, connection.listener_name, reason)
         self._lines.warn(
             "a login failed", f"{connection.peer_host} on listener {connection.listener_name}: {reason}"
         )

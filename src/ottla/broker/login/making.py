@@ -5,6 +5,7 @@ A node whose listeners are all plaintext imports nothing of the rest of this pac
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.authorization.audit import Audit
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.published import PublishedMetadata
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
     from ottla.broker.login.tls_listeners import TlsListeners
 
 
-def make_logins(configs: EffectiveConfigs, world: World, metadata: PublishedMetadata) -> "Logins | None":
+def make_logins(
+    configs: EffectiveConfigs, world: World, metadata: PublishedMetadata, audit: Audit
+) -> "Logins | None":
     """Return what lets clients log in; None if no listener asks for it."""
     if all(protocol == "PLAINTEXT" for protocol in _protocols(configs.node)):
         return None
     from ottla.broker.login.logins import Logins
 
-    return Logins(configs, world, metadata)
+    return Logins(configs, world, metadata, audit)
 
 
 def make_tls(configs: EffectiveConfigs) -> "TlsListeners | None":

@@ -23,6 +23,7 @@ from ottla.security.rights import ResourceType, Right
 from ottla.world.clock import Clock
 
 if TYPE_CHECKING:
+    from ottla.broker.authorization.audit import Audit
     from ottla.broker.controller_channel import ControllerChannel
     from ottla.broker.features import Features
     from ottla.broker.fetch.fetch_session import PartitionKey
@@ -48,6 +49,8 @@ class ServingNode(Protocol):
 
     @property
     def node_id(self) -> int: ...
+    @property
+    def audit(self) -> "Audit": ...
     @property
     def authorizer(self) -> Authorizer: ...
     @property
@@ -150,8 +153,11 @@ class RequestContext:
         return self.login is not None and not self.is_logged_in_by_token
 
     def allows(self, right: Right, name: str) -> bool:
-        """Say whether the client may use a right on a resource that it named."""
-        return self.node.authorizer.allows(self.principal, self.host, right, name)
+        """Say whether the client may use a right on a resource that it named. A no is audited."""
+        if self.node.authorizer.allows(self.principal, self.host, right, name):
+            return True
+        self.node.audit.denied(self, right, name)
+        return False
 
     def may(self, right: Right, name: str) -> bool:
         """Say the same where a no only means that something is left out of an answer."""
@@ -170,6 +176,7 @@ class RequestContext:
 
         On a listener of the controller, that is the one of this node, which may not be the active one.
         """
+        self.node.audit.changed(self, ask)
         return self.node.controller.ask(ask, self.caller()).then(self._heed_throttle)
 
     def caller(self, version: int | None = None) -> Caller:

@@ -24,6 +24,14 @@ class OttlaConfigs(ConfigValues):
         unlisted=True,
         doc="The ottla.acks.all.sync of topics that do not set it.",
     )
+    ottla_audit_file = string(
+        "ottla.audit.file",
+        "",
+        importance=LOW,
+        update=READ_ONLY,
+        unlisted=True,
+        doc="A file for denied requests, changes and logins, as lines of JSON; empty means none.",
+    )
     ottla_decompressed_bytes_max = integer(
         "ottla.decompressed.bytes.max",
         64 << 20,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.filled_requests import request_about
 from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.broker.authorization.guards import CHECKED_BY_HANDLER, find_guard
@@ -12,18 +13,15 @@ from ottla.broker.lifecycle.startup import Node
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import Session
 from ottla.broker.serving.served_apis import SERVED, Listener
-from ottla.model.uuid import Uuid
 from ottla.security.principal import Principal
 from ottla.security.standard_authorizer import CLASS_NAME
 from ottla.wire.apis import ApiKey, api_of
-from ottla.wire.declare import replace, spec_of
+from ottla.wire.declare import spec_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.error_finder import compile_error_finder
-from ottla.wire.layout import empty, layout_of
 from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from ottla.wire.messages.delete_topics import DeleteTopicState
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
@@ -74,24 +72,6 @@ def test_every_api_has_a_guard_or_says_why_not(key: ApiKey) -> None:
     assert is_guarded != bool(key in CHECKED_BY_HANDLER or SERVED[key].free_because)
 
 
-def filled(cls: type[Any], version: int, topic_id: Uuid) -> Any:
-    """Return a message with one element in every list, and a name in every place that has one."""
-    changes: dict[str, Any] = {}
-    for field in layout_of(cls):
-        if version not in field.versions:
-            continue
-        value: Any = {"string": TOPIC, "uuid": topic_id, "records": memoryview(b"")}.get(field.kind)
-        if field.struct is not None:
-            value = filled(field.struct, version, topic_id)
-        if field.name in ("resource_type", "resource_types"):
-            value = 2
-        if field.is_array:
-            changes[field.name] = (0 if value is None else value,)
-        elif value is not None and field.name not in ("cursor", "transactional_id_pattern"):
-            changes[field.name] = value
-    return replace(empty(cls), **changes)
-
-
 WHOLE = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -111,7 +91,9 @@ CASES = [
 @pytest.mark.parametrize(("key", "version"), CASES)
 def test_a_client_without_rights_is_refused_in_every_version(node: Node, key: ApiKey, version: int) -> None:
     api = api_of(key)
-    ask = request_for(node, key, version)
+    topic = node.broker.image.topics.find(TOPIC)
+    assert topic is not None
+    ask = request_about(key, version, TOPIC, topic.id)
     before = node.broker.image
     answer = ask_as(node, MALLORY, ask, version)
     errors: list[ErrorCode] = []
@@ -122,28 +104,6 @@ def test_a_client_without_rights_is_refused_in_every_version(node: Node, key: Ap
         assert not any(lists)
     else:
         assert WHOLE.intersection(errors), answer
-
-
-def request_for(node: Node, key: ApiKey, version: int) -> Any:
-    topic = node.broker.image.topics.find(TOPIC)
-    assert topic is not None
-    ask = filled(api_of(key).request, version, topic.id)
-    match key:
-        case ApiKey.METADATA:
-            # By id or by name, not both.
-            asked = (
-                MetadataRequestTopic(name=TOPIC)
-                if version < 12
-                else MetadataRequestTopic(name=None, topic_id=topic.id)
-            )
-            return replace(ask, topics=(asked,))
-        case ApiKey.DELETE_TOPICS if version >= 6:
-            return replace(ask, topics=(DeleteTopicState(name=None, topic_id=topic.id),))
-        case ApiKey.PRODUCE:
-            return replace(ask, acks=1, transactional_id=None)
-        case ApiKey.FETCH:
-            return replace(ask, replica_id=-1, rack_id="", forgotten_topics_data=(), session_epoch=-1)
-    return ask
 
 
 def test_a_rule_opens_what_it_is_about_and_nothing_else(node: Node) -> None:

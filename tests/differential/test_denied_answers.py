@@ -1,0 +1,163 @@
+"""What clients without rights, or with some of them, get from Apache Kafka and from us: the same.
+
+Every API is sent in every version: by a user that has no rights, and where an API asks for several rights, by
+users that have one of them.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from tests.differential.test_admin_answers import essence
+from tests.java.apache_kafka import ApacheKafka, free_ports
+from tests.support.data_plane import create_topic
+from tests.support.filled_requests import request_about
+from tests.support.ottla_node import OttlaNode
+from tests.support.plain_client import PlainClient
+from tests.support.readiness import wait_until_led
+
+from ottla.broker.serving.served_apis import SERVED, Listener
+from ottla.model.uuid import Uuid
+from ottla.security.rights import CLUSTER, ResourceType, Right
+from ottla.security.standard_authorizer import CLASS_NAME
+from ottla.wire.apis import ApiKey
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
+
+TOPIC = "payments"
+NOBODY = "nobody"
+RIGHTS = sorted({right for served in SERVED.values() for right in served.rights})
+NOT_COMPARED = {
+    # The order of the two checks differs, or Kafka's answer depends on what it has started by itself.
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+}
+
+
+SERVED_AT_ONCE = {(ApiKey.PRODUCE, "write-topic"), (ApiKey.DELETE_TOPICS, "delete-topic")}
+"""One right is enough: other tests compare what is served then."""
+
+
+def user_with(right: Right) -> str:
+    return f"{right.operation.name}-{right.resource_type.name}".lower()
+
+
+class Side(NamedTuple):
+    """One broker: where users log in, and the id of the topic there."""
+
+    address: str
+    topic_id: Uuid
+
+
+def _settings(port: int) -> dict[str, str]:
+    users = " ".join(f'user_{user}="secret"' for user in (NOBODY, *map(user_with, RIGHTS)))
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    return {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": f"{module} required {users};",
+        "authorizer.class.name": CLASS_NAME,
+        "super.users": "User:ANONYMOUS",
+        "auto.create.topics.enable": "false",
+    }
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
+    root = tmp_path_factory.mktemp("denied")
+    theirs, ours = free_ports(2)
+    kafka = ApacheKafka(root / "kafka")
+    kafka.properties.update(_settings(theirs))
+    for key in ("listeners", "advertised.listeners"):
+        kafka.properties[key] += f",LOGIN://127.0.0.1:{theirs}"
+    listeners = f"PLAINTEXT://127.0.0.1:0,LOGIN://127.0.0.1:{ours}"
+    node = OttlaNode(root / "ottla", {"node.id": "0", "listeners": listeners, **_settings(ours)})
+    with kafka, node:
+        made = []
+        for bootstrap, port in ((kafka.bootstrap, theirs), (node.bootstrap, ours)):
+            with PlainClient(bootstrap) as client:
+                topic_id = create_topic(client, TOPIC, 1, None)
+                wait_until_led(client, TOPIC, 1)
+                answer = client.ask(CreateAclsRequest(creations=tuple(map(_rule, RIGHTS))))
+                assert {result.error_code for result in answer.results} == {ErrorCode.NONE}
+                _wait_for_coordinators(client)
+            made.append(Side(f"127.0.0.1:{port}", topic_id))
+        yield made[0], made[1]
+
+
+def _wait_for_coordinators(client: PlainClient) -> None:
+    """Have the topics of the coordinators made, and wait until they are led."""
+    for key_type in (0, 1):
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(TOPIC,))
+        for _ in range(300):
+            if client.ask(request, 4).coordinators[0].error_code is ErrorCode.NONE:
+                break
+            time.sleep(0.1)
+    fetch = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=TOPIC, topics=None),))
+    for _ in range(300):
+        if client.ask(fetch, 8).groups[0].error_code is ErrorCode.NONE:
+            break
+        time.sleep(0.1)
+
+
+def _rule(right: Right) -> AclCreation:
+    return AclCreation(
+        resource_type=right.resource_type,
+        resource_name=CLUSTER if right.resource_type is ResourceType.CLUSTER else TOPIC,
+        principal=f"User:{user_with(right)}",
+        host="*",
+        operation=right.operation,
+        permission_type=3,
+    )
+
+
+def log_in(side: Side, user: str) -> PlainClient:
+    client = PlainClient(side.address)
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    answer = client.ask(SaslAuthenticateRequest(auth_bytes=f"\0{user}\0secret".encode()))
+    assert answer.error_code is ErrorCode.NONE
+    return client
+
+
+def ask(side: Side, client: PlainClient, key: ApiKey, version: int) -> Any:
+    """Return the answer without what differs between any two brokers; "closed" if there is none."""
+    try:
+        answer = client.ask(request_about(key, version, TOPIC, side.topic_id), version)
+    except (ConnectionError, AssertionError, EOFError):
+        return "closed"
+    text = repr(essence(answer)).replace(repr(side.topic_id), "the topic")
+    return re.sub(r"<memory at 0x[0-9a-f]+>", "records", text)
+
+
+CASES = [
+    pytest.param(key, user, id=f"{key.name.lower()}-{user}")
+    for key in sorted(SERVED)
+    if SERVED[key].rights and Listener.BROKER in SERVED[key].listeners and key not in NOT_COMPARED
+    for user in (
+        NOBODY,
+        *(user_with(right) for right in SERVED[key].rights if len(SERVED[key].rights) > 1),
+    )
+    if (key, user) not in SERVED_AT_ONCE
+]
+
+
+@pytest.mark.parametrize(("key", "user"), CASES)
+def test_denied_answers_are_those_of_apache_kafka(sides: tuple[Side, Side], key: ApiKey, user: str) -> None:
+    versions = SERVED[key].versions
+    clients = [log_in(side, user) for side in sides]
+    for version in range(versions.first, versions.last + 1):
+        answers = []
+        for number, side in enumerate(sides):
+            answers.append(ask(side, clients[number], key, version))
+            if answers[-1] == "closed":
+                clients[number].close()
+                clients[number] = log_in(side, user)
+        assert answers[1] == answers[0], f"version {version}"
+    for client in clients:
+        client.close()

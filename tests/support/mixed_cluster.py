@@ -1,0 +1,241 @@
+"""A cluster of nodes of Ottla and of Apache Kafka, each in a process of its own, on loopback.
+
+    with MixedCluster(tmp_path, "oaa", controllers=(1,)) as cluster:
+        cluster.wait_for_brokers(3)
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        cluster[3].kill()
+
+Each letter is a node, counted from 1: `o` for Ottla, `a` for Apache Kafka. Internal topics and topics by
+default have as many replicas as there are nodes, of which two have to be in sync.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from tests.java.apache_kafka import free_ports
+from tests.java.jars import QUICK_START, java_classpath
+from tests.support.ottla_node import ottla_command
+
+CLUSTER_ID = "b3R0bGEtbWl4ZWQtY2x1cw"
+OTTLA, APACHE = "o", "a"
+WAIT_S = 180.0
+JAVA_OPTIONS = (*QUICK_START, "-Xmx512m")
+
+
+def wait_until(is_done: Callable[[], bool], what: str, timeout_s: float = WAIT_S) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + timeout_s
+    while not is_done():
+        assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}"
+        time.sleep(0.05)
+
+
+class ClusterNode:
+    """One node, of either kind."""
+
+    def __init__(
+        self, root: Path, kind: str, number: int, properties: Mapping[str, str], java_options: Sequence[str]
+    ) -> None:
+        self.kind = kind
+        self.number = number
+        self.data_directory = root / f"node-{number}"
+        self.log_path = root / f"node-{number}.log"
+        self._settings = root / f"node-{number}.properties"
+        self._properties = {**properties, "node.id": str(number), "log.dirs": str(self.data_directory)}
+        self._java_options = java_options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the node runs"
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time, user and kernel, that the process has used."""
+        return time.clock_gettime((~self.pid << 3) | 2)
+
+    def resident_bytes(self) -> int:
+        """Return how much memory the process has resident."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def start(self) -> None:
+        """Start the process, without waiting until it serves."""
+        assert self._process is None, "it runs already"
+        self._settings.write_text("".join(f"{name}={value}\n" for name, value in self._properties.items()))
+        if not (self.data_directory / "meta.properties").exists():
+            self._format()
+        if self.kind == OTTLA:
+            command = ottla_command("up", "--config", str(self._settings))
+        else:
+            command = [
+                "java",
+                *self._java_options,
+                "-cp",
+                java_classpath(),
+                "kafka.Kafka",
+                str(self._settings),
+            ]
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def _format(self) -> None:
+        if self.kind == OTTLA:
+            options = ("storage", "format", "--config", str(self._settings), "--cluster-id", CLUSTER_ID)
+            command = ottla_command(*options)
+        else:
+            tool = ("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._settings))
+            command = ["java", *QUICK_START, "-cp", java_classpath(), *tool]
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0, done.stdout[-2000:]
+
+    def stop(self) -> None:
+        """Stop in order."""
+        self.end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process without a warning."""
+        self.end(signal.SIGKILL)
+
+    def end(self, number: signal.Signals) -> None:
+        """End the process by a signal, and wait for it."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"node {self.number} did not stop") from None
+
+    def log_bytes(self, topic: str, partition: int) -> bytes:
+        """Return the bytes of a partition's segments."""
+        directory = self.data_directory / f"{topic}-{partition}"
+        return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+
+
+class MixedCluster:
+    """All nodes. Entering starts them, leaving ends those that run."""
+
+    def __init__(
+        self,
+        root: Path,
+        kinds: str,
+        controllers: Sequence[int] = (1,),
+        settings: Mapping[str, str] | None = None,
+        java_options: Sequence[str] = JAVA_OPTIONS,
+    ) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        count = len(kinds)
+        ports = free_ports(2 * count)
+        self._addresses = [f"127.0.0.1:{port}" for port in ports[:count]]
+        controller_ports = dict(enumerate(ports[count:], 1))
+        voters = ",".join(f"{one}@127.0.0.1:{controller_ports[one]}" for one in controllers)
+        self.nodes = []
+        for number, kind in enumerate(kinds, 1):
+            address = f"PLAINTEXT://{self._addresses[number - 1]}"
+            is_controller = number in controllers
+            controller = f",CONTROLLER://127.0.0.1:{controller_ports[number]}" if is_controller else ""
+            properties = {
+                "process.roles": "broker,controller" if is_controller else "broker",
+                "listeners": address + controller,
+                "advertised.listeners": address,
+                "controller.listener.names": "CONTROLLER",
+                "inter.broker.listener.name": "PLAINTEXT",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "controller.quorum.voters": voters,
+                "default.replication.factor": str(count),
+                "min.insync.replicas": "2",
+                "offsets.topic.num.partitions": "3",
+                "offsets.topic.replication.factor": str(count),
+                "transaction.state.log.num.partitions": "3",
+                "transaction.state.log.replication.factor": str(count),
+                "transaction.state.log.min.isr": "2",
+                "group.initial.rebalance.delay.ms": "0",
+                **(settings or {}),
+            }
+            self.nodes.append(ClusterNode(root, kind, number, properties, java_options))
+
+    def __enter__(self) -> Self:
+        for node in self.nodes:
+            node.start()
+        try:
+            self.wait_for_brokers(len(self.nodes))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        # A broker of Apache Kafka that cannot ask its controller any more takes minutes to stop.
+        for node in self.nodes:
+            node.kill()
+
+    def __getitem__(self, number: int) -> ClusterNode:
+        return self.nodes[number - 1]
+
+    def __iter__(self) -> Iterator[ClusterNode]:
+        return iter(self.nodes)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(self._addresses)
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        """A client that lives as long as the cluster: one that is collected answers nothing."""
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+    def wait_for_brokers(self, count: int) -> None:
+        """Wait until so many brokers serve."""
+        admin = self.admin
+
+        def all_serve() -> bool:
+            for node in self.nodes:
+                assert node.is_running, "it has ended"
+            try:
+                return len(admin.list_topics(timeout=5).brokers) >= count
+            except Exception:
+                return False
+
+        wait_until(all_serve, f"{count} brokers serve")
+
+    def create_topic(
+        self, name: str, partitions: int, configs: dict[str, str] | None = None, replicas: int | None = None
+    ) -> None:
+        """Create a topic with a replica on each node, unless told otherwise."""
+        factor = len(self.nodes) if replicas is None else replicas
+        topic = NewTopic(name, partitions, factor, config=configs or {})
+        for future in self.admin.create_topics([topic]).values():
+            future.result(60)
+
+    def in_sync(self, topic: str) -> dict[int, set[int]]:
+        """Return the in-sync replicas of each partition."""
+        found = self.admin.list_topics(topic, timeout=30).topics[topic].partitions
+        return {number: set(partition.isrs) for number, partition in found.items()}
+
+    def wait_for_in_sync(self, topic: str, replicas: int) -> None:
+        """Wait until so many replicas of each partition are in sync."""
+        wait_until(
+            lambda: all(len(one) >= replicas for one in self.in_sync(topic).values()),
+            f"{replicas} replicas of {topic} are in sync",
+        )
+
+    def differences(self, topic: str) -> list[int]:
+        """Return the partitions whose replicas are not the same bytes on all nodes."""
+        numbers = sorted(self.in_sync(topic))
+        return [n for n in numbers if len({node.log_bytes(topic, n) for node in self.nodes}) != 1]
