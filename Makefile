@@ -68,6 +68,10 @@ bench-codec: $(VENV)/.ready ## compare the codecs with those of other Python pro
 crash-groups: $(VENV)/.ready ## kill members of a group and their broker for 5 minutes, and look for what was skipped
 	$(BIN)/python -m tests.clients.group_endurance --minutes 5
 
+.PHONY: bench-quorum
+bench-quorum: $(VENV)/.ready ## measure the time without an active controller against Apache Kafka, ROUNDS=10 times (needs Java)
+	$(BIN)/python -m benchmarks.quorum --rounds $${ROUNDS:-10}
+
 .PHONY: bench-groups
 bench-groups: $(VENV)/.ready ## measure heartbeats, commits, a group of 1,000 and a restart with 5,000 groups against Apache Kafka
 	$(BIN)/python -m benchmarks.groups
