@@ -11,7 +11,6 @@ from ottla.metadata.configs.node import NodeConfig
 from ottla.quorum.controller.brokers.fencing import fence_incarnation
 from ottla.quorum.controller.brokers.sessions import BrokerSessions
 from ottla.quorum.controller.decision import ControllerView
-from ottla.quorum.controller.partitions.elections import elect_preferred_leaders, elect_unclean_leaders
 
 _SOON_MS: Final = 10
 _ELECTIONS_MAX: Final = 1_000
@@ -61,6 +60,9 @@ def balance_leaders(controller: Acting) -> bool:
     view = controller.view()
     if len(view.image.brokers) < 2:
         return False
+    # Imported when it is first needed: a node starts without it.
+    from ottla.quorum.controller.partitions.elections import elect_preferred_leaders
+
     records = elect_preferred_leaders(view, _ELECTIONS_MAX)
     if records:
         controller.append(records)
@@ -69,6 +71,8 @@ def balance_leaders(controller: Acting) -> bool:
 
 def elect_unclean(controller: Acting) -> bool:
     """Elect leaders at the price of records, where nobody leads and the topic allows it."""
+    from ottla.quorum.controller.partitions.elections import elect_unclean_leaders
+
     records = elect_unclean_leaders(controller.view(), _ELECTIONS_MAX)
     if records:
         controller.append(records)
