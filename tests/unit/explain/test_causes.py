@@ -281,3 +281,9 @@ def test_a_group_that_catches_up_is_healthy() -> None:
     answer = why_slow(group(committed=0, end=5_000, velocity=Velocity(500.0, 10.0)))
     assert answer.verdict == "healthy"
     assert "catches up" in answer.sentence
+
+
+def test_throttled_readers_are_slow_though_they_catch_up_in_bursts() -> None:
+    waits = event(NOW_MS - 2_000, "throttled", "client/reader@10.0.0.1", ms=4_000, quota="consumer_byte_rate")
+    bursts = group(committed=0, end=5_000, velocity=Velocity(500.0, 10.0), view=journal(waits))
+    assert first(why_slow(bursts)) == "throttled"
