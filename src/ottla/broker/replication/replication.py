@@ -16,7 +16,8 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.in_sync_changes import InSyncChanges
 from ottla.broker.replication.leading import Leading
 from ottla.broker.replication.low_watermarks import LowWatermarks
-from ottla.broker.replication.replica_selector import RACK_AWARE, select_by_rack
+from ottla.broker.replication.replica_selector import select_by_rack
+from ottla.broker.replication.selector_names import RACK_AWARE
 from ottla.broker.replication.throttles import Throttle
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
