@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from ottla.testing.conversation import NodeSaid
 from ottla.testing.node import ThreadNode
+from ottla.testing.process_cluster import ProcessCluster
 
 TOPIC = "__ottla_journal"
 SETTINGS = {"ottla.journal.enable": "true", "ottla.journal.interval.ms": "1000"}
@@ -137,3 +139,18 @@ def test_nothing_is_written_while_it_is_off(tmp_path: Path) -> None:
         node.produce("quiet", "x")
         time.sleep(2)
         assert journal(node) == []
+
+
+def test_each_node_of_a_cluster_has_a_partition_of_its_own(tmp_path: Path) -> None:
+    with ProcessCluster(tmp_path, settings=SETTINGS) as cluster:
+        cluster.create_topic("noted")
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        deadline = time.monotonic() + 120
+        while True:
+            topic = admin.list_topics(timeout=60).topics.get(TOPIC)
+            if topic is not None and len(topic.partitions) == 3:
+                break
+            assert time.monotonic() < deadline, topic
+            time.sleep(0.1)
+        nodes = sorted(tuple(partition.replicas) for partition in topic.partitions.values())
+        assert nodes == [(1,), (2,), (3,)]

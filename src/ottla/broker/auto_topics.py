@@ -98,11 +98,11 @@ def creatable_topic(name: str, config: NodeConfig, brokers: int) -> CreatableTop
                 },
             )
         case "__ottla_journal":
-            # Each node writes to a partition that it leads, so that several need several.
+            # The journal's writer places it: each node has a partition of its own.
             return _topic(
                 name,
-                1 if brokers <= 1 else 12,
-                max(1, min(3, brokers)),
+                1,
+                1,
                 {
                     "cleanup.policy": "delete",
                     "retention.ms": str(config.ottla_journal_retention_ms),

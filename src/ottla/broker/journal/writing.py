@@ -1,10 +1,12 @@
-"""Events become records: once a second, one batch, into a partition of the journal that this node leads.
+"""Events become records: once a second, one batch, into the partition of the journal that is this node's own.
 
-The topic is created when the first event waits. In a cluster each node writes to partitions that it leads
-itself, so nothing is sent anywhere; a node that leads none lets its events go, and says how many.
+The topic is created when the first event waits. Every node has one partition with one replica, its own, which
+the first node creates with the topic and the others add. So nothing is sent anywhere, and a node that stops
+leaves no under-replicated partition behind.
 """
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.auto_topics import creatable_topic
@@ -17,7 +19,14 @@ from ottla.records.builder import build_batch
 from ottla.records.codec import RecordTuple
 from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.errors import AppendError, LogDirectoryOffline
-from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.declare import replace
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from ottla.wire.messages.create_topics import CreatableReplicaAssignment, CreateTopicsRequest
+from ottla.wire.metadata_records.partitions import PartitionRecord
 
 if TYPE_CHECKING:
     from ottla.broker.logs.partition import Partition
@@ -52,8 +61,8 @@ class JournalWriter:
         partition = self._find_partition()
         if partition is not None:
             self._append(partition, events)
-        elif broker.image.topics.find(TOPIC) is None:
-            self._create_topic()
+        else:
+            self._create_partition()
             journal.put_back(events)
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
@@ -114,14 +123,33 @@ class JournalWriter:
                 self._has_complained = True
                 _logger.warning("the journal cannot be written: %s", error)
 
-    def _create_topic(self) -> None:
-        if self._is_creating:
+    def _create_partition(self) -> None:
+        """Ask for a partition of this node's own. If another node was first, the next second asks again."""
+        broker = self._broker
+        topic = broker.image.topics.find(TOPIC)
+        if self._is_creating or (topic is not None and self._has_partition(topic.partitions.values())):
             return
         self._is_creating = True
-        brokers = sum(not one.fenced for one in self._broker.image.brokers.values())
-        topic = creatable_topic(TOPIC, self._broker.config, brokers)
-        ask = CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS)
-        self._broker.controller.ask(ask).when_done(self._created)
+        ask = self._new_topic() if topic is None else self._one_more_partition(len(topic.partitions))
+        broker.controller.ask(ask).when_done(self._created)
+
+    def _has_partition(self, partitions: Iterable[PartitionRecord]) -> bool:
+        return any(self._broker.node_id in one.replicas for one in partitions)
+
+    def _new_topic(self) -> CreateTopicsRequest:
+        broker = self._broker
+        topic = replace(
+            creatable_topic(TOPIC, broker.config, 1),
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=(CreatableReplicaAssignment(partition_index=0, broker_ids=(broker.node_id,)),),
+        )
+        return CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS)
+
+    def _one_more_partition(self, partitions: int) -> CreatePartitionsRequest:
+        assignment = CreatePartitionsAssignment(broker_ids=(self._broker.node_id,))
+        topic = CreatePartitionsTopic(name=TOPIC, partition_count=partitions + 1, assignments=(assignment,))
+        return CreatePartitionsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS, validate_only=False)
 
     def _created(self, _answer: object) -> None:
         self._is_creating = False

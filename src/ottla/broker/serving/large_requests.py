@@ -100,7 +100,7 @@ class LargeRequest:
         self._context = context
         self._answer_bytes = 0
         self._took_ns = 0
-        self._now_ns = context.broker.clock.monotonic_ns
+        self._now_ns = context.node.clock.monotonic_ns
         self.task = task
         task.hold(frame_bytes)
 
