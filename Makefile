@@ -72,6 +72,10 @@ bench-codec: $(VENV)/.ready ## compare the codecs with those of other Python pro
 crash-groups: $(VENV)/.ready ## kill members of a group and their broker for 5 minutes, and look for what was skipped
 	$(BIN)/python -m tests.clients.group_endurance --minutes 5
 
+.PHONY: bench-quorum
+bench-quorum: $(VENV)/.ready ## measure the time without an active controller against Apache Kafka, ROUNDS=10 times (needs Java)
+	$(BIN)/python -m benchmarks.quorum --rounds $${ROUNDS:-10}
+
 .PHONY: bench-groups
 bench-groups: $(VENV)/.ready ## measure heartbeats, commits, a group of 1,000 and a restart with 5,000 groups against Apache Kafka
 	$(BIN)/python -m benchmarks.groups
@@ -170,6 +174,10 @@ docs: reference ## build the site of the docs in target/site, with all links che
 	@# Without --quiet: with it, mkdocs does not count warnings, and no link is checked.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir target/site
 	@echo 'open target/site/index.html'
+
+.PHONY: bench-cluster
+bench-cluster: $(VENV)/.ready ## compare three nodes with three brokers of Apache Kafka (needs Java and Maven)
+	$(BIN)/python -m benchmarks.cluster
 
 .PHONY: bench-fixture
 bench-fixture: $(VENV)/.ready ## time 200 tests that each get a fresh node

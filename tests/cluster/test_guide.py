@@ -26,6 +26,15 @@ OF_COMMANDS = (
     "why-slow.md",
 )
 WITH_A_REGISTRY = ("schemas.md",)
+OF_CLUSTERS = ("cluster.md",)
+"""`test_cluster_guide.py` runs it."""
+RUN_ELSEWHERE = (
+    *WITH_NODES_OF_THEIR_OWN,
+    *ON_SPARK,
+    *ON_STOPPED_NODES,
+    *WITH_A_REGISTRY,
+    *OF_CLUSTERS,
+)
 
 
 def python_of(page: str) -> str:
@@ -105,7 +114,7 @@ def test_all_pages_run_one_after_the_other_on_one_node(
     ran = []
     with OttlaNode(tmp_path / "node", settings) as node:
         for page in PAGES:
-            if page in (*WITH_NODES_OF_THEIR_OWN, *ON_SPARK, *ON_STOPPED_NODES, *WITH_A_REGISTRY):
+            if page in RUN_ELSEWHERE:
                 continue
             if page in OF_COMMANDS:
                 run_commands(page, node)

@@ -136,7 +136,9 @@ def test_formatting_twice_is_refused_unless_told_otherwise(tmp_path: Path) -> No
     assert (done.returncode, done.stdout) == (0, f"formatted {tmp_path} for cluster {cluster_id}\n")
     assert run("storage", "format", "--data", str(tmp_path)).returncode == 1
     assert run("storage", "format", "--data", str(tmp_path), "--ignore-formatted").returncode == 0
-    assert run("storage", "format", "--data", str(tmp_path / "x"), "--cluster-id", "short").returncode == 1
+    assert (
+        run("storage", "format", "--data", str(tmp_path / "x"), "--cluster-id", "two words").returncode == 1
+    )
 
 
 def test_log_lines_can_be_json(tmp_path: Path) -> None:

@@ -49,8 +49,10 @@ class BrokerWatch:
         self._heard: set[Incarnation] = set()
 
     def heard(self, broker: Incarnation) -> None:
-        """Note that a broker has sent a heartbeat."""
-        self._heard.add(broker)
+        """Note that a broker has sent a heartbeat, if there is such a broker."""
+        known = self._image().brokers.get(broker.broker_id)
+        if known is not None and known.broker_epoch == broker.epoch:
+            self._heard.add(broker)
 
     def connection_closed(self, broker: Incarnation) -> None:
         """Look whether a broker is there still: the connection is closed on which it sent heartbeats."""

@@ -84,6 +84,15 @@ POLL_MS: Final = 500
     "these partitions without joining. --offset applies to partitions without a committed offset.",
 )
 @click.option(
+    "--registry",
+    metavar="URL",
+    envvar="OTTLA_REGISTRY",
+    help="Print keys and values as JSON whose schemas this registry knows.",
+)
+@click.option(
+    "--registry-user", metavar="NAME:PASSWORD", envvar="OTTLA_REGISTRY_USER", help="How to log in to it."
+)
+@click.option(
     "--help-template",
     is_flag=True,
     is_eager=True,
@@ -115,6 +124,8 @@ def consume(
     skip_damaged: bool,
     read_uncommitted: bool,
     group: str | None,
+    registry: str | None,
+    registry_user: str | None,
 ) -> None:
     """Print the records of TOPICS that exist now. With --follow, also print new ones.
 
@@ -156,6 +167,10 @@ def consume(
         records, flushes, count_max = _read_as_member(properties, wish, group, count_max, say), True, None
     else:
         records, flushes = _read(properties, wish, say), follow or unbuffered
+    if registry is not None:
+        from ottla.cli.schemas.decoding import decoded
+
+        records = decoded(records, registry, registry_user)
     count = run_client(lambda: _print_all(records, printer, count_max, flushes))
     if not count and (start is None or start.kind is not Kind.END):
         say(f"no records: {_nothing_there(wish, group)}")

@@ -51,7 +51,7 @@ def format_options(command: F) -> F:
             "--standalone", is_flag=True, help="Start a dynamic quorum with this node as the only voter."
         ),
         click.option(
-            "--cluster-id", help="The cluster id: 22 characters of base64url. Default: a random one."
+            "--cluster-id", help="The cluster id. Default: a random one, if the node is on its own."
         ),
     ):
         command = option(command)

@@ -59,6 +59,7 @@ Any Kafka client works as well, with {address} as its bootstrap.servers."""
     help="The number of nodes to run on this machine, on ports from --port on. Their data is in the "
     "directories node-1, node-2 and so on below --data.",
 )
+@click.option("--registry", "with_registry", is_flag=True, help="Also run a schema registry, on port 8081.")
 @click.option("--hints", is_flag=True, help="Print example commands on stderr when the node is ready.")
 @click.option(
     "--insecure",
@@ -95,6 +96,7 @@ def up(
     log_format: str,
     log_level: str,
     nodes: int,
+    with_registry: bool,
     hints: bool,
     insecure: bool,
     secure: bool,
@@ -108,6 +110,7 @@ def up(
     addresses of all. An empty data directory is formatted
     first, as `ottla storage format` would do it with the same options.
     """
+    check_satellites(with_registry, is_plain=nodes == 1 and not secure)
     if nodes > 1:
         if config_file is not None or secure:
             raise click.UsageError("--config and --secure are for one node: use --set with --nodes")
@@ -128,6 +131,8 @@ def up(
     from ottla.broker.lifecycle.process import NodeFailure, NodeOptions, run_node
     from ottla.runtime.log_lines import set_up_logging
 
+    satellites: list[Any] = []
+
     def ready(address: str) -> None:
         gc.set_threshold(*thresholds)
         if files is not None:
@@ -135,6 +140,8 @@ def up(
         _tell_ready(address, hints)
         if files is not None and files.is_new:
             click.echo(secure_files.HINTS.format(address=address, directory=files.directory), err=True)
+        if with_registry:
+            satellites.append(start_satellite("registry", "--bootstrap", address))
 
     set_up_logging(log_format == "json", log_level.upper())
     loaded = load_settings(config_file, assignments, data_directory)
@@ -164,6 +171,24 @@ def up(
         )
     except NodeFailure as error:
         raise Failure(str(error) + next_step(error)) from error
+    finally:
+        stop_satellites(satellites)
+
+
+def check_satellites(is_wanted: bool, *, is_plain: bool) -> None:
+    """Refuse satellites where they would have to log in, or to know several nodes."""
+    if is_wanted and not is_plain:
+        raise click.UsageError(
+            "--registry is for one node without a login: start `ottla registry` yourself, with the addresses "
+            "of the nodes and the settings of a client"
+        )
+
+
+def start_satellite(*arguments: str) -> Any:
+    """Start another command of Ottla beside this one. It prints its own line when it is ready."""
+    import subprocess
+
+    return subprocess.Popen([sys.executable, "-m", "ottla", *arguments])  # noqa: S603 - it is ourselves
 
 
 def _run_cluster(
@@ -194,6 +219,13 @@ def _run_cluster(
     click.echo(f"starting {count} nodes; controllers listen on {', '.join(controllers)}", err=True)
     addresses = ",".join(f"{host}:{node.port}" for node in nodes)
     run_nodes(nodes, cluster_id, options, NodeOutput(*output), lambda: _tell_ready(addresses, hints))
+
+
+def stop_satellites(satellites: list[Any]) -> None:
+    """Stop what was started beside this command."""
+    for satellite in satellites:
+        satellite.terminate()
+        satellite.wait()
 
 
 def _is_formatted(loaded: "LoadedConfig") -> bool:

@@ -184,6 +184,20 @@ def test_a_broker_that_is_heard_from_meanwhile_is_there() -> None:
     assert watching.gone == []
 
 
+def test_what_is_said_in_the_name_of_an_unknown_broker_is_not_kept() -> None:
+    watching = Watching(image_of(2))
+    watching.watch.heard(ONE)
+    watching.image = image_of(1)
+    watching.refuse(9001, 9101)
+    watching.watch.took_over()
+    watching.world.advance(1)
+    assert watching.gone == [ONE]
+    watching.gone.clear()
+    watching.watch.heard(Incarnation(1, 500))
+    watching.world.advance(LOOK_AGAIN_MS)
+    assert watching.gone == [ONE], "it was another incarnation that was heard from"
+
+
 def test_a_controller_that_takes_over_looks_at_all_it_has_not_heard_from() -> None:
     watching = Watching(image_of(1, 2, 9))
     watching.refuse(9001, 9101, 9009, 9109)

@@ -200,10 +200,9 @@ def _parse_directory_id(option: str, text: str) -> Uuid:
 
 
 def _check_cluster_id(cluster_id: str) -> None:
-    try:
-        Uuid.from_text(cluster_id)
-    except ValueError as error:
-        raise FormatFailure(f"{cluster_id!r} is not a valid cluster id: {error}") from error
+    """Take any word, as Kafka does, though the ids that are made are those of 16 bytes."""
+    if not cluster_id.isprintable() or not cluster_id.strip() or " " in cluster_id:
+        raise FormatFailure(f"{cluster_id!r} is not a valid cluster id: it must be one word")
 
 
 def _feature_levels(options: FormatOptions, *, is_dynamic: bool) -> dict[str, int]:

@@ -68,7 +68,7 @@ class RegistryClient:
             raise ValueError("a registry client needs the URL of a registry")
         self._client = httpx.Client(
             auth=None if username is None else (username, password or ""),
-            verify=_tls(ca_location, certificate),
+            verify=_tls(self._urls, ca_location, certificate),
             timeout=timeout_s,
             headers={"Accept": _CONTENT_TYPE, "Content-Type": _CONTENT_TYPE},
         )
@@ -234,7 +234,10 @@ def _content(answer: httpx.Response) -> Any:
     raise RegistryRefused(answer.status_code, f"HTTP {answer.status_code}, and no message")
 
 
-def _tls(ca_location: str | None, certificate: tuple[str, str] | None) -> Any:
+def _tls(urls: Sequence[str], ca_location: str | None, certificate: tuple[str, str] | None) -> Any:
+    if not any(url.lower().startswith("https:") for url in urls):
+        # Nothing is encrypted, and loading the authorities would take longer than all else.
+        return False
     if ca_location is None and certificate is None:
         return True
     import ssl

@@ -11,7 +11,6 @@ from ottla.metadata.configs.node import NodeConfig
 from ottla.quorum.controller.brokers.fencing import fence_incarnation
 from ottla.quorum.controller.brokers.sessions import BrokerSessions
 from ottla.quorum.controller.decision import ControllerView
-from ottla.quorum.controller.partitions.elections import elect_preferred_leaders, elect_unclean_leaders
 
 _SOON_MS: Final = 10
 _ELECTIONS_MAX: Final = 1_000
@@ -61,6 +60,9 @@ def balance_leaders(controller: Acting) -> bool:
     view = controller.view()
     if len(view.image.brokers) < 2:
         return False
+    # Imported when it is first needed: a node starts without it.
+    from ottla.quorum.controller.partitions.elections import elect_preferred_leaders
+
     records = elect_preferred_leaders(view, _ELECTIONS_MAX)
     if records:
         controller.append(records)
@@ -69,6 +71,8 @@ def balance_leaders(controller: Acting) -> bool:
 
 def elect_unclean(controller: Acting) -> bool:
     """Elect leaders at the price of records, where nobody leads and the topic allows it."""
+    from ottla.quorum.controller.partitions.elections import elect_unclean_leaders
+
     records = elect_unclean_leaders(controller.view(), _ELECTIONS_MAX)
     if records:
         controller.append(records)
@@ -94,9 +98,18 @@ class Upkeep:
         intervals = [(task, task.interval_ms(config)) for task in tasks]
         self._tasks = [(task, interval_ms) for task, interval_ms in intervals if interval_ms > 0]
         self._due_ms = [now_ms + interval_ms for _, interval_ms in self._tasks]
+        self._late_ms = config.broker_session_timeout_ms // 2
+        self._ran_ms = now_ms
 
     def run(self, controller: Acting, now_ms: int) -> int:
-        """Do what is due. Returns after how many milliseconds to come again."""
+        """Do what is due. Returns after how many milliseconds to come again.
+
+        A node that comes this late was itself stopped for a while, and heard from nobody. Brokers must not be
+        fenced for that.
+        """
+        if now_ms - self._ran_ms > self._late_ms:
+            controller.sessions.renew(now_ms)
+        self._ran_ms = now_ms
         for number, (task, interval_ms) in enumerate(self._tasks):
             if self._due_ms[number] <= now_ms:
                 is_unfinished = task.run(controller)

@@ -22,7 +22,9 @@ class Forwarder:
     def __init__(self, registry: Registry, tls: ssl.SSLContext | None = None) -> None:
         self._registry = registry
         self._client = httpx.AsyncClient(
-            timeout=registry.settings.timeout_s, trust_env=False, verify=True if tls is None else tls
+            timeout=registry.settings.timeout_s,
+            trust_env=False,
+            verify=(True if tls is None else tls) if registry.identity.scheme == "https" else False,
         )
 
     async def close(self) -> None:

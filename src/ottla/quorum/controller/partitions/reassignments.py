@@ -117,7 +117,7 @@ def _begin(
         if factor != len(wanted):
             raise Refusal(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"The replication factor would change from {factor} to {len(wanted)}.",
+                f"The replication factor is changed from {factor} to {len(wanted)}",
             )
     removing = tuple(sorted(set(present) - set(wanted)))
     adding = tuple(sorted(set(wanted) - set(present)))
