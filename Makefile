@@ -171,6 +171,10 @@ docs: reference ## build the site of the docs in target/site, with all links che
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir target/site
 	@echo 'open target/site/index.html'
 
+.PHONY: bench-cluster
+bench-cluster: $(VENV)/.ready ## compare three nodes with three brokers of Apache Kafka (needs Java and Maven)
+	$(BIN)/python -m benchmarks.cluster
+
 .PHONY: bench-fixture
 bench-fixture: $(VENV)/.ready ## time 200 tests that each get a fresh node
 	$(BIN)/python -m benchmarks.fresh_nodes

@@ -9,10 +9,19 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from tests.support.ottla_node import free_port
 
-from ottla.testing.process_cluster import ProcessCluster
+from ottla.testing.node import ProcessNode
+from ottla.testing.process_cluster import CLUSTER_ID, ProcessCluster
 
 TOPIC = "orders"
 PARTITIONS = 4
+
+
+class ControllerProcess(ProcessNode):
+    """A node without a broker, so that there is no port of a broker to choose."""
+
+    def __init__(self, root: Path, settings: dict[str, str], options: list[str]) -> None:
+        super().__init__(root, settings, options=options)
+        self.port_options = ()
 
 
 class Load:
@@ -117,3 +126,37 @@ def test_one_command_runs_three_nodes_and_restarts_one_that_dies(tmp_path: Path)
         assert (tmp_path / "data" / name / ".kafka_cleanshutdown").exists(), (
             f"{name} stopped in order\n{said}"
         )
+
+
+def test_a_controller_and_a_broker_run_in_processes_of_their_own(tmp_path: Path) -> None:
+    controller_port, port = free_port(), free_port()
+    shared = {
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
+        "default.replication.factor": "1",
+        "offsets.topic.replication.factor": "1",
+    }
+    listener = {"listeners": f"CONTROLLER://127.0.0.1:{controller_port}"}
+    controller = ControllerProcess(
+        tmp_path / "controller",
+        {**shared, **listener, "process.roles": "controller", "node.id": "100"},
+        options=["--cluster-id", CLUSTER_ID, "--standalone"],
+    )
+    broker = ProcessNode(
+        tmp_path / "broker",
+        {**shared, "process.roles": "broker", "node.id": "1", "listeners": f"PLAINTEXT://127.0.0.1:{port}"},
+        port=port,
+        options=["--cluster-id", CLUSTER_ID],
+    )
+    with controller, broker:
+        broker.create_topic(TOPIC, PARTITIONS)
+        load = Load(broker.bootstrap)
+        load.send(100)
+        # The broker serves on without its controller, and finds it again.
+        controller.stop()
+        load.send(100)
+        controller.start()
+        broker.create_topic("later")
+        broker.restart()
+        assert load.failed == []
+        assert len(broker.records(TOPIC)) == 200

@@ -57,6 +57,8 @@ def play(scenario: Scenario, seed: int, is_faulty: bool) -> Outcome:
     try:
         with Stage(seed, scenario.settings) as stage:
             return Outcome(scenario, seed, is_faulty, scenario.play(stage, is_faulty))
+    except ModuleNotFoundError as error:
+        return Outcome(scenario, seed, is_faulty, None, f"{error}; install it, for example confluent-kafka")
     except Exception as error:
         return Outcome(scenario, seed, is_faulty, None, f"{type(error).__name__}: {error}")
 

@@ -52,7 +52,7 @@ def ask_silent(
     stage: Stage, group: str | None = None, client: str | None = None, topic: str | None = None
 ) -> Answer:
     """Ask why a group gets nothing."""
-    case = stage.ask(lambda access: gather_group(access, group or stage.group, 2.0))
+    case = stage.ask(lambda access: gather_group(access, group or stage.group, 2.0, with_log=True))
     return why_silent(case, client, topic)
 
 

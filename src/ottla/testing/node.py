@@ -324,6 +324,7 @@ class ProcessNode(LocalNode):
         """Prepare a node. `options` are further ones of `ottla up`."""
         super().__init__(root, settings, port=port)
         self.options = tuple(options)
+        self.port_options: tuple[str, ...] = ("--port", str(self.port))
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -350,7 +351,7 @@ class ProcessNode(LocalNode):
         """Start the process. It does not serve yet."""
         assert self._process is None, "the node is already running"
         settings = [f"--set={name}={value}" for name, value in self.settings.items()]
-        command = [sys.executable, "-m", "ottla", "up", "--port", str(self.port), *settings, *self.options]
+        command = [sys.executable, "-m", "ottla", "up", *self.port_options, *settings, *self.options]
         self.root.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command

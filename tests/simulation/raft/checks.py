@@ -39,6 +39,8 @@ class Checks:
         # What replicas had on disks that are not there any more.
         self.gone: dict[ReplicaKey, int] = {}
         self._high_watermarks: dict[tuple[ReplicaKey, int], int] = {}
+        # How far leaders committed, and in which epoch each did.
+        self._committed: list[tuple[int, int]] = []
 
     def stepped(self, node: "Node", replica: Replica, effects: list[Effect]) -> None:
         """Check what one step did."""
@@ -60,6 +62,7 @@ class Checks:
                     self._check_high_watermark(node, key, offset)
                     if isinstance(leader, Leader) and leader.high_watermark == offset:
                         self._check_on_disks(node, replica, offset)
+                        self._committed.append((offset, leader.epoch))
                 case BecameLeader():
                     self._check_complete(node, replica)
                     self._check_voters(node, replica)
@@ -141,8 +144,7 @@ class Checks:
         """See that the leader of an epoch was on disk before its records were."""
         last_epoch = replica.log.last_epoch
         election = election or QuorumState()
-        latest = replica.log.snapshots.latest
-        if last_epoch == 0 or (latest is not None and latest.epoch == last_epoch):
+        if last_epoch == 0:
             return
         if (election.leader_epoch, election.leader_id) < (last_epoch, 0):
             raise Violation(
@@ -172,22 +174,25 @@ class Checks:
             )
 
     def _check_complete(self, node: "Node", replica: Replica) -> None:
-        """See that a new leader has everything that was ever committed."""
-        truth = self._truth
-        if truth.end == 0 or replica.epoch <= truth.last_epoch:
-            # A vote may arrive so late that others have gone on. Such a leader commits nothing.
+        """See that a new leader has everything that was committed in earlier epochs.
+
+        A vote may arrive so late that others have gone on. Such a leader lacks what was committed in epochs
+        after its own, and commits nothing.
+        """
+        end = max([offset for offset, epoch in self._committed if epoch < replica.epoch], default=0)
+        if end == 0 or end > self._truth.end:
+            # The one who committed the last of it may have lost its power before anybody was told.
             return
+        wanted = self._truth.epoch_at(end)
         log = replica.log
-        has_end = log.end_offset > truth.end and log.start_offset <= truth.end
-        epoch = log.log.leader_epochs.epoch_for(Offset(truth.end - 1)) if has_end else -1
-        if epoch < 0 and has_end:
-            # It is in the snapshot before the log.
-            epoch = truth.last_epoch if log.start_offset == truth.end else -1
-        if epoch != truth.last_epoch:
+        if log.start_offset >= end:
+            # It is in a snapshot before the log, whose content is compared when it is loaded.
+            return
+        epoch = log.log.leader_epochs.epoch_for(Offset(end - 1)) if log.end_offset > end else -1
+        if epoch != wanted:
             raise Violation(
                 f"CommittedNeverLostOrChanged: {node} leads epoch {replica.epoch} without what was "
-                f"committed up to {truth.end} in epoch {truth.last_epoch}: its log has "
-                f"{log.start_offset} to {log.end_offset}"
+                f"committed up to {end} in epoch {wanted}: its log has {log.start_offset} to {log.end_offset}"
             )
 
     def check_at_end(self) -> None:

@@ -158,6 +158,12 @@ def test_a_member_that_fetches_nothing_is_paused_or_stuck() -> None:
     )
     assert first(why_silent(group(committed=5, end=50, view=journal(stopped)))) == "paused"
     assert first(why_silent(group(committed=2, end=50, view=journal(stopped)))) == "stuck-processing"
+    # The fetch from 5 brought whole batches. If the commit is at the end of one, all of it was processed.
+    behind = group(committed=7, end=50, view=journal(stopped))
+    assert first(why_silent(behind)) == "stuck-processing"
+    records = [record(T0, offset, None, offset) for offset in (5, 6, 7)]
+    sample = LogSample(tuple(records), tuple(item.batch for item in records), {}, {}, True)
+    assert first(why_silent(replace(behind, log=sample))) == "paused"
 
 
 def test_offsets_that_are_gone_are_out_of_range() -> None:
@@ -275,3 +281,9 @@ def test_a_group_that_catches_up_is_healthy() -> None:
     answer = why_slow(group(committed=0, end=5_000, velocity=Velocity(500.0, 10.0)))
     assert answer.verdict == "healthy"
     assert "catches up" in answer.sentence
+
+
+def test_throttled_readers_are_slow_though_they_catch_up_in_bursts() -> None:
+    waits = event(NOW_MS - 2_000, "throttled", "client/reader@10.0.0.1", ms=4_000, quota="consumer_byte_rate")
+    bursts = group(committed=0, end=5_000, velocity=Velocity(500.0, 10.0), view=journal(waits))
+    assert first(why_slow(bursts)) == "throttled"

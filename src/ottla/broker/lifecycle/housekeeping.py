@@ -49,6 +49,7 @@ _NEEDED_LATER: Final = (
     "ottla.broker.coordinators.transactions",
     "ottla.broker.logs.cleaning_round",
     "ottla.broker.produce.produce_lane",
+    "ottla.broker.replication.fetcher",
     "ottla.storage.damages.repair",
 )
 """Modules that are imported where they are needed, so that a start does not wait for them."""

@@ -6,6 +6,7 @@ of them relies on it, for safety or for data, and would find out too late that n
 
 from typing import Final
 
+from ottla.broker.replication.selector_names import SELECTORS
 from ottla.coordination.group.consumer.assignors import ASSIGNORS, find_assignor_name
 from ottla.metadata.configs.node import NodeConfig
 
@@ -29,6 +30,12 @@ def check_configs(config: NodeConfig) -> None:
             raise ConfigRefused(f"{name} {reason}. Remove it, or keep using Apache Kafka for now")
     if config.authorizer_class_name:
         _check_authorizer(config.authorizer_class_name)
+    selector = config.replica_selector_class
+    if selector is not None and selector not in SELECTORS:
+        raise ConfigRefused(
+            f"replica.selector.class is {selector}, but Ottla cannot call Java classes: use one of "
+            f"{' and '.join(SELECTORS)}"
+        )
     unknown = [name for name in config.group_consumer_assignors if find_assignor_name(name) is None]
     if unknown:
         raise ConfigRefused(

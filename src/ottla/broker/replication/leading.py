@@ -117,8 +117,12 @@ class Leading:
         partition = self.partition
         before, start_before = follower.log_end_offset, follower.log_start_offset
         follower.note_fetch(offset, log_start_offset, partition.log.log_end_offset, now_ms, broker_epoch)
-        if self.proposal is None and follower.broker_id not in partition.in_sync:
-            self._maybe_expand(follower)
+        if self.proposal is None:
+            if follower.broker_id not in partition.in_sync:
+                self._maybe_expand(follower)
+            elif offset < partition.log.high_watermark:
+                # It has lost what it had, so it must not be elected. Deviation: Kafka gives it the lag time.
+                self._propose(partition.in_sync - {follower.broker_id}, is_growing=False)
         if offset != before:
             self.maybe_advance()
         if log_start_offset != start_before:

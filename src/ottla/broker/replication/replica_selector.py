@@ -9,9 +9,6 @@ from typing import Final
 
 from ottla.broker.logs.partition import Partition
 
-RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-LEADER_ONLY: Final = "org.apache.kafka.common.replica.LeaderSelector"
-SELECTORS: Final = (LEADER_ONLY, RACK_AWARE)
 HERE: Final = -1
 
 

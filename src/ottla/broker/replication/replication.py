@@ -13,12 +13,11 @@ from zlib import crc32
 
 from ottla import __version__
 from ottla.broker.logs.partition import Partition
-from ottla.broker.replication.broker_peer import BrokerPeer
-from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.in_sync_changes import InSyncChanges
 from ottla.broker.replication.leading import Leading
 from ottla.broker.replication.low_watermarks import LowWatermarks
-from ottla.broker.replication.replica_selector import RACK_AWARE, select_by_rack
+from ottla.broker.replication.replica_selector import select_by_rack
+from ottla.broker.replication.selector_names import RACK_AWARE
 from ottla.broker.replication.throttles import Throttle
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
@@ -35,13 +34,17 @@ from ottla.world.scheduler import Scheduler, Timer
 if TYPE_CHECKING:
     from ottla.broker.node import Broker
 
+    # Imported where they are needed: a node that is alone copies nothing.
+    from ottla.broker.replication.broker_peer import BrokerPeer
+    from ottla.broker.replication.fetcher import Fetcher
+
 _FETCH_VERSIONS: Final = ((27, 18), (21, 17), (14, 16), (11, 15))
 """From which metadata.version on followers fetch in which version."""
 _OLDEST_FETCH: Final = 13
 
 
 class _Following(NamedTuple):
-    fetcher: Fetcher
+    fetcher: "Fetcher"
     leader_id: int
     leader_epoch: int
 
@@ -146,7 +149,9 @@ class Replication:
                 self.low_watermarks.moved(one)
         self._close_idle()
 
-    def _fetcher_of(self, one: Partition) -> Fetcher:
+    def _fetcher_of(self, one: Partition) -> "Fetcher":
+        from ottla.broker.replication.fetcher import Fetcher
+
         number = (crc32(one.topic.encode()) + one.index) % self.settings.num_replica_fetchers
         key = (one.leader_id, number)
         fetcher = self.fetchers.get(key)
@@ -164,8 +169,10 @@ class Replication:
 
     # Other brokers
 
-    def peer(self, broker_id: int, client_id: str) -> BrokerPeer:
+    def peer(self, broker_id: int, client_id: str) -> "BrokerPeer":
         """Return a connection of its own to another broker."""
+        from ottla.broker.replication.broker_peer import BrokerPeer
+
         listeners = self._broker.listeners
         return BrokerPeer(
             self._broker.world,

@@ -69,7 +69,7 @@ def silent(
         from ottla.explain.causes.silent import why_silent
         from ottla.explain.evidence.cases import gather_group
 
-        return why_silent(await gather_group(access, group, over_s), client, topic)
+        return why_silent(await gather_group(access, group, over_s, with_log=True), client, topic)
 
     show_answer(with_access(properties, work), as_json)
 

@@ -398,11 +398,22 @@ def _not_fetching(case: GroupCase) -> Iterator[Cause]:
         position = positions[lag.where][0] if lag.where in positions else lag.committed
         # A fetch names where it begins. What it brought lies behind that, so a commit behind it tells of
         # records that were fetched and are being worked on, too.
-        if is_left_out or position == lag.committed:
+        if (
+            is_left_out
+            or position == lag.committed
+            or _ends_a_batch(case, lag.where, lag.committed, position)
+        ):
             yield _paused(case, item, last, position)
         else:
             yield _stuck(case, item, last, position)
         return
+
+
+def _ends_a_batch(case: GroupCase, where: TopicPartition, committed: int, position: int) -> bool:
+    """Say whether all that a fetch may have brought is committed: whole batches, the last of them too."""
+    if committed < position or case.log is None:
+        return False
+    return any(batch.where == where and batch.base_offset == committed for batch in case.log.batches)
 
 
 def _paused(case: GroupCase, item: PartitionLook, last: JournalEvent, position: int) -> Cause:

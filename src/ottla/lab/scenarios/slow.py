@@ -37,7 +37,8 @@ def slow_processing(stage: Stage, is_faulty: bool) -> Answer:
     for _ in range(partitions):
         stage.member(client=client, work_ms=work_ms)
     stage.until_joined(partitions)
-    with stage.stream(200 * partitions, partition=lambda number: number % partitions):
+    rate = (200 if is_faulty else 40) * partitions
+    with stage.stream(rate, partition=lambda number: number % partitions):
         if is_faulty:
             _until_behind(stage, partitions)
         else:

@@ -263,3 +263,14 @@ def test_the_low_watermark_counts_living_replicas() -> None:
     assert led.leading.low_watermark() == 1
     led.node.dead.add(3)
     assert led.leading.low_watermark() == 4
+
+
+def test_a_replica_that_has_lost_what_is_committed_leaves_at_once() -> None:
+    led = Led(records=4)
+    for broker_id in (2, 3):
+        led.fetch(broker_id, 4)
+    led.fetch(3, 2)
+    assert led.proposed() == [1, 2]
+    led.leading.accepted((1, 2), 1)
+    led.fetch(3, 4)
+    assert led.proposed() == [1, 2, 3]
