@@ -105,7 +105,9 @@ def _decode_registered(_spark: SparkSession, declared: TopicInput) -> Decoded:
     def decode(values: pa.Array) -> pa.Array:
         return decode_values(source, values)
 
-    decoded = arrow_udf(decode, result)(F.col("value"))
+    # The stubs of PySpark know no structs here.
+    make: Any = arrow_udf
+    decoded = make(decode, result)(F.col("value"))
     return Decoded(
         decoded.getField("value"),
         decoded.getField("corrupt"),
