@@ -42,6 +42,10 @@ check: $(VENV)/.ready ## lint, check types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --config pyproject.toml
 
+.PHONY: fuzz-logins
+fuzz-logins: $(VENV)/.ready ## talk to a node that asks for a login as a hostile peer would, TALKS=100000 times
+	$(BIN)/python -m tests.fuzz.hostile_logins --talks $(or $(TALKS),100000)
+
 .PHONY: fuzz
 fuzz: $(VENV)/.ready ## decode a million hostile frames
 	$(BIN)/python -m tests.fuzz.hostile_frames --frames 1000000
@@ -178,6 +182,10 @@ bench-cluster: $(VENV)/.ready ## compare three nodes with three brokers of Apach
 .PHONY: bench-fixture
 bench-fixture: $(VENV)/.ready ## time 200 tests that each get a fresh node
 	$(BIN)/python -m benchmarks.fresh_nodes
+
+.PHONY: bench-security
+bench-security: $(VENV)/.ready ## measure what TLS, logins and access rules cost, beside Apache Kafka (needs Java and Maven)
+	$(BIN)/python -m benchmarks.security
 
 .PHONY: bench
 bench: $(VENV)/.ready ## compare a node with Apache Kafka 4.3.1: ROWS=start,produce,fetch (needs Java and Maven)

@@ -48,15 +48,6 @@ SCHEMAS_FOR_COMPLETENESS = {
 }
 # It names what a module imports for the sake of its being imported.
 PRELOADED = "ottla.pipelines.spark.daemon._PRELOADED"
-# A node that is alone has no other node to talk to, or to agree with. The connection to another node is
-# tested against real ones, and the quorum of several is simulated.
-FOR_CLUSTERS = (
-    "ottla.runtime.connections.peer",
-    "ottla.quorum.raft",
-    "ottla.quorum.quorum_protocols",
-    "ottla.quorum.metadata_quorum",
-    "ottla.quorum.raft_driver",
-)
 
 
 class Definition(NamedTuple):
@@ -148,7 +139,6 @@ def test_everything_that_has_a_name_is_used() -> None:
         definition.full_name
         for definition in _definitions()
         if module_name(definition.path) not in SCHEMAS_FOR_COMPLETENESS
-        and not module_name(definition.path).startswith(FOR_CLUSTERS)
         and not _is_used(definition)
         and not _is_called_from_outside(definition)
         and not _is_for_users(definition)
@@ -168,7 +158,6 @@ def test_every_module_is_imported_or_run() -> None:
         and name not in imported
         and name not in elsewhere
         and name.rpartition(".")[0] not in PACKAGES_LISTED
-        and not name.startswith(FOR_CLUSTERS)
         and not (path.parts[2] == "testing" and any(name in test for test in tests))
     }
     assert dead == SCHEMAS_FOR_COMPLETENESS

@@ -108,7 +108,8 @@ class Checks:
         """See that voters are changed one at a time, and by nobody who has not committed anything yet."""
         since = leader.start_offset if leader.high_watermark is None else leader.high_watermark
         # The first batch of an epoch may say again who the voters are.
-        changes = [at for at in replica.history.offsets_from(since) if at > leader.start_offset + 2]
+        named = [at for at, _ in replica.history._voters if at >= since]
+        changes = [at for at in named if at > leader.start_offset + 2]
         if len(changes) > (leader.high_watermark is not None):
             raise Violation(
                 f"OneChangeAtATime: {node} has changes of the voters at {changes}, committed {since}"

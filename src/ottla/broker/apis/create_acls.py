@@ -2,12 +2,13 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
+from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 
 
-@handles(CreateAclsRequest, Cut("creations", "results"))
+# Not cut: each part would look at all rules there are, and be a change of the rules of its own.
+@handles(CreateAclsRequest, elements_max=RECORDS_MAX)
 def create_acls(ask: CreateAclsRequest, context: RequestContext) -> Deferred[CreateAclsResponse]:
     """Answer when the rules hold. Without an authorizer, nobody would heed them: the controller refuses."""
     return context.ask_controller(ask)

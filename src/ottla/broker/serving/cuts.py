@@ -190,11 +190,14 @@ def join_rest(before: Any, after: Any, array: str) -> Any:
 class Merged:
     """The elements of all answers so far: encoded, but for the last, which may go on."""
 
-    __slots__ = ("_inner", "_last", "_small", "_small_bytes", "count", "encoded", "size_bytes")
+    __slots__ = ("_inner", "_last", "_more", "_small", "_small_bytes", "count", "encoded", "size_bytes")
 
     def __init__(self, inner: Sequence[str]) -> None:
         self._inner = inner
         self._last: Any = None
+        # All that the last element's array has, once it goes on. To join two parts copies both, so an element
+        # of a hundred thousand parts would be copied as often.
+        self._more: list[Any] | None = None
         self.count = 0
         self._small: list[bytes] = []
         self._small_bytes = 0
@@ -210,18 +213,32 @@ class Merged:
         for item in items or ():
             if self._last is not None:
                 if is_continued and self._inner and goes_on(self._last, item, self._inner):
-                    self._last = join(self._last, item, self._inner)
+                    self._go_on(item)
                     is_continued = False
                     continue
                 yield from self.finish(encode)
             self._last = item
             is_continued = False
 
+    def _go_on(self, item: Any) -> None:
+        """Add another part of the last element."""
+        name = self._inner[0]
+        first, second = getattr(self._last, name), getattr(item, name)
+        if len(self._inner) > 1 or first is None or second is None:
+            self._last = join(self._last, item, self._inner)
+            return
+        if self._more is None:
+            self._more = list(first)
+        self._more += second
+
     def finish(self, encode: EncodeItem) -> Generator[None, None, None]:
         """Encode the last element too: it goes no further."""
         if self._last is None:
             return
         last, self._last = self._last, None
+        if self._more is not None:
+            last = replace(last, **{self._inner[0]: tuple(self._more)})
+            self._more = None
         pieces: list[bytes] = []
         yield from encode(last, pieces.append)
         self._keep(b"".join(pieces))

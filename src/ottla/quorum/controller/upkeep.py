@@ -98,9 +98,18 @@ class Upkeep:
         intervals = [(task, task.interval_ms(config)) for task in tasks]
         self._tasks = [(task, interval_ms) for task, interval_ms in intervals if interval_ms > 0]
         self._due_ms = [now_ms + interval_ms for _, interval_ms in self._tasks]
+        self._late_ms = config.broker_session_timeout_ms // 2
+        self._ran_ms = now_ms
 
     def run(self, controller: Acting, now_ms: int) -> int:
-        """Do what is due. Returns after how many milliseconds to come again."""
+        """Do what is due. Returns after how many milliseconds to come again.
+
+        A node that comes this late was itself stopped for a while, and heard from nobody. Brokers must not be
+        fenced for that.
+        """
+        if now_ms - self._ran_ms > self._late_ms:
+            controller.sessions.renew(now_ms)
+        self._ran_ms = now_ms
         for number, (task, interval_ms) in enumerate(self._tasks):
             if self._due_ms[number] <= now_ms:
                 is_unfinished = task.run(controller)

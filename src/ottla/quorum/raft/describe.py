@@ -86,10 +86,12 @@ def _describe(
 
     def state_of(one: ReplicaProgress) -> ReplicaState:
         is_me = one.key.covers(replica.settings.me)
+        # A follower may have synced what the leader has only written: the leader is not behind it for that.
+        end_offset = replica.log.end_offset if is_me else one.end_offset
         return ReplicaState(
             replica_id=one.key.node_id,
             replica_directory_id=one.key.directory_id if tells_directories else ZERO_UUID,
-            log_end_offset=-1 if one.end_offset is None else one.end_offset,
+            log_end_offset=-1 if end_offset is None else end_offset,
             last_fetch_timestamp=now.wall_ms if is_me else one.last_fetch.wall_ms,
             last_caught_up_timestamp=now.wall_ms if is_me else one.last_caught_up.wall_ms,
         )

@@ -195,10 +195,6 @@ class ControlHistory:
         kraft_version = versions[-1] if versions else STATIC
         return VoterHistory(kraft_version, voters[-1].voters if voters else None)
 
-    def offsets_from(self, offset: Offset) -> list[Offset]:
-        """Return where the log names voters, from `offset` on."""
-        return [at for at, _ in self._voters if at >= offset]
-
     def forget_before(self, start_offset: Offset) -> None:
         """Forget what no truncation can bring back: all but the last entry below `start_offset`."""
         for entries in (self._voters, self._kraft_versions):

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.serving import cuts
 from ottla.broker.serving.cuts import Cut, Merged, Pace, arrange, cut, weigh
 from ottla.wire.codec import encode, encode_struct
 from ottla.wire.declare import replace
 from ottla.wire.encoded_items import as_array
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -78,6 +80,28 @@ def test_merged_answers_are_the_answer_to_the_whole(sizes: tuple[int, ...], size
     whole = answer(ask)
     encoded = replace(whole, topics=as_array(merged.count, b"".join(merged.take())))
     assert encode(encoded, 2) == encode(whole, 2)
+
+
+def test_an_element_of_many_parts_is_not_copied_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined: list[object] = []
+    monkeypatch.setattr(cuts, "join", lambda *_: joined.append(1))
+    merged = Merged(["partitions"])
+    encoded: list[Any] = []
+
+    def keep(item: Any, _add: Any) -> Generator[None, None, None]:
+        encoded.append(item)
+        yield
+
+    for number in range(2_000):
+        part = DeleteRecordsPartitionResult(
+            partition_index=number, low_watermark=0, error_code=ErrorCode.NONE
+        )
+        topic = DeleteRecordsTopicResult(name="t", partitions=(part,))
+        finish(merged.add((topic,), number > 0, keep))
+    finish(merged.finish(keep))
+    [whole] = encoded
+    assert [part.partition_index for part in whole.partitions] == list(range(2_000))
+    assert not joined
 
 
 def test_a_topic_that_is_named_twice_stays_two() -> None:

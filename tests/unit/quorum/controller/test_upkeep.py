@@ -127,3 +127,15 @@ def test_what_is_switched_off_is_not_done() -> None:
     on = Upkeep(config(), 0)
     on.run(acting, 10**9)
     assert acting.deciding.partition("t").leader == 0
+
+
+def test_a_controller_that_was_stopped_for_a_while_fences_nobody_for_it() -> None:
+    acting = Acting()
+    upkeep = Upkeep(config(), 0)
+    acting.deciding.monotonic_ms = 10 * SESSION_TIMEOUT_MS
+    upkeep.run(acting, acting.deciding.monotonic_ms)
+    assert not any(broker.fenced for broker in acting.deciding.image.brokers.values())
+    for _ in range(20):
+        acting.deciding.monotonic_ms += SESSION_TIMEOUT_MS // 8
+        upkeep.run(acting, acting.deciding.monotonic_ms)
+    assert all(broker.fenced for broker in acting.deciding.image.brokers.values())

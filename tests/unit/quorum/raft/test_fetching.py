@@ -15,6 +15,7 @@ from ottla.quorum.voters import VoterHistory
 from ottla.records.builder import build_batch
 from ottla.records.codec import Record
 from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages import describe_quorum
 from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.fetch_snapshot import FetchSnapshotRequest
 
@@ -376,3 +377,14 @@ def test_the_leader_is_on_disk_before_its_records(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(log, "append_as_follower", lambda *a: order.append("records") or append(*a))
     peer.answer(send, messages.fetch_response(info, 18, part))
     assert order == ["state", "records"]
+
+
+def test_a_leader_describes_its_log_with_what_it_has_not_synced_yet(leader: Peer) -> None:
+    """A follower may have it on disk already, and would be ahead of its leader otherwise."""
+    partition = describe_quorum.DescribeQuorumPartition(partition_index=0)
+    topic = describe_quorum.DescribeQuorumTopic(topic_name="__cluster_metadata", partitions=(partition,))
+    end_offset = leader.replica.log.end_offset
+    assert end_offset > 0
+    answer = leader.ask(describe_quorum.DescribeQuorumRequest(topics=(topic,)))
+    (me,) = [one for one in answer.topics[0].partitions[0].current_voters if one.replica_id == 1]
+    assert me.log_end_offset == end_offset

@@ -65,6 +65,11 @@ class BrokerSessions:
         if own is not None:
             self._applied[_id_of(own)] = offset
 
+    def renew(self, now_ms: int) -> None:
+        """Begin all sessions again: the controller could not hear anybody for a while."""
+        for broker in self._heard_ms:
+            self._heard_ms[broker] = now_ms
+
     def end(self, broker: Incarnation) -> None:
         """End a session: the process is known to be gone, or is about to go."""
         self._heard_ms.pop(broker, None)
