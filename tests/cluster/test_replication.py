@@ -76,6 +76,32 @@ def test_a_node_ends_and_comes_back_while_records_are_written(cluster: MixedClus
     check(cluster, load, way)
 
 
+def test_a_partition_moves_to_another_node_while_it_is_written(cluster: MixedCluster) -> None:
+    cluster.create_topic("moving", PARTITIONS, replicas=2)
+    load = AcknowledgedLoad(cluster.bootstrap, "moving", PARTITIONS)
+    try:
+        load.wait_for(300)
+        before = cluster.replicas("moving")
+        targets = {number: [one for one in (1, 2, 3) if one != old[0]] for number, old in before.items()}
+        cluster.reassign("moving", targets)
+        wait_until(
+            lambda: all(set(new) == set(targets[n]) for n, new in cluster.replicas("moving").items()),
+            "the replicas are where they should be",
+        )
+        cluster.wait_for_in_sync("moving", 2)
+        load.wait_for(300)
+    except BaseException:
+        load.give_up()
+        raise
+    load.finish()
+    assert load.failures == []
+    found = read_all(cluster.bootstrap, "moving")
+    assert {where: found.get(where) for where in load.acknowledged} == load.acknowledged
+    for number, old in before.items():
+        left = cluster[old[0]].data_directory / f"moving-{number}"
+        wait_until(lambda left=left: not left.exists(), "the old replica is removed")  # type: ignore[misc]
+
+
 def test_transactions_survive_their_coordinators(cluster: MixedCluster) -> None:
     """Each of the nodes coordinates some of them. A follower's long wait would show if it were needed."""
     cluster.create_topic("outcomes", PARTITIONS)

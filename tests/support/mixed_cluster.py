@@ -22,6 +22,14 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.java.apache_kafka import free_ports
 from tests.java.jars import QUICK_START, java_classpath
 from tests.support.ottla_node import ottla_command
+from tests.support.plain_client import PlainClient
+
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 
 CLUSTER_ID = "b3R0bGEtbWl4ZWQtY2x1cw"
 OTTLA, APACHE = "o", "a"
@@ -227,6 +235,22 @@ class MixedCluster:
         """Return the in-sync replicas of each partition."""
         found = self.admin.list_topics(topic, timeout=30).topics[topic].partitions
         return {number: set(partition.isrs) for number, partition in found.items()}
+
+    def replicas(self, topic: str) -> dict[int, list[int]]:
+        """Return the nodes that have a replica of each partition, in order."""
+        found = self.admin.list_topics(topic, timeout=30).topics[topic].partitions
+        return {number: list(partition.replicas) for number, partition in found.items()}
+
+    def reassign(self, topic: str, targets: Mapping[int, Sequence[int]]) -> None:
+        """Have the replicas of partitions moved to other nodes."""
+        partitions = tuple(
+            ReassignablePartition(partition_index=number, replicas=tuple(target))
+            for number, target in targets.items()
+        )
+        topics = (ReassignableTopic(name=topic, partitions=partitions),)
+        with PlainClient(self._addresses[0]) as client:
+            answer = client.ask(AlterPartitionReassignmentsRequest(timeout_ms=60_000, topics=topics))
+        assert answer.error_code is ErrorCode.NONE, answer
 
     def wait_for_in_sync(self, topic: str, replicas: int) -> None:
         """Wait until so many replicas of each partition are in sync."""
