@@ -72,6 +72,10 @@ bench-codec: $(VENV)/.ready ## compare the codecs with those of other Python pro
 crash-groups: $(VENV)/.ready ## kill members of a group and their broker for 5 minutes, and look for what was skipped
 	$(BIN)/python -m tests.clients.group_endurance --minutes 5
 
+.PHONY: crash-quorum
+crash-quorum: $(VENV)/.ready ## kill the active one of three controllers KILLS=50 times while the metadata changes
+	KILLS=$${KILLS:-50} $(BIN)/pytest -n 0 --timeout 7200 tests/cluster/test_quorum_failover.py
+
 .PHONY: bench-quorum
 bench-quorum: $(VENV)/.ready ## measure the time without an active controller against Apache Kafka, ROUNDS=10 times (needs Java)
 	$(BIN)/python -m benchmarks.quorum --rounds $${ROUNDS:-10}

@@ -1,5 +1,6 @@
 """Three controllers of ours as processes: the active one dies again and again while the metadata changes."""
 
+import os
 import threading
 from collections.abc import Iterable
 from functools import partial
@@ -21,7 +22,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
-KILLS = 6
+KILLS = int(os.environ.get("KILLS", "4"))
 TOPIC = 2
 
 

@@ -54,6 +54,12 @@ def pipeline() -> None:
     multiple=True,
     help="A Spark setting. Can be repeated.",
 )
+@click.option(
+    "--registry",
+    metavar="URL",
+    envvar="OTTLA_REGISTRY",
+    help="A schema registry: topics without a schema of their own get their columns from it.",
+)
 def run(
     file: Path,
     properties: dict[str, str],
@@ -62,6 +68,7 @@ def run(
     master: str,
     available_now: bool,
     settings: tuple[str, ...],
+    registry: str | None,
 ) -> None:
     """Run the pipelines declared in FILE until they are stopped.
 
@@ -98,6 +105,7 @@ def run(
                 master,
                 AVAILABLE_NOW if available_now else None,
                 parse_assignments(settings, "--conf"),
+                registry,
                 ends_process=True,
             ),
             should_stop=lambda: bool(stopping),

@@ -43,6 +43,8 @@ class TopicInput:
     starting: str = "earliest"
     is_table: bool = False
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    asks_registry: bool = False
+    """Whether its columns are those of its schema, if a registry knows one."""
 
     def __post_init__(self) -> None:
         fault = find_topic_name_fault(self.topic)
@@ -126,10 +128,21 @@ def topic(
 ) -> Any:
     """Declare a topic as an input: as a parameter's default, or inside the function of a pipeline.
 
-    With a schema its values are JSON, unless `format` says otherwise; without one they are strings.
+    With a schema its values are JSON, unless `format` says otherwise. Without one its columns are those of
+    the schema that the registry has for it, if there is a registry, and otherwise its values are strings.
     `starting` is where a new pipeline begins, as `startingOffsets` of the source.
     """
-    return _declared(TopicInput(name, _format(schema, format), schema, starting, False, _frozen(options)))
+    return _declared(
+        TopicInput(
+            name,
+            _format(schema, format),
+            schema,
+            starting,
+            False,
+            _frozen(options),
+            asks_registry=schema is None and format is None,
+        )
+    )
 
 
 def table(

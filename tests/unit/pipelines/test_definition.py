@@ -95,7 +95,7 @@ def test_names_of_the_package_are_not_hidden_by_its_parts() -> None:
 
 
 def test_topic_without_schema_is_text() -> None:
-    assert topic("notes") == TopicInput("notes", "string")
+    assert topic("notes") == TopicInput("notes", "string", asks_registry=True)
     assert topic("notes", format="bytes").format == "bytes"
 
 

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's users know
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+from pyspark.sql.types import BinaryType, BooleanType, StringType, StructField, StructType
 
 from ottla.pipelines.definition import InvalidPipeline, TopicInput
 from ottla.pipelines.link import Link
@@ -30,6 +32,8 @@ _RAW: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "tim
 _CORRUPT: Final = "_corrupt"
 _DECODED: Final = "_decoded"
 _OBSERVED: Final = "ottla.unreadable."
+REGISTRY: Final = "ottla.registry"
+"""The option with the URL of a schema registry, and the format of topics that it knows."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,43 @@ def parse_schema(spark: SparkSession, text: str) -> StructType:
     return spark.createDataFrame([], text).schema
 
 
+def _with_registry(declared: TopicInput, url: str) -> TopicInput:
+    """Return an input with the columns of its schema, if the registry has one for it."""
+    from ottla.pipelines.columns.values import find_source
+
+    if find_source(url, f"{declared.topic}-value") is None:
+        return declared
+    return replace(declared, format=REGISTRY, options={**declared.options, REGISTRY: url})
+
+
+def _decode_registered(_spark: SparkSession, declared: TopicInput) -> Decoded:
+    from ottla.pipelines.columns.values import decode_values, find_source, value_type
+    from ottla.schemas.errors import InvalidSchema
+
+    source = find_source(declared.options[REGISTRY], f"{declared.topic}-value")
+    if source is None:
+        raise InvalidPipeline(f"the registry no longer has a schema for topic {declared.topic!r}")
+    try:
+        columns = from_arrow_type(value_type(source))
+    except InvalidSchema as error:
+        raise InvalidPipeline(f"the schema of topic {declared.topic!r} cannot be used: {error}") from error
+    result = StructType([StructField("value", columns), StructField("corrupt", BooleanType())])
+
+    def decode(values: pa.Array) -> pa.Array:
+        return decode_values(source, values)
+
+    # The stubs of PySpark know no structs here.
+    make: Any = arrow_udf
+    decoded = make(decode, result)(F.col("value"))
+    return Decoded(
+        decoded.getField("value"),
+        decoded.getField("corrupt"),
+        "not a value of a schema that the registry knows",
+    )
+
+
 register_format("json", _decode_json)
+register_format(REGISTRY, _decode_registered)
 
 
 class FrameReader:
@@ -99,6 +139,9 @@ class FrameReader:
         """Return an input as a stream, or as a table."""
         if declared.is_table:
             return self._read_table(declared)
+        url = self._options.get(REGISTRY)
+        if declared.asks_registry and url is not None:
+            declared = _with_registry(declared, url)
         self.streams.append(declared)
         raw = self._load(declared, is_streaming=True)
         return self._decode(declared, raw)
@@ -113,6 +156,7 @@ class FrameReader:
 
     def _source_options(self, declared: TopicInput, *, is_streaming: bool) -> dict[str, str]:
         options = {"kafka.isolation.level": "read_committed", **self._options, **declared.options}
+        options.pop(REGISTRY, None)
         if is_streaming:
             options["startingOffsets"] = declared.starting
         else:

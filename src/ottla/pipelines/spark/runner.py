@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline, PipelineDefinition
+from ottla.pipelines.spark.frames import REGISTRY
 from ottla.pipelines.spark.progress import BatchProgress, ProgressGroups, ProgressWatch
 from ottla.pipelines.spark.queries import PlannedQuery, plan_queries, start_query
 from ottla.pipelines.spark.session import open_session, page_of, ship_by_value
@@ -40,13 +41,16 @@ class RunSettings:
     trigger: str | None = None
     """Instead of what the pipelines say."""
     spark: Mapping[str, str] = field(default_factory=dict)
+    registry: str | None = None
+    """The URL of a schema registry, from which topics get their columns."""
     ends_process: bool = False
     """Whether this process ends when the pipelines do, as that of `ottla pipeline run`."""
 
     @property
     def options(self) -> dict[str, str]:
         """Return the properties as options of the source and the sink."""
-        return {f"kafka.{name}": value for name, value in self.properties.items()}
+        options = {f"kafka.{name}": value for name, value in self.properties.items()}
+        return options if self.registry is None else {**options, REGISTRY: self.registry}
 
 
 def run_pipelines(
