@@ -103,7 +103,10 @@ def test_a_number_beyond_all_bounds_is_refused_in_a_sentence(bounds: str, option
         assert typed.exit_code or option.option == "--to-time", (number, typed.output)
 
 
-@pytest.mark.parametrize("option", [option for option in OPTIONS if option.path[0] != "bench"], ids=str)
+# A benchmark and a registry would run on.
+@pytest.mark.parametrize(
+    "option", [option for option in OPTIONS if option.path[0] not in ("bench", "registry")], ids=str
+)
 def test_a_number_at_the_bound_ends_in_a_sentence_or_works(bounds: str, option: Numeric) -> None:
     for number in AT_THE_BOUND:
         assert _type(option, number, bounds).exit_code in (0, 1, 2)

@@ -10,11 +10,11 @@ from ottla.cli.cluster import with_admin
 from ottla.cli.failure import Failure
 from ottla.cli.output import confirm, json_option, show_done, show_rows
 from ottla.cli.profiles import cluster_options
-from ottla.model.uuid import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin.quorum import ControllerEndpoint, QuorumDescription, QuorumReplica
+    from ottla.model.uuid import Uuid
 
 _ENDPOINT: Final = re.compile(r"([^:/]+)://\[?([^\]]+?)\]?:([0-9]+)")
 
@@ -29,6 +29,8 @@ def quorum() -> None:
 @json_option
 def status(properties: dict[str, str], as_json: bool) -> None:
     """Show who leads the quorum, who votes and who follows, and how far each is behind."""
+    from ottla.model.uuid import ZERO_UUID
+
     found = with_admin(properties, lambda admin: admin.quorum.describe())
     now_ms = time.time() * 1000
     leader = next((one for one in found.voters if one.node_id == found.leader), None)
@@ -119,8 +121,10 @@ def _seconds_since(then_ms: int | None, now_ms: float) -> float | None:
 
 def _find_directory(
     node_id: int, given: str | None, replicas: "tuple[QuorumReplica, ...]", what: str
-) -> Uuid:
+) -> "Uuid":
     """Return the directory id that was given, or the one that the leader knows."""
+    from ottla.model.uuid import Uuid
+
     if given is not None:
         try:
             return Uuid.from_text(given)

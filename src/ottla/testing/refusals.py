@@ -35,6 +35,8 @@ def _value_of(field: Field, asked: Any, version: int, error: ErrorCode) -> Any:
         return tuple(
             _element(field.struct, element, version, error) for element in _asked_for(field, asked, version)
         )
+    if field.kind == "records" and version not in field.nullable:
+        return b""
     return _copied(field, asked)
 
 

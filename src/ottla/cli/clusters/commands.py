@@ -12,11 +12,11 @@ from ottla.cli.failure import Failure
 from ottla.cli.numbers import COUNT, PARTITION
 from ottla.cli.output import confirm, format_table, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
-from ottla.model.ids import TopicPartition
 
 if TYPE_CHECKING:
     from ottla.cli.clusters.survey import Survey
     from ottla.client.admin import Admin
+    from ottla.model.ids import TopicPartition
 
 _AT_ONCE: Final = 50
 
@@ -184,7 +184,7 @@ def reassign(
 
 def _moves_to(
     found: "Survey",
-    targets: dict[TopicPartition, tuple[int, ...]] | None,
+    targets: "dict[TopicPartition, tuple[int, ...]] | None",
     topic: str | None,
     partition: int | None,
     brokers: tuple[int, ...] | None,
@@ -217,8 +217,10 @@ def _parse_brokers(text: str) -> tuple[int, ...]:
         raise Failure(f"--to {text} is no list of broker ids; write it as 1,2,3") from None
 
 
-def _read_targets(path: Path) -> dict[TopicPartition, tuple[int, ...]]:
+def _read_targets(path: Path) -> "dict[TopicPartition, tuple[int, ...]]":
     import json
+
+    from ottla.model.ids import TopicPartition
 
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -233,7 +235,7 @@ def _read_targets(path: Path) -> dict[TopicPartition, tuple[int, ...]]:
 
 
 def _cancel(properties: dict[str, str], as_json: bool, topic: str | None, partition: int | None) -> None:
-    async def work(admin: "Admin") -> list[TopicPartition]:
+    async def work(admin: "Admin") -> "list[TopicPartition]":
         moving = [
             where
             for where in await admin.replicas.reassignments()
@@ -292,7 +294,7 @@ def elect(
     if unclean:
         confirm("elect leaders that may lack acknowledged records?", yes)
 
-    async def work(admin: "Admin") -> dict[TopicPartition, bool]:
+    async def work(admin: "Admin") -> "dict[TopicPartition, bool]":
         from ottla.client.admin.replicas import ElectionType
 
         partitions = None

@@ -14,9 +14,10 @@ empty.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.model.ids import TopicPartition
+if TYPE_CHECKING:
+    from ottla.model.ids import TopicPartition
 
 _TOLERANCE: Final = 0.02
 """By which part of an average share two brokers may differ without a move that evens it out."""
@@ -37,7 +38,7 @@ class Node(NamedTuple):
 class Placed(NamedTuple):
     """A partition: who holds it, its preferred leader first, and what a replica of it costs."""
 
-    where: TopicPartition
+    where: "TopicPartition"
     replicas: tuple[int, ...]
     size_bytes: int = 0
     bytes_per_s: float = 0.0
@@ -46,7 +47,7 @@ class Placed(NamedTuple):
 class Move(NamedTuple):
     """A change of a partition's replicas. If both have the same members, no data moves."""
 
-    where: TopicPartition
+    where: "TopicPartition"
     before: tuple[int, ...]
     after: tuple[int, ...]
     size_bytes: int
@@ -65,7 +66,7 @@ class Move(NamedTuple):
 class TooFewBrokers(Exception):
     """A partition has more replicas than there would be brokers to hold them."""
 
-    def __init__(self, where: TopicPartition, replicas: int, brokers: int) -> None:
+    def __init__(self, where: "TopicPartition", replicas: int, brokers: int) -> None:
         super().__init__(
             f"{where} has {replicas} replicas, and only {brokers} brokers would be left for them"
         )

@@ -3,6 +3,7 @@
 import click
 
 from ottla.cli.failure import Failure
+from ottla.cli.numbers import OFFSET
 from ottla.cli.output import json_option, show_one, show_rows
 
 
@@ -10,7 +11,7 @@ from ottla.cli.output import json_option, show_one, show_rows
 @click.argument("name", required=False)
 @json_option
 @click.option(
-    "--seed", type=int, default=1, show_default=True, help="Another seed gives other names and numbers."
+    "--seed", type=OFFSET, default=1, show_default=True, help="Another seed gives other names and numbers."
 )
 @click.option("--healthy", is_flag=True, help="The same actors without the fault.")
 def lab(name: str | None, as_json: bool, seed: int, healthy: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from ottla.records.attributes import APPEND_TIME_BIT, DELETE_HORIZON_BIT, codec_of
 from ottla.records.batch import BatchHeader
 from ottla.records.builder import seal_batch
-from ottla.records.codec import decode_varint, decode_varlong, encode_varint
+from ottla.records.codec import decode_varint, decode_varlong, encode_varint, wrap_int64
 from ottla.records.compression import compress
 
 _NO_ATTRIBUTES: Final = b"\x00"
@@ -37,7 +37,8 @@ def rewrite_batch(
         timestamps = [max_timestamp] * len(kept)
     else:
         base_timestamp = header.base_timestamp
-        timestamps = [base_timestamp + delta for delta in deltas]
+        # A delta may lead past the largest timestamp. Then it wraps, as it does for those who read it.
+        timestamps = [wrap_int64(base_timestamp + delta) for delta in deltas]
         max_timestamp = max(timestamps)
     if delete_horizon_ms is None:
         base_timestamp = timestamps[0]
@@ -53,7 +54,9 @@ def rewrite_batch(
     if base_timestamp == header.base_timestamp and not attributes & APPEND_TIME_BIT:
         records = b"".join([area[starts[index] : starts[index + 1]] for index in kept])
     else:
-        records = _join(area, starts, kept, body_starts, [at - base_timestamp for at in timestamps])
+        records = _join(
+            area, starts, kept, body_starts, [wrap_int64(at - base_timestamp) for at in timestamps]
+        )
     return seal_batch(rewritten, compress(codec_of(attributes), records))
 
 
