@@ -120,6 +120,42 @@ def test_a_repair_that_was_interrupted_is_done_again(tmp_path: Path) -> None:
     check_all_there(node)
 
 
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_a_node_of_a_quorum_of_several_is_not_repaired_alone(tmp_path: Path) -> None:
+    node = written(tmp_path)
+    flip(node.data_directory / METADATA, (node.data_directory / METADATA).read_bytes().index(b"orders"))
+    before = contents(node.data_directory)
+    voters = {"controller.quorum.voters": "0@127.0.0.1:9093,1@127.0.0.1:9094"}
+    loaded = load_node_config(b"", {"log.dirs": str(node.data_directory), **voters})
+    with pytest.raises(repairing.RepairFailure, match="a quorum of several nodes"):
+        repairing.repair_metadata(loaded.configs)
+    assert contents(node.data_directory) == before
+
+
+def test_other_voters_that_a_snapshot_names_keep_a_node_from_repairing_itself(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    settings = tmp_path / "server.properties"
+    settings.write_text(
+        f"node.id=0\nprocess.roles=broker,controller\nlog.dirs={data}\n"
+        "controller.quorum.bootstrap.servers=127.0.0.1:9093\ncontroller.listener.names=CONTROLLER\n"
+        "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093\n"
+    )
+    initial = "0@127.0.0.1:9093:0z763HZ4QUaZdTy6uVgG1g,1@127.0.0.1:9094:1z763HZ4QUaZdTy6uVgG1g"
+    options = ("--initial-controllers", initial, "--cluster-id", "AAAAAAAAAAAAAAAAAAAABA")
+    done = run("storage", "format", "--config", str(settings), *options)
+    assert done.returncode == 0, done.stderr
+    (data / "__cluster_metadata-0/quorum-state").write_bytes(b"garbage")
+    before = contents(data)
+    done = run("storage", "repair", "--config", str(settings), "--yes")
+    assert done.returncode == 1
+    assert "a quorum of several nodes" in done.stderr
+    # The look for damage has made the empty files of a log.
+    assert contents(data).items() >= before.items()
+
+
 def test_garbage_in_the_small_files_gives_a_sentence(tmp_path: Path) -> None:
     node = written(tmp_path)
     for name in ("quorum-state", "00000000000000000000-0000000000.checkpoint"):

@@ -182,6 +182,7 @@ class _Repair:
     # The log
 
     def run(self) -> None:
+        self._check_alone()
         self.disk.write_file_atomically(self.mark, b"")
         make_lasting_directory(self.disk, self.path)
         for what, mend in list(self._small_files()):
@@ -199,6 +200,32 @@ class _Repair:
         self._note_stop(quorum)
         self.disk.remove(self.mark)
         self.disk.sync_directory(self.directory.path)
+
+    def _check_alone(self) -> None:
+        """Refuse a node that agrees with others on the metadata, before anything is changed.
+
+        The others have what this node has lost. A node that began again by itself would contradict them.
+        """
+        config = self.config
+        asked = max(len(config.controller_quorum_voters), len(config.controller_quorum_bootstrap_servers))
+        if not config.is_controller or asked > 1 or self._count_voters() > 1:
+            raise self._is_one_of_several()
+
+    def _count_voters(self) -> int:
+        """Return how many voters the snapshots name, as far as they can be read."""
+        most = 0
+        for stored in self.snapshots.list() if self.disk.exists(self.path) else ():
+            try:
+                most = max(most, len(self.snapshots.read(stored.id).quorum.voters or ()))
+            except MetadataError:
+                continue
+        return most
+
+    def _is_one_of_several(self) -> RepairFailure:
+        return RepairFailure(
+            f"{self.path} belongs to a quorum of several nodes, and the others have the metadata too: remove "
+            "this voter if it is one, format its directory, and let it join again"
+        )
 
     def _make_readable(self) -> None:
         """Change the log until it can be read from the beginning to the end."""
@@ -334,10 +361,7 @@ class _Repair:
         try:
             quorum.start()
             if not quorum.driver.replica.is_only_voter:
-                raise RepairFailure(
-                    f"{self.path} belongs to a quorum of several nodes, which have the metadata too: remove "
-                    "this voter, format its directory, and add it again"
-                )
+                raise self._is_one_of_several()
             quorum.flush()
         except (StorageError, MetadataError) as error:
             raise RepairFailure(f"{error}: restore {self.path} from a backup") from error
