@@ -28,8 +28,7 @@ def check(cluster: MixedCluster, load: AcknowledgedLoad, topic: str) -> None:
     assert load.failures == []
     wait_until(lambda: cluster.differences(topic) == [], "the replicas are the same bytes")
     found = read_all(cluster.bootstrap, topic)
-    lost = {where: value for where, value in load.acknowledged.items() if found.get(where) != value}
-    assert lost == {}
+    load.check_found(found)
     assert len(set(found.values())) == len(found)
 
 
@@ -96,7 +95,7 @@ def test_a_partition_moves_to_another_node_while_it_is_written(cluster: MixedClu
     load.finish()
     assert load.failures == []
     found = read_all(cluster.bootstrap, "moving")
-    assert {where: found.get(where) for where in load.acknowledged} == load.acknowledged
+    load.check_found(found)
     for number, old in before.items():
         left = cluster[old[0]].data_directory / f"moving-{number}"
         wait_until(lambda left=left: not left.exists(), "the old replica is removed")  # type: ignore[misc]

@@ -187,6 +187,8 @@ class RequestMaker:
                 return (_SUBSCRIPTION,) if field.name == "metadata" else (b"", b"bytes", b"b" * 32)
             case "records":
                 return _batches()
+            case "uint16":
+                return (0, 9092, 65_535)
             case "float64":
                 return (0.0, 1.0, 1e9, -1.0)
             case _ if key is ApiKey.WRITE_TXN_MARKERS and field.name == "producer_id":

@@ -16,6 +16,7 @@ from ottla.cli.times import parse_time_ms
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
+    from ottla.client.admin.groups import GroupListing
     from ottla.explain.access import Access
 
 
@@ -55,7 +56,7 @@ def list_groups(
                 "coordinator": item.coordinator,
             }
             if with_lag:
-                lag = _total(part.lag for part in await admin.group_offsets.lag(item.group_id))
+                lag = await _lag_of(admin, item)
                 row |= {"lag": lag, "looks": _looks(item.group_id, lag)}
             rows.append(row)
         return rows
@@ -135,6 +136,13 @@ def _label(lag: int | None) -> str | None:
     from ottla.explain.lag.outlook import Bounds
 
     return Bounds().label(lag)
+
+
+async def _lag_of(admin: "Admin", item: "GroupListing") -> int | None:
+    """Return the lag of a group by its committed offsets. Share groups and streams groups have none."""
+    if item.type.lower() not in ("", "classic", "consumer"):
+        return None
+    return _total(part.lag for part in await admin.group_offsets.lag(item.group_id))
 
 
 def _total(lags: Iterable[int | None]) -> int | None:
