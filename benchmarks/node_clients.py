@@ -34,7 +34,9 @@ def librdkafka_rows(brokers: Brokers, scale: float) -> Iterator[Row]:
 def _produce(topic: str, value_bytes: int, records: int, acks: str) -> Measure:
     def measure(broker: Broker) -> float:
         settings = {"bootstrap.servers": broker.bootstrap, "acks": acks, "linger.ms": 5}
-        producer = Producer({**settings, "queue.buffering.max.messages": 1_000_000})
+        # All records fit into the queue, so that the producer never has to wait for room.
+        queue = {"queue.buffering.max.messages": records + 1, "queue.buffering.max.kbytes": 1 << 20}
+        producer = Producer({**settings, **queue})
         value = b"v" * value_bytes
         producer.produce(topic, value)
         producer.flush(60)
