@@ -154,3 +154,24 @@ def test_each_node_of_a_cluster_has_a_partition_of_its_own(tmp_path: Path) -> No
             time.sleep(0.1)
         nodes = sorted(tuple(partition.replicas) for partition in topic.partitions.values())
         assert nodes == [(1,), (2,), (3,)]
+        check_no_follower_is_taken_for_a_client(cluster)
+
+
+def check_no_follower_is_taken_for_a_client(cluster: ProcessCluster) -> None:
+    """Wait until the journal has seen a write, and see that it knows only its client."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "client.id": "till-4"})
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "check"})
+    consumer.assign([TopicPartition(TOPIC, number, 0) for number in range(3)])
+    seen: list[tuple[str, str]] = []
+    deadline = time.monotonic() + 120
+    while not any("till-4" in subject for subject, _ in seen):
+        assert time.monotonic() < deadline, seen
+        producer.produce("noted", b"x")
+        assert producer.flush(60) == 0
+        for message in consumer.consume(1000, 0.5):
+            key, value = message.key(), message.value()
+            assert isinstance(key, bytes)
+            assert value is not None
+            seen.append((key.decode(), json.loads(value)["k"]))
+    consumer.close()
+    assert [one for one in seen if "-fetcher-" in one[0]] == []

@@ -71,6 +71,14 @@ class Event:
         return self.subject.encode(), json.dumps(value, separators=(",", ":")).encode()
 
 
+def is_follower(context: "RequestContext") -> bool:
+    """Say whether a connection is that of another broker that copies partitions from here."""
+    if context.fetched is None:
+        return False
+    ask = context.fetched[0]
+    return max(ask.replica_id, ask.replica_state.replica_id) >= 0
+
+
 class Journal:
     """Gathers events until they are written. While it is off, it takes none."""
 
@@ -127,13 +135,17 @@ class Journal:
     def closed(self, context: "RequestContext") -> None:
         """A client is gone."""
         self.contexts.pop(context, None)
-        if self.is_on and context.fetched is not None and len(self.gone) < PENDING_MAX:
+        if self.is_on and context.fetched and not is_follower(context) and len(self.gone) < PENDING_MAX:
             self.gone.append(context)
 
     def refused(self, context: "RequestContext", errors: "list[tuple[ApiKey, ErrorCode]]") -> None:
-        """A client was told of errors. They are counted, and written once a second."""
+        """A client was told of errors. They are counted, and written once a second.
+
+        Followers are left out: they may hear of a new topic or leader before this node does, and ask again.
+        """
+        is_counted = self.is_on and not is_follower(context)
         for api, error in errors:
-            if self.is_on and error not in ORDINARY and len(self._refused) < PENDING_MAX:
+            if is_counted and error not in ORDINARY and len(self._refused) < PENDING_MAX:
                 self._refused[context.client_id or "", context.peer_host, api.name.lower(), error.name] += 1
         errors.clear()
 

@@ -12,7 +12,7 @@ It costs nothing while nothing happens, and with many partitions it looks at the
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.journal.journal import client_subject
+from ottla.broker.journal.journal import client_subject, is_follower
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +99,7 @@ class Sampler:
         before, self._positions = self._positions, {}
         written, self._written = self._written, {}
         for context in list(self._broker.journal.contexts):
-            if context.fetched is not None:
+            if context.fetched is not None and not is_follower(context):
                 self._look_at_fetches(context, before.get(context), now_ms)
             if context.wrote:
                 places = tuple(f"{one.topic}/{one.index}" for one in context.wrote)[:PARTITIONS_IN_RECORD_MAX]
