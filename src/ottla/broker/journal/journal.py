@@ -123,8 +123,12 @@ class Journal:
         return events
 
     def put_back(self, events: list[Event]) -> None:
-        """Keep events that could not be written yet."""
-        self._events = events + self._events
+        """Keep events that could not be written yet, as far as there is room for them."""
+        waiting = events + self._events
+        self._events = waiting[:PENDING_MAX]
+        for event in waiting[PENDING_MAX:]:
+            # Among those that do not fit may be an earlier count of what was lost.
+            self._lost += event.facts["count"] if event.kind == "lost" else 1
 
     # What connections tell
 
