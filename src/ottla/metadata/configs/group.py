@@ -1,10 +1,11 @@
 """Configs of a group, of any kind. What a group does not set it takes from the broker (see `broker_key`)."""
 
-from ottla.metadata.configs.declare import ConfigValues, boolean, integer, string
+from ottla.metadata.configs.declare import boolean, integer, string
+from ottla.metadata.configs.ottla import DeadLetterGroupConfigs
 from ottla.metadata.configs.rules import OffsetReset, OneOf, Range
 
 
-class GroupConfig(ConfigValues):
+class GroupConfig(DeadLetterGroupConfigs):
     """Configs of a group, of any kind. What a group does not set it takes from the broker."""
 
     consumer_assignment_interval_ms = integer(
@@ -33,14 +34,12 @@ class GroupConfig(ConfigValues):
         1000,
         Range(0),
         broker_key="group.share.assignment.interval.ms",
-        inert=True,
         doc="Shortest time between two assignments of this share group.",
     )
     share_auto_offset_reset = string(
         "share.auto.offset.reset",
         "latest",
         OffsetReset(),
-        inert=True,
         doc=(
             "Where this share group starts to read: latest, earliest, or by_duration with a duration before "
             "now."
@@ -51,7 +50,6 @@ class GroupConfig(ConfigValues):
         5,
         Range(2),
         broker_key="group.share.delivery.count.limit",
-        inert=True,
         doc="How often a record is delivered to this share group before it counts as undeliverable.",
     )
     share_heartbeat_interval_ms = integer(
@@ -59,14 +57,12 @@ class GroupConfig(ConfigValues):
         5000,
         Range(1),
         broker_key="group.share.heartbeat.interval.ms",
-        inert=True,
         doc="How often members of this share group must send heartbeats.",
     )
     share_isolation_level = string(
         "share.isolation.level",
         "read_uncommitted",
         OneOf(("read_committed", "read_uncommitted")),
-        inert=True,
         doc="Whether this share group gets records of transactions that are not committed.",
     )
     share_partition_max_record_locks = integer(
@@ -74,7 +70,6 @@ class GroupConfig(ConfigValues):
         2000,
         Range(100),
         broker_key="group.share.partition.max.record.locks",
-        inert=True,
         doc="The maximum number of records of a partition that are being delivered to this share group at "
         "once.",
     )
@@ -83,13 +78,11 @@ class GroupConfig(ConfigValues):
         30_000,
         Range(1000),
         broker_key="group.share.record.lock.duration.ms",
-        inert=True,
         doc="How long a record is locked for a member of this share group before another member may get it.",
     )
     share_renew_acknowledge_enable = boolean(
         "share.renew.acknowledge.enable",
         True,
-        inert=True,
         doc="Whether members of this share group may extend the lock of a record.",
     )
     share_session_timeout_ms = integer(
@@ -97,7 +90,6 @@ class GroupConfig(ConfigValues):
         45_000,
         Range(1),
         broker_key="group.share.session.timeout.ms",
-        inert=True,
         doc="A member of this share group is removed if it sends no heartbeat for this long.",
     )
     streams_assignment_interval_ms = integer(
@@ -105,7 +97,6 @@ class GroupConfig(ConfigValues):
         1000,
         Range(0),
         broker_key="group.streams.assignment.interval.ms",
-        inert=True,
         doc="Shortest time between two assignments of this streams group.",
     )
     streams_heartbeat_interval_ms = integer(
@@ -113,7 +104,6 @@ class GroupConfig(ConfigValues):
         5000,
         Range(1),
         broker_key="group.streams.heartbeat.interval.ms",
-        inert=True,
         doc="How often members of this streams group must send heartbeats.",
     )
     streams_initial_rebalance_delay_ms = integer(
@@ -121,7 +111,6 @@ class GroupConfig(ConfigValues):
         3000,
         Range(0),
         broker_key="group.streams.initial.rebalance.delay.ms",
-        inert=True,
         doc="How long this streams group waits for more members before its first assignment.",
     )
     streams_num_standby_replicas = integer(
@@ -129,7 +118,6 @@ class GroupConfig(ConfigValues):
         0,
         Range(0),
         broker_key="group.streams.num.standby.replicas",
-        inert=True,
         doc="The number of standby copies of each task of this streams group.",
     )
     streams_session_timeout_ms = integer(
@@ -137,6 +125,5 @@ class GroupConfig(ConfigValues):
         45_000,
         Range(1),
         broker_key="group.streams.session.timeout.ms",
-        inert=True,
         doc="A member of this streams group is removed if it sends no heartbeat for this long.",
     )

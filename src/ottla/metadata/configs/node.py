@@ -9,25 +9,25 @@ import re
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from ottla.metadata.configs.broker_cleaner import BrokerCleanerConfigs
-from ottla.metadata.configs.broker_consumer_groups import BrokerConsumerGroupConfigs
-from ottla.metadata.configs.broker_groups import BrokerGroupConfigs
-from ottla.metadata.configs.broker_log import BrokerLogConfigs
-from ottla.metadata.configs.broker_metrics import BrokerMetricsConfigs
-from ottla.metadata.configs.broker_network import BrokerNetworkConfigs
-from ottla.metadata.configs.broker_node import BrokerNodeConfigs
-from ottla.metadata.configs.broker_oauth import BrokerOauthConfigs
-from ottla.metadata.configs.broker_quorum import BrokerQuorumConfigs
-from ottla.metadata.configs.broker_quotas import BrokerQuotaConfigs
-from ottla.metadata.configs.broker_replication import BrokerReplicationConfigs
-from ottla.metadata.configs.broker_sasl import BrokerSaslConfigs
-from ottla.metadata.configs.broker_security import BrokerSecurityConfigs
-from ottla.metadata.configs.broker_share_groups import BrokerShareGroupConfigs
-from ottla.metadata.configs.broker_streams_groups import BrokerStreamsGroupConfigs
-from ottla.metadata.configs.broker_tiered_storage import BrokerTieredStorageConfigs
-from ottla.metadata.configs.broker_tls import BrokerTlsConfigs
-from ottla.metadata.configs.broker_topics import BrokerTopicConfigs
-from ottla.metadata.configs.broker_transactions import BrokerTransactionConfigs
+from ottla.metadata.configs.broker.cleaner import BrokerCleanerConfigs
+from ottla.metadata.configs.broker.consumer_groups import BrokerConsumerGroupConfigs
+from ottla.metadata.configs.broker.groups import BrokerGroupConfigs
+from ottla.metadata.configs.broker.log import BrokerLogConfigs
+from ottla.metadata.configs.broker.metrics import BrokerMetricsConfigs
+from ottla.metadata.configs.broker.network import BrokerNetworkConfigs
+from ottla.metadata.configs.broker.node import BrokerNodeConfigs
+from ottla.metadata.configs.broker.oauth import BrokerOauthConfigs
+from ottla.metadata.configs.broker.quorum import BrokerQuorumConfigs
+from ottla.metadata.configs.broker.quotas import BrokerQuotaConfigs
+from ottla.metadata.configs.broker.replication import BrokerReplicationConfigs
+from ottla.metadata.configs.broker.sasl import BrokerSaslConfigs
+from ottla.metadata.configs.broker.security import BrokerSecurityConfigs
+from ottla.metadata.configs.broker.share_groups import BrokerShareGroupConfigs
+from ottla.metadata.configs.broker.streams_groups import BrokerStreamsGroupConfigs
+from ottla.metadata.configs.broker.tiered_storage import BrokerTieredStorageConfigs
+from ottla.metadata.configs.broker.tls import BrokerTlsConfigs
+from ottla.metadata.configs.broker.topics import BrokerTopicConfigs
+from ottla.metadata.configs.broker.transactions import BrokerTransactionConfigs
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.ottla import OttlaConfigs
 

@@ -16,6 +16,20 @@ RECORDS_VALIDATIONS: Final = ("header", "auto", "records")
 class OttlaConfigs(ConfigValues):
     """Ottla's own configs of a broker."""
 
+    errors_deadletterqueue_auto_create_topics_enable = boolean(
+        "errors.deadletterqueue.auto.create.topics.enable",
+        False,
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc="Create the topic for the dead letters of a share group when it is first needed (KIP-1191).",
+    )
+    errors_deadletterqueue_topic_name_prefix = string(
+        "errors.deadletterqueue.topic.name.prefix",
+        "dlq.",
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc="What the names of topics for dead letters must begin with (KIP-1191).",
+    )
     ottla_acks_all_sync = boolean(
         "ottla.acks.all.sync",
         True,
@@ -49,6 +63,16 @@ class OttlaConfigs(ConfigValues):
             "Let a client with the client id `__admin_client` write to `__consumer_offsets` and "
             "`__transaction_state`, as in Kafka. If false, no client may do so, because anybody can use that "
             "name."
+        ),
+    )
+    ottla_telemetry_enable = boolean(
+        "ottla.telemetry.enable",
+        False,
+        update=READ_ONLY,
+        unlisted=True,
+        doc=(
+            "Ask clients for their metrics (KIP-714), and show them with the node's own. Which clients push "
+            "which metrics is said by client metrics subscriptions."
         ),
     )
     ottla_journal_enable = boolean(
@@ -102,10 +126,64 @@ class OttlaConfigs(ConfigValues):
         unlisted=True,
         doc="The ottla.records.validation of topics that do not set it.",
     )
+    ottla_schemas_topic = string(
+        "ottla.schemas.topic",
+        "_schemas",
+        importance=LOW,
+        update=READ_ONLY,
+        unlisted=True,
+        doc="The topic of the schema registry. Topics that check schemas go by it.",
+    )
+    ottla_scrub_bytes_per_second = integer(
+        "ottla.scrub.bytes.per.second",
+        4 << 20,
+        Range(0),
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc="How fast the node reads its logs to look for damage, in bytes per second; 0 means not at all.",
+    )
+    ottla_scrub_interval_ms = long(
+        "ottla.scrub.interval.ms",
+        86_400_000,
+        Range(1),
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc=(
+            "How long after it has read all of its logs the node begins to look for damage again. Damage is "
+            "reported, and healed from another replica if there is one."
+        ),
+    )
+
+
+class DeadLetterGroupConfigs(ConfigValues):
+    """Configs of share groups that Kafka has after 4.3 (KIP-1191)."""
+
+    errors_deadletterqueue_copy_record_enable = boolean(
+        "errors.deadletterqueue.copy.record.enable",
+        False,
+        unlisted=True,
+        doc="Whether dead letters of this share group have key, value and headers of the record.",
+    )
+    errors_deadletterqueue_topic_name = string(
+        "errors.deadletterqueue.topic.name",
+        "",
+        unlisted=True,
+        doc=(
+            "The topic for records that this share group rejects, or that were delivered as often as is "
+            "allowed; empty means none."
+        ),
+    )
 
 
 class OttlaTopicConfigs(ConfigValues):
-    """Ottla's own configs of a topic."""
+    """Ottla's own configs of a topic, and what Kafka has after 4.3."""
+
+    errors_deadletterqueue_group_enable = boolean(
+        "errors.deadletterqueue.group.enable",
+        False,
+        unlisted=True,
+        doc="Whether share groups may write dead letters to this topic (KIP-1191).",
+    )
 
     ottla_acks_all_sync = boolean(
         "ottla.acks.all.sync",
@@ -115,6 +193,19 @@ class OttlaTopicConfigs(ConfigValues):
         unlisted=True,
         doc="Acknowledge a write with acks=all only when it is on disk. If false, acknowledge it from "
         "memory, as in Kafka.",
+    )
+    ottla_key_schema_validation = boolean(
+        "ottla.key.schema.validation",
+        False,
+        unlisted=True,
+        doc="Refuse records whose key does not name a schema that is registered under `TOPIC-key`.",
+    )
+    ottla_mirror_source = string(
+        "ottla.mirror.source",
+        "",
+        unlisted=True,
+        doc="The cluster that this topic is an exact copy of. While it is set, only `ottla mirror` writes to "
+        "the topic, and records keep the offsets of the source. `ottla mirror failover` removes it.",
     )
     ottla_records_validation = string(
         "ottla.records.validation",
@@ -126,4 +217,10 @@ class OttlaTopicConfigs(ConfigValues):
             "Which records of a written batch are checked: all (`records`, as in Kafka), as many as fit into "
             "a tenth of the cost of the write (`auto`), or none (`header`)."
         ),
+    )
+    ottla_value_schema_validation = boolean(
+        "ottla.value.schema.validation",
+        False,
+        unlisted=True,
+        doc="Refuse records whose value does not name a schema that is registered under `TOPIC-value`.",
     )

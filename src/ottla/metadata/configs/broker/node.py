@@ -97,7 +97,6 @@ class BrokerNodeConfigs(ConfigValues):
         importance=HIGH,
         update=READ_ONLY,
         internal=True,
-        inert=True,
         doc="Offer versions of APIs that are not final yet.",
     )
     unstable_feature_versions_enable = boolean(

@@ -102,13 +102,11 @@ class BrokerOauthConfigs(ConfigValues):
         "sasl.oauthbearer.client.credentials.client.id",
         None,
         update=READ_ONLY,
-        inert=True,
         doc="The client id for the client credentials grant.",
     )
     sasl_oauthbearer_client_credentials_client_secret = password(
         "sasl.oauthbearer.client.credentials.client.secret",
         update=READ_ONLY,
-        inert=True,
         doc="The client secret for the client credentials grant.",
     )
     sasl_oauthbearer_clock_skew_seconds = integer(
@@ -177,7 +175,7 @@ class BrokerOauthConfigs(ConfigValues):
         doc="Java class that checks tokens.",
     )
     sasl_oauthbearer_scope = string(
-        "sasl.oauthbearer.scope", None, update=READ_ONLY, inert=True, doc="The scope that this node asks for."
+        "sasl.oauthbearer.scope", None, update=READ_ONLY, doc="The scope that this node asks for."
     )
     sasl_oauthbearer_scope_claim_name = string(
         "sasl.oauthbearer.scope.claim.name",
@@ -198,6 +196,5 @@ class BrokerOauthConfigs(ConfigValues):
         "sasl.oauthbearer.token.endpoint.url",
         None,
         update=READ_ONLY,
-        inert=True,
         doc="Where the provider hands out tokens.",
     )

@@ -14,7 +14,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         1000,
         Range(0),
         update=CLUSTER_WIDE,
-        inert=True,
         doc=(
             "Shortest time between two assignments of a streams group; sets the group's "
             "streams.assignment.interval.ms."
@@ -25,7 +24,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         5000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="How often members of a streams group must send heartbeats.",
     )
     group_streams_initial_rebalance_delay_ms = integer(
@@ -33,7 +31,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         3000,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="How long a new streams group waits for more members before it assigns tasks.",
     )
     group_streams_max_assignment_interval_ms = integer(
@@ -41,7 +38,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         15_000,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="Highest streams.assignment.interval.ms that a group may have.",
     )
     group_streams_max_heartbeat_interval_ms = integer(
@@ -49,7 +45,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         15_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Highest streams.heartbeat.interval.ms that a group may have.",
     )
     group_streams_max_session_timeout_ms = integer(
@@ -57,7 +52,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         60_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Highest streams.session.timeout.ms that a group may have.",
     )
     group_streams_max_size = integer(
@@ -65,7 +59,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         INT_MAX,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="The maximum number of members of a streams group.",
     )
     group_streams_max_standby_replicas = integer(
@@ -73,7 +66,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         2,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="Highest streams.num.standby.replicas that a group may have.",
     )
     group_streams_min_assignment_interval_ms = integer(
@@ -81,7 +73,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         0,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest streams.assignment.interval.ms that a group may have.",
     )
     group_streams_min_heartbeat_interval_ms = integer(
@@ -89,7 +80,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         5000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest streams.heartbeat.interval.ms that a group may have.",
     )
     group_streams_min_session_timeout_ms = integer(
@@ -97,7 +87,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         45_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest streams.session.timeout.ms that a group may have.",
     )
     group_streams_num_standby_replicas = integer(
@@ -105,7 +94,6 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         0,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="The number of standby copies of each task of a streams group.",
     )
     group_streams_session_timeout_ms = integer(
@@ -113,6 +101,5 @@ class BrokerStreamsGroupConfigs(ConfigValues):
         45_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="A member of a streams group is removed if it sends no heartbeat for this long.",
     )

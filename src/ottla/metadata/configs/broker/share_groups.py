@@ -13,7 +13,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         1000,
         Range(0),
         update=CLUSTER_WIDE,
-        inert=True,
         doc=(
             "Shortest time between two assignments of a share group; sets the group's "
             "share.assignment.interval.ms."
@@ -32,7 +31,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         5,
         Range(2, 10),
         update=READ_ONLY,
-        inert=True,
         doc="How often a record is delivered to a share group before it counts as undeliverable.",
     )
     group_share_heartbeat_interval_ms = integer(
@@ -40,7 +38,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         5000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="How often members of a share group must send heartbeats.",
     )
     group_share_initialize_retry_interval_ms = integer(
@@ -50,7 +47,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        inert=True,
         doc="How often the initialization of the state of a share group is retried.",
     )
     group_share_max_assignment_interval_ms = integer(
@@ -58,7 +54,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         15_000,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="Highest share.assignment.interval.ms that a group may have.",
     )
     group_share_max_delivery_count_limit = integer(
@@ -66,7 +61,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         10,
         Range(5, 25),
         update=READ_ONLY,
-        inert=True,
         doc="Highest share.delivery.count.limit that a group may have.",
     )
     group_share_max_heartbeat_interval_ms = integer(
@@ -74,7 +68,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         15_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Highest share.heartbeat.interval.ms that a group may have.",
     )
     group_share_max_partition_max_record_locks = integer(
@@ -82,7 +75,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         4000,
         Range(2000, 10_000),
         update=READ_ONLY,
-        inert=True,
         doc="Highest share.partition.max.record.locks that a group may have.",
     )
     group_share_max_record_lock_duration_ms = integer(
@@ -90,7 +82,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         60_000,
         Range(30_000, 3_600_000),
         update=READ_ONLY,
-        inert=True,
         doc="Highest share.record.lock.duration.ms that a group may have.",
     )
     group_share_max_session_timeout_ms = integer(
@@ -98,7 +89,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         60_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Highest share.session.timeout.ms that a group may have.",
     )
     group_share_max_share_sessions = integer(
@@ -106,7 +96,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         2000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="The maximum number of share sessions of a broker.",
     )
     group_share_max_size = integer(
@@ -114,7 +103,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         200,
         Range(1, 1000),
         update=READ_ONLY,
-        inert=True,
         doc="The maximum number of members of a share group.",
     )
     group_share_min_assignment_interval_ms = integer(
@@ -122,7 +110,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         0,
         Range(0),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest share.assignment.interval.ms that a group may have.",
     )
     group_share_min_delivery_count_limit = integer(
@@ -130,7 +117,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         2,
         Range(2, 5),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest share.delivery.count.limit that a group may have.",
     )
     group_share_min_heartbeat_interval_ms = integer(
@@ -138,7 +124,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         5000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest share.heartbeat.interval.ms that a group may have.",
     )
     group_share_min_partition_max_record_locks = integer(
@@ -146,7 +131,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         100,
         Range(100, 2000),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest share.partition.max.record.locks that a group may have.",
     )
     group_share_min_record_lock_duration_ms = integer(
@@ -154,7 +138,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         15_000,
         Range(1000, 30_000),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest share.record.lock.duration.ms that a group may have.",
     )
     group_share_min_session_timeout_ms = integer(
@@ -162,7 +145,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         45_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="Lowest share.session.timeout.ms that a group may have.",
     )
     group_share_partition_max_record_locks = integer(
@@ -170,7 +152,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         2000,
         Range(100, 10_000),
         update=READ_ONLY,
-        inert=True,
         doc="The maximum number of records of a partition that are being delivered at once.",
     )
     group_share_persister_class_name = string(
@@ -186,7 +167,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         30_000,
         Range(1000, 3_600_000),
         update=READ_ONLY,
-        inert=True,
         doc="How long a record is locked for a member of a share group before another member may get it.",
     )
     group_share_session_timeout_ms = integer(
@@ -194,7 +174,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         45_000,
         Range(1),
         update=READ_ONLY,
-        inert=True,
         doc="A member of a share group is removed if it sends no heartbeat for this long.",
     )
     share_coordinator_append_linger_ms = integer(
@@ -223,7 +202,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        inert=True,
         doc="How often the state of partitions that rarely change is written again.",
     )
     share_coordinator_load_buffer_size = integer(
@@ -240,7 +218,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         500,
         Range(0, 500),
         update=READ_ONLY,
-        inert=True,
         doc="How many changes of share state are written before a full snapshot.",
     )
     share_coordinator_state_topic_compression_codec = integer(
@@ -248,7 +225,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         0,
         importance=HIGH,
         update=READ_ONLY,
-        inert=True,
         doc="The compression of records in `__share_group_state`, as the number of the codec.",
     )
     share_coordinator_state_topic_min_isr = short(
@@ -275,7 +251,6 @@ class BrokerShareGroupConfigs(ConfigValues):
         importance=LOW,
         update=READ_ONLY,
         internal=True,
-        inert=True,
         doc="How often obsolete records are deleted from `__share_group_state`.",
     )
     share_coordinator_state_topic_replication_factor = short(

@@ -1,0 +1,1 @@
+"""The declarations of the broker configs, by subject."""
