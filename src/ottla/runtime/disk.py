@@ -44,7 +44,8 @@ _REASONS: Final = {
     errno.ENFILE: Reason.TOO_MANY_OPEN,
 }
 
-_FILE_MODE: Final = 0o644
+_FILE_MODE: Final = 0o600
+_DIRECTORY_MODE: Final = 0o700
 # How many descriptors are looked at for a better one to close.
 _CANDIDATES: Final = 32
 # What one call takes, by POSIX's least.
@@ -478,9 +479,11 @@ class RealDisk:
     def make_directory(self, path: str) -> bool:
         try:
             try:
-                os.mkdir(path)
+                os.mkdir(path, _DIRECTORY_MODE)
             except FileNotFoundError:
-                os.makedirs(path, exist_ok=True)
+                # Beside this, the standard library's `makedirs` would let others read the parents.
+                self.make_directory(os.path.dirname(path))
+                os.mkdir(path, _DIRECTORY_MODE)
             except FileExistsError:
                 if not os.path.isdir(path):
                     raise

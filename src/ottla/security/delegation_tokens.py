@@ -5,7 +5,8 @@ import hashlib
 import hmac
 from typing import Final
 
-from ottla.security.sasl.scram import ITERATIONS_MIN, ScramCredential, derive_credential
+from ottla.security.sasl.scram import ScramCredential, derive_credential
+from ottla.wire.sasl.login import ITERATIONS_MIN
 
 CREDENTIALS_MAX: Final = 1_000
 """How many credentials are remembered: to derive one takes a few milliseconds."""

@@ -7,9 +7,12 @@
     4. If no rule at all is about the resource, `allow.everyone.if.no.acl.found` decides.
     5. Otherwise the client is denied.
 
-Decisions are remembered until the rules change, so that a check costs a look-up however many rules there are.
+Decisions are remembered until a rule changes, so that a check costs a look-up however many rules there are.
+A change costs as much as the rules that it changes, and a decision as much as the rules about both the
+resource and the client.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
@@ -76,35 +79,56 @@ class Decision(NamedTuple):
         return "DefaultAllow" if self.is_allowed else "DefaultDeny"
 
 
+RulesById = dict[Hashable, AccessRule]
+RulesByPrincipal = dict[str, RulesById]
+
+
 class _RulesOfType:
-    """The rules about one type of resource."""
+    """The rules about one type of resource, by the name in their pattern and by principal."""
 
     def __init__(self) -> None:
-        self.literal: dict[str, list[AccessRule]] = {}
-        self.prefixed: dict[str, list[AccessRule]] = {}
-        self._lengths: list[int] = []
+        self.literal: dict[str, RulesByPrincipal] = {}
+        self.prefixed: dict[str, RulesByPrincipal] = {}
+        self.by_principal: RulesByPrincipal = {}
+        # How many prefixes there are of each length.
+        self._lengths: Counter[int] = Counter()
 
-    def add(self, rule: AccessRule) -> None:
-        is_prefix = rule.resource.pattern_type == PatternType.PREFIXED
-        (self.prefixed if is_prefix else self.literal).setdefault(rule.resource.name, []).append(rule)
+    def add(self, rule_id: Hashable, rule: AccessRule) -> None:
+        name = rule.resource.name
+        patterns = self._patterns(rule)
+        if name not in patterns:
+            patterns[name] = {}
+            if patterns is self.prefixed:
+                self._lengths[len(name)] += 1
+        patterns[name].setdefault(rule.principal, {})[rule_id] = rule
+        self.by_principal.setdefault(rule.principal, {})[rule_id] = rule
 
-    def complete(self) -> None:
-        self._lengths = sorted({len(name) for name in self.prefixed})
+    def remove(self, rule_id: Hashable, rule: AccessRule) -> None:
+        name = rule.resource.name
+        patterns = self._patterns(rule)
+        for by_principal in (patterns[name], self.by_principal):
+            del by_principal[rule.principal][rule_id]
+            if not by_principal[rule.principal]:
+                del by_principal[rule.principal]
+        if not patterns[name]:
+            del patterns[name]
+            if patterns is self.prefixed:
+                self._lengths[len(name)] -= 1
+                self._lengths += Counter()
 
-    def about(self, name: str) -> Iterator[AccessRule]:
+    def about(self, name: str) -> Iterator[RulesByPrincipal]:
         """Give the rules about one resource."""
-        yield from self.literal.get(name, ())
-        if name != WILDCARD:
-            yield from self.literal.get(WILDCARD, ())
+        if name in self.literal:
+            yield self.literal[name]
+        if name != WILDCARD and WILDCARD in self.literal:
+            yield self.literal[WILDCARD]
         for length in self._lengths:
-            if length > len(name):
-                break
-            yield from self.prefixed.get(name[:length], ())
+            if length <= len(name) and name[:length] in self.prefixed:
+                yield self.prefixed[name[:length]]
 
-    def __iter__(self) -> Iterator[AccessRule]:
-        for patterns in (self.literal, self.prefixed):
-            for rules in patterns.values():
-                yield from rules
+    def _patterns(self, rule: AccessRule) -> dict[str, RulesByPrincipal]:
+        is_prefix = rule.resource.pattern_type == PatternType.PREFIXED
+        return self.prefixed if is_prefix else self.literal
 
 
 _NO_RULES: Final = _RulesOfType()
@@ -120,22 +144,33 @@ class StandardAuthorizer:
         self.version = 0
         self._super_users = frozenset(filter(None, (one.strip() for one in super_users.split(";"))))
         self._allows_without_rules = allows_without_rules
+        self._rules: dict[Hashable, AccessRule] = {}
         self._by_type: dict[int, _RulesOfType] = {}
-        self._has_hosts = False
+        self._with_host = 0
         self._remembered: dict[tuple[Principal, str, Right, str], bool] = {}
 
-    def use(self, rules: Iterable[AccessRule]) -> None:
-        """Let these rules hold from now on."""
-        by_type: dict[int, _RulesOfType] = {}
-        has_hosts = False
-        for rule in rules:
-            by_type.setdefault(rule.resource.resource_type, _RulesOfType()).add(rule)
-            has_hosts = has_hosts or rule.host != WILDCARD
-        for rules_of_type in by_type.values():
-            rules_of_type.complete()
-        self._by_type, self._has_hosts = by_type, has_hosts
+    def change(self, changes: Iterable[tuple[Hashable, AccessRule | None]]) -> None:
+        """Let rules hold from now on, each under an id. None in the place of a rule removes it.
+
+        The others are not looked at: a change costs the same however many there are.
+        """
+        for rule_id, rule in changes:
+            self._remove(rule_id)
+            if rule is not None:
+                self._add(rule_id, rule)
         self._remembered.clear()
         self.version += 1
+
+    def _add(self, rule_id: Hashable, rule: AccessRule) -> None:
+        self._rules[rule_id] = rule
+        self._by_type.setdefault(rule.resource.resource_type, _RulesOfType()).add(rule_id, rule)
+        self._with_host += rule.host != WILDCARD
+
+    def _remove(self, rule_id: Hashable) -> None:
+        rule = self._rules.pop(rule_id, None)
+        if rule is not None:
+            self._by_type[rule.resource.resource_type].remove(rule_id, rule)
+            self._with_host -= rule.host != WILDCARD
 
     def allows(self, principal: Principal, host: str, right: Right, name: str) -> bool:
         """Say whether a client on `host` may use a right on the resource of this name."""
@@ -155,15 +190,14 @@ class StandardAuthorizer:
         operation, resource_type = right
         allowing: AccessRule | None = None
         is_about_resource = False
-        for rule in self._by_type.get(resource_type, _NO_RULES).about(name):
+        for by_principal in self._by_type.get(resource_type, _NO_RULES).about(name):
             is_about_resource = True
-            if not _is_about(rule, who, host):
-                continue
-            if rule.permission == Permission.DENY:
-                if rule.operation in (operation, ALL_OPERATIONS):
-                    return Decision(False, Reason.RULE, rule)
-            elif allowing is None and rule.operation in _IMPLIED_BY[operation]:
-                allowing = rule
+            for rule in _rules_for(by_principal, who, host):
+                if rule.permission == Permission.DENY:
+                    if rule.operation in (operation, ALL_OPERATIONS):
+                        return Decision(False, Reason.RULE, rule)
+                elif allowing is None and rule.operation in _IMPLIED_BY[operation]:
+                    allowing = rule
         if allowing is not None:
             return Decision(True, Reason.RULE, allowing)
         if not is_about_resource:
@@ -179,9 +213,7 @@ class StandardAuthorizer:
         allowing: list[AccessRule] = []
         denied_names: set[str] = set()
         denied_prefixes: list[str] = []
-        for rule in self._by_type.get(resource_type, _NO_RULES):
-            if not _is_about(rule, who, host):
-                continue
+        for rule in _rules_for(self._by_type.get(resource_type, _NO_RULES).by_principal, who, host):
             if rule.permission == Permission.ALLOW:
                 if rule.operation in _IMPLIED_BY[operation]:
                     allowing.append(rule)
@@ -206,11 +238,15 @@ class StandardAuthorizer:
 
     def audience(self, principal: Principal, host: str) -> Hashable:
         """Clients of one principal are allowed the same, unless rules tell hosts apart."""
-        return (principal, host if self._has_hosts else "", self.version)
+        return (principal, host if self._with_host else "", self.version)
 
 
-def _is_about(rule: AccessRule, principal: str, host: str) -> bool:
-    return rule.principal in (principal, EVERYBODY) and rule.host in (host, WILDCARD)
+def _rules_for(by_principal: RulesByPrincipal, principal: str, host: str) -> Iterator[AccessRule]:
+    """Give the rules that are about a client."""
+    for who in (principal, EVERYBODY) if principal != EVERYBODY else (EVERYBODY,):
+        for rule in by_principal.get(who, {}).values():
+            if rule.host in (host, WILDCARD):
+                yield rule
 
 
 def _is_covered(rule: AccessRule, denied_names: set[str], denied_prefixes: list[str]) -> bool:

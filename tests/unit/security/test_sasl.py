@@ -1,7 +1,10 @@
 """The server's side of SASL mechanisms, by the examples of the RFCs and by what must be refused."""
 
 import base64
+import hashlib
+import hmac
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -230,3 +233,49 @@ def test_what_is_no_jaas_is_refused_without_showing_it(text: str) -> None:
     with pytest.raises(InvalidJaas) as caught:
         parse_jaas(text)
     assert "secret" not in str(caught.value)
+
+
+# Timing
+
+
+def _steps(monkeypatch: pytest.MonkeyPatch, user: str) -> list[tuple[object, ...]]:
+    """Log in with a wrong password, and return which costly steps were taken, with which sizes."""
+    steps: list[tuple[object, ...]] = []
+
+    def watched(name: str, original: Callable[..., object]) -> Callable[..., object]:
+        def call(*given: object) -> object:
+            steps.append((name, *(one if isinstance(one, str) else len(one) for one in given)))  # type: ignore[arg-type]
+            return original(*given)
+
+        return call
+
+    credential = derive_credential("SCRAM-SHA-512", b"right", b"0123456789012345", 4096)
+    account = ScramAccount(credential, Identity("alice"))
+    conversation = ScramConversation(
+        "SCRAM-SHA-512", lambda name, _: account if name == "alice" else None, "server", KEY, credential
+    )
+    with monkeypatch.context() as patch:
+        for module, name in ((hmac, "digest"), (hmac, "compare_digest"), (hashlib, "new")):
+            patch.setattr(module, name, watched(name, getattr(module, name)))
+        conversation.receive(f"n,,n={user},r=abc".encode())
+        with pytest.raises(LoginFailed):
+            conversation.receive(b"c=biws,r=abcserver,p=" + base64.b64encode(bytes(64)))
+    return steps
+
+
+def test_a_wrong_user_takes_the_same_steps_as_a_wrong_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = _steps(monkeypatch, "alice")
+    assert steps == _steps(monkeypatch, "nobod")
+    assert len(steps) >= 5
+
+
+@pytest.mark.parametrize("salt", [bytes(range(32)), b"1p9xk3o2m4n5b6v7c8x9z0asdf", bytes(100)])
+def test_the_salt_of_a_user_that_does_not_exist_looks_like_any_other(salt: bytes) -> None:
+    model = derive_credential("SCRAM-SHA-512", b"right", salt, 5000)
+    conversation = ScramConversation("SCRAM-SHA-512", lambda *_: None, "server", KEY, model)
+    challenge = conversation.receive(b"n,,n=nobody,r=abc").token.decode()
+    made = base64.b64decode(challenge.partition(",s=")[2].partition(",i=")[0])
+    assert len(made) == len(salt)
+    assert made != salt
+    assert made.isalnum() == salt.isalnum()
+    assert challenge.endswith(",i=5000")

@@ -29,7 +29,7 @@ def rule(
 
 def authorizer(*rules: AccessRule, super_users: str = "", allows: bool = False) -> StandardAuthorizer:
     made = StandardAuthorizer(super_users, allows_without_rules=allows)
-    made.use(rules)
+    made.change(enumerate(rules))
     return made
 
 
@@ -92,7 +92,7 @@ def test_changed_rules_hold_at_once_and_have_another_version() -> None:
     made = authorizer(rule("pay"))
     version, audience = made.version, made.audience(ALICE, HOST)
     assert made.allows(ALICE, HOST, READ, "pay")
-    made.use([])
+    made.change([(0, None)])
     assert not made.allows(ALICE, HOST, READ, "pay")
     assert made.version != version
     assert made.audience(ALICE, HOST) != audience

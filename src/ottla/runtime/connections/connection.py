@@ -179,6 +179,15 @@ class Connection:
         """Close because of an error."""
         self.close(error)
 
+    def has_hung_up(self) -> bool:
+        """Say whether the peer has closed, and all that it had sent is read."""
+        try:
+            return self.is_closed or self._transport.is_closed_by_peer()
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def mute(self, milliseconds: int) -> None:
         """Read no further request for a while: how a client that is over its quota is slowed down."""
         if self.is_closed or milliseconds <= 0:

@@ -22,8 +22,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from ottla.runtime.connections.outbox import Flushed, Outbox
 from ottla.runtime.connections.receive_buffer import ReceiveBuffer, SharedBuffer
 from ottla.runtime.connections.tls import CIPHER_BYTES_AT_ONCE, TlsTransport
-from ottla.security.sasl.client import LoginClient
-from ottla.security.sasl.mechanism import LoginFailed
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.declare import spec_of
 from ottla.wire.error_code import ErrorCode
@@ -32,6 +30,8 @@ from ottla.wire.framing import decode_response, encode_request
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
+from ottla.wire.sasl.bearer_tokens import NoBearerToken
+from ottla.wire.sasl.login import Login, UntrustedServer
 from ottla.wire.versions import Versions
 from ottla.world.network import READABLE, WRITABLE, Address, Connecting, Transport
 from ottla.world.scheduler import Timer
@@ -66,7 +66,7 @@ class PeerSecurity(NamedTuple):
 
     tls: ssl.SSLContext | None = None
     mechanism: str | None = None
-    make_login: Callable[[], LoginClient] | None = None
+    make_login: Callable[[], Login] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Peer:
         self._is_resuming = False
         self._waiting: deque[_Waiting] = deque()
         self._correlation_id = 0
-        self._login: LoginClient | None = None
+        self._login: Login | None = None
 
     @property
     def in_flight(self) -> int:
@@ -178,6 +178,9 @@ class Peer:
     def ask(self, request: Any, version: int, answered: Answered, timeout_ms: int | None = None) -> None:
         """Send a request. `answered` gets the response, or a `PeerLost`, never before this has returned."""
         assert not self.is_full, "the owner asks `is_full` first"
+        if self._transport is None or self.is_closed:
+            self._world.scheduler.call_soon(answered, PeerLost(f"{self._where}: it is not connected"))
+            return
         key = spec_of(type(request)).api_key
         assert key is not None, "only requests have an API key"
         api = api_of(key)
@@ -189,9 +192,6 @@ class Peer:
             api,
         )
         self._waiting.append(_Waiting(correlation_id, api, version, answered, timer))
-        if self._transport is None or self.is_closed:
-            self._world.scheduler.call_soon(self._fail, "it is not connected")
-            return
         assert self._outbox is not None, "it is made with the transport"
         self._outbox.add([frame])
         self._unsent_bytes += len(frame)
@@ -199,7 +199,7 @@ class Peer:
 
     def close(self) -> None:
         """Close. Waiting requests get a `PeerLost`; `lost` is not called."""
-        self._end(PeerLost(f"the connection to {self._where} was closed"))
+        _answer(self._end(), PeerLost(f"the connection to {self._where} was closed"))
 
     # Connecting
 
@@ -259,7 +259,11 @@ class Peer:
             self._become_ready()
             return
         assert security.mechanism is not None, "a login is by a mechanism"
-        self._login = security.make_login()
+        try:
+            self._login = security.make_login()
+        except NoBearerToken as error:
+            self._fail(f"this node has no token to log in with: {error}")
+            return
         self.ask(SaslHandshakeRequest(mechanism=security.mechanism), 1, self._take_handshake)
 
     def _take_handshake(self, answer: Any) -> None:
@@ -283,7 +287,7 @@ class Peer:
             return
         try:
             token = self._login.receive(answer.auth_bytes)
-        except LoginFailed as failure:
+        except UntrustedServer as failure:
             self._fail(str(failure))
             return
         if token is None:
@@ -390,12 +394,15 @@ class Peer:
     def _fail(self, reason: str, *, is_refused: bool = False) -> None:
         if not self.is_closed:
             error = PeerLost(f"{self._where}: {reason}", is_refused=is_refused)
-            self._end(error)
+            waiting = self._end()
+            # The owner first: a request that is asked again while the others are answered must not come here.
             self._lost(error)
+            _answer(waiting, error)
 
-    def _end(self, error: PeerLost) -> None:
+    def _end(self) -> deque[_Waiting]:
+        """Close, and return what waits for an answer."""
         if self.is_closed:
-            return
+            return deque()
         self.is_closed = True
         if self._connect_timer is not None:
             self._connect_timer.cancel()
@@ -410,8 +417,12 @@ class Peer:
         waiting, self._waiting = self._waiting, deque()
         for one in waiting:
             one.timer.cancel()
-        for one in waiting:
-            one.answered(error)
+        return waiting
+
+
+def _answer(waiting: deque[_Waiting], error: PeerLost) -> None:
+    for one in waiting:
+        one.answered(error)
 
 
 _API_VERSIONS: Final = api_of(ApiKey.API_VERSIONS)

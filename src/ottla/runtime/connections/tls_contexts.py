@@ -80,6 +80,19 @@ def client_context(settings: TlsSettings, *, checks_host_name: bool) -> ssl.SSLC
     return context
 
 
+def renew_client_context(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """Let new connections to other nodes use what the settings say now. Raises `TlsRefused`.
+
+    Authorities that were trusted stay trusted until the node is restarted.
+    """
+    # What cannot be used must not be left half loaded.
+    client_context(settings, checks_host_name=context.check_hostname)
+    if settings.keystore.is_set:
+        _load_key(context, settings.keystore)
+    if settings.truststore.is_set:
+        _load_trusted(context, settings.truststore)
+
+
 def _context(protocol: int, settings: TlsSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE | ssl.OP_NO_COMPRESSION

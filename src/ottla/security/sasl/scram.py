@@ -18,17 +18,16 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ottla.security.sasl.mechanism import Challenge, Identity, LoginFailed
+from ottla.wire.sasl.login import ITERATIONS_MIN, SCRAM_HASHES
 
-HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-"""The hash function of each mechanism."""
 MECHANISM_CODES: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 """The codes of mechanisms in metadata records and requests."""
-ITERATIONS_MIN: Final = 4096
 _FIRST: Final = re.compile(r"n,(?:a=([^,]*))?,(n=([^,]*),r=([\x21-\x2b\x2d-\x7e]+)((?:,[A-Za-z]+=[^,]*)*))")
 _FINAL: Final = re.compile(
     r"(c=[A-Za-z0-9+/=]*,r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]+=[^,]*)*),p=([A-Za-z0-9+/=]+)"
 )
 _SALT_BYTES: Final = 20
+_LETTERS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class ScramCredential(NamedTuple):
@@ -53,7 +52,7 @@ FindAccount = Callable[[str, bool], ScramAccount | None]
 
 def derive_credential(mechanism: str, password: bytes, salt: bytes, iterations: int) -> ScramCredential:
     """Return what is stored of a password."""
-    name = HASHES[mechanism]
+    name = SCRAM_HASHES[mechanism]
     salted = hashlib.pbkdf2_hmac(name, password, salt, iterations)
     client_key = hmac.digest(salted, b"Client Key", name)
     return ScramCredential(
@@ -67,12 +66,23 @@ def derive_credential(mechanism: str, password: bytes, salt: bytes, iterations: 
 class ScramConversation:
     """One login by SCRAM."""
 
-    def __init__(self, mechanism: str, find_account: FindAccount, nonce: str, disguise_key: bytes) -> None:
-        """`nonce` is random; `disguise_key` is secret, and makes the salts of users that do not exist."""
-        self._hash = HASHES[mechanism]
+    def __init__(
+        self,
+        mechanism: str,
+        find_account: FindAccount,
+        nonce: str,
+        disguise_key: bytes,
+        model: ScramCredential | None = None,
+    ) -> None:
+        """`nonce` is random; `disguise_key` is secret, and makes the salts of users that do not exist.
+
+        These look like the salt of `model`, which is somebody's credential.
+        """
+        self._hash = SCRAM_HASHES[mechanism]
         self._find_account = find_account
         self._nonce = nonce
         self._disguise_key = disguise_key
+        self._model = model
         self._account: ScramAccount | None = None
         self._signed = ""
         self._user = ""
@@ -95,7 +105,9 @@ class ScramConversation:
             raise LoginFailed(f"{self._user!r} may not act for another")
         is_token = ",tokenauth=true" in extensions.lower()
         self._account = self._find_account(self._user, is_token)
-        credential = self._disguise() if self._account is None else self._account.credential
+        # Made for users that exist as well: otherwise the time would tell.
+        disguise = self._disguise()
+        credential = disguise if self._account is None else self._account.credential
         if credential.iterations < ITERATIONS_MIN:
             raise LoginFailed(f"the credential of {self._user!r} has too few iterations")
         self._nonce = nonce + self._nonce
@@ -106,7 +118,14 @@ class ScramConversation:
 
     def _disguise(self) -> ScramCredential:
         secret = hmac.digest(self._disguise_key, self._user.encode(), "sha512")
-        return ScramCredential(secret[:_SALT_BYTES], b"", b"", ITERATIONS_MIN)
+        if self._model is None:
+            return ScramCredential(secret[:_SALT_BYTES], b"", b"", ITERATIONS_MIN)
+        model = self._model.salt
+        salt = (secret * (1 + len(model) // len(secret)))[: len(model)]
+        if model.isalnum():
+            # Kafka's tools write salts as digits and small letters.
+            salt = bytes(_LETTERS[byte % len(_LETTERS)] for byte in salt)
+        return ScramCredential(salt, b"", b"", self._model.iterations)
 
     def _receive_final(self, text: str) -> Challenge:
         match = _FINAL.fullmatch(text)

@@ -6,6 +6,8 @@ from ottla.wire.declare import i8, i32, message, struct, wire
 from ottla.wire.error_code import ErrorCode
 
 SEVERAL_FROM: Final = 4
+SHARE: Final = 2
+"""The type of a key that names a partition of a share group."""
 
 
 @message(api_key=10, versions="0-6", flexible="3+", listeners=("broker",))

@@ -39,7 +39,7 @@ class Simulated:
         self.simulation = Simulation(1)
         self.network = SimulatedNetwork(self.simulation)
         self.machine = Machine(self.simulation, "me", "10.0.0.8")
-        world = World(
+        self.world = World(
             clock=self.machine,
             scheduler=self.machine,
             workers=SimulatedWorkers(self.machine),
@@ -54,7 +54,7 @@ class Simulated:
         self.answers: list[Any] = []
         self.is_ready = False
         settings = settings or PeerSettings(learns_versions=False)
-        self.peer = Peer(world, memory(), (host, PORT), settings, self.lost.append)
+        self.peer = Peer(self.world, memory(), (host, PORT), settings, self.lost.append)
 
     def connect(self) -> None:
         def ready() -> None:

@@ -1,0 +1,51 @@
+"""What a node asks of an identity provider: the keys that tokens are signed with, and tokens of its own.
+
+Both may also be in a file. All of this blocks.
+"""
+
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from ottla.wire.sasl.bearer_tokens import ANSWER_BYTES_MAX, SECONDS_MAX, NoBearerToken, TokenSource
+
+_SCHEMES: Final = ("http", "https")
+
+
+class JwksUnavailable(Exception):
+    """The keys cannot be read."""
+
+
+def read_jwks(url: str) -> bytes:
+    """Return the public keys that tokens are signed with (JWKS)."""
+    parts = urlsplit(url)
+    try:
+        if parts.scheme == "file":
+            return _read_file(parts.path)
+        if parts.scheme not in _SCHEMES:
+            raise JwksUnavailable(f"{url} is no file:, http: or https: URL")
+        return _ask(Request(url, headers={"Accept": "application/json"}))  # noqa: S310 - checked above
+    except (OSError, ValueError) as error:
+        raise JwksUnavailable(f"{url} cannot be read: {error}") from error
+
+
+def read_bearer_token(source: TokenSource) -> str:
+    """Return a token for this node."""
+    try:
+        if source.file is not None:
+            return source.token_of(_read_file(source.file))
+        request = Request(source.url, source.body(), source.headers())  # noqa: S310 - `find_fault` checks it
+        return source.token_of(_ask(request))
+    except (OSError, ValueError) as error:
+        raise NoBearerToken(f"{source.url} cannot be read: {error}") from error
+
+
+def _ask(request: Request) -> bytes:
+    with urlopen(request, timeout=SECONDS_MAX) as answer:  # noqa: S310 - callers check the scheme
+        content: bytes = answer.read(ANSWER_BYTES_MAX)
+        return content
+
+
+def _read_file(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 - the world of a process
+        return file.read(ANSWER_BYTES_MAX)
