@@ -52,6 +52,8 @@ class LogConfig:
     flush_ms: int = LONG_MAX
     # Whether a record is committed only when it is on disk: `ottla.acks.all.sync`. See `committed`.
     acks_all_sync: bool = True
+    # Whether the log is a copy of a partition of another cluster: `ottla.mirror.source`.
+    is_mirror: bool = False
 
     # A broker setting of Kafka's that the log needs: when a silent producer is forgotten.
     producer_id_expiration_ms: int = _DAY_MS
@@ -60,11 +62,16 @@ class LogConfig:
 
     # Deviation: Kafka opens every record of every batch. See `record_checks`.
     records_validation: RecordsValidation = RecordsValidation.AUTO
+    # Whether the schemas that records name are checked. Brokers do that, before they append.
+    checks_key_schemas: bool = False
+    checks_value_schemas: bool = False
     # Deviation: Kafka has no bound for what a compressed batch may unpack to. A bomb could take all memory.
     decompressed_bytes_max: int = 64 << 20
 
     # Whether a producer's batch may be let in by its header alone. Every append asks.
     takes_batches_as_they_are: bool = field(init=False, repr=False, compare=False, default=False)
+    # Whether it has to be let in by a broker that knows schemas.
+    checks_schemas: bool = field(init=False, repr=False, compare=False, default=False)
     # Whether its records are looked at all the same, as far as that is cheap.
     looks_at_records: bool = field(init=False, repr=False, compare=False, default=False)
     # Whether a coordinator's may: of its records it is known that they have keys.
@@ -77,9 +84,11 @@ class LogConfig:
             and self.message_timestamp_before_max_ms == LONG_MAX
         )
         object.__setattr__(self, "takes_own_batches_as_they_are", takes_own_batches_as_they_are)
+        object.__setattr__(self, "checks_schemas", self.checks_key_schemas or self.checks_value_schemas)
         takes_batches_as_they_are = (
             takes_own_batches_as_they_are
             and not self.is_compacted
+            and not self.checks_schemas
             and self.records_validation is not RecordsValidation.RECORDS
         )
         object.__setattr__(self, "takes_batches_as_they_are", takes_batches_as_they_are)

@@ -61,6 +61,17 @@ class LogDirectoryOffline(StorageError):
         self.cause = cause
 
 
+class DamagedRecords(StorageError):
+    """Records are damaged here, and are being fetched from another replica."""
+
+    error_code: Final = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, partition: str, first_offset: int, next_offset: int) -> None:
+        super().__init__(
+            f"offsets {first_offset} to {next_offset - 1} of {partition} are damaged, and are being healed"
+        )
+
+
 class LeadershipLost(StorageError):
     """Another node leads the partition now, and may not have what was appended here last."""
 

@@ -15,7 +15,7 @@ uses a log.
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from ottla.model.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
@@ -26,6 +26,7 @@ from ottla.storage.appending.append_follower import append_as_follower
 from ottla.storage.appending.verification import Verification
 from ottla.storage.config import LogConfig
 from ottla.storage.damages.damage import Damage
+from ottla.storage.damages.unhealed import Unhealed
 from ottla.storage.deletion import Deletion
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_dirs.checkpoints import EpochEntry
@@ -64,6 +65,7 @@ class Log:
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
+        "lost",
         "next_positions",
         "path",
         "producer_state",
@@ -74,9 +76,11 @@ class Log:
         "topic_id",
         "topic_partition",
         "truncations",
+        "unhealed",
         "unsynced_paths",
         "verifications",
         "volume",
+        "when_damaged",
     )
 
     def __init__(
@@ -121,6 +125,11 @@ class Log:
         self.synced_slot = -1
         # What its load found to be damaged.
         self.damages: tuple[Damage, ...] = ()
+        # What readers are kept away from until it is healed, and who has it healed. None if nobody can.
+        self.unhealed: tuple[Unhealed, ...] = ()
+        # What no other replica has either. Readers are led past it, as on a node that is alone.
+        self.lost: tuple[Unhealed, ...] = ()
+        self.when_damaged: Callable[[Offset], None] | None = None
         self.cleaning: RunningCleaning | None = None
 
     def __repr__(self) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset, ProducerId
 from ottla.records.batch import HEADER_BYTES
 from ottla.storage.damages.damage import Damage
-from ottla.storage.errors import OffsetOutOfRange
+from ottla.storage.damages.unhealed import end_before_damage, is_lost, position_before_damage
+from ottla.storage.errors import DamagedRecords, OffsetOutOfRange
 from ottla.storage.indexes.transaction_index import find_aborted
 from ottla.storage.scan import BatchPlace, find_place
 from ottla.storage.segment import Segment
@@ -77,6 +78,8 @@ def read(
             _note_tail(log)
         return _result(log, None, 0, 0, () if limit is ReadLimit.LAST_STABLE else None)
     log.volume.check()
+    if log.unhealed:
+        end = end_before_damage(log, offset, end)
     try:
         return _read_below(log, offset, end, max_bytes, limit, at_least_one_batch)
     except DiskError as error:
@@ -106,6 +109,8 @@ def _read_below(
             # Others who read the same will ask for it too.
             _note_next(log, offset, segment, place.position)
         end_position = _position_of_end(log, segment, end)
+        if log.unhealed:
+            end_position = position_before_damage(log, segment, place.position, end_position)
         if place.position >= end_position:
             break
         length = min(max_bytes, end_position - place.position)
@@ -131,6 +136,10 @@ def _find_behind_damage(log: "Log", segment: Segment, offset: Offset) -> BatchPl
     expected, position = segment.end_of_batches_from(offset)
     if position >= segment.size:
         return None
+    if log.when_damaged is not None and not is_lost(log, offset):
+        # Another replica has what is missing here, so nobody is led past it.
+        log.when_damaged(offset)
+        raise DamagedRecords(str(log.topic_partition), expected, log.end_of(segment))
     # Imported only here: only damage needs it.
     from ottla.storage.damages.examine import DamagedRange, examine
 

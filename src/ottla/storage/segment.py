@@ -267,7 +267,7 @@ class Segment(IndexedFile):
         """Give the batches from one that starts at or before `offset`, near to it, to the end."""
         places = self._find_places(self.find_entry(offset))
         if places is None:
-            self._reindex()
+            self.reindex()
             places = scan_batches(self.file, self.find_scan_position(offset), self.size)
         return places
 
@@ -284,8 +284,8 @@ class Segment(IndexedFile):
             return None
         return chain((first,), places)
 
-    def _reindex(self) -> None:
-        """Make the indexes anew, since an entry did not say what is there."""
+    def reindex(self) -> None:
+        """Make the indexes again, since an entry did not say what is there."""
         self._replace_indexes(index_batches(self.base_offset, scan_batches(self.file, 0, self.size)))
         self._last_indexed_timestamp = self.last_time_entry().timestamp_ms
 
@@ -332,7 +332,7 @@ class Segment(IndexedFile):
         """
         places = self._find_places(self.last_entry())
         if places is None:
-            self._reindex()
+            self.reindex()
             places = scan_batches(self.file, self.last_entry().position, self.size)
         largest_timestamp, largest_offset = self.last_time_entry()
         self._last_indexed_timestamp = largest_timestamp

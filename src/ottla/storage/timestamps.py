@@ -8,6 +8,7 @@ from ottla.records.batch import BatchView, iter_batches
 from ottla.records.batch_records import iter_batch_records
 from ottla.records.codec import Record
 from ottla.records.errors import RecordsError
+from ottla.storage.damages.unhealed import check_undamaged
 from ottla.storage.read import ReadLimit, limit_offset
 from ottla.storage.scan import BatchPlace
 from ottla.storage.segment import Segment
@@ -28,6 +29,7 @@ class TimestampAndOffset(NamedTuple):
 def find_offset_for_timestamp(log: "Log", timestamp_ms: int, limit: ReadLimit) -> TimestampAndOffset | None:
     """Find the first record whose timestamp is at least `timestamp_ms` and that a reader may see."""
     log.volume.check()
+    check_undamaged(log)
     try:
         for segment in log.segments_from(log.log_start_offset):
             if segment.largest.timestamp_ms >= timestamp_ms:
@@ -42,6 +44,7 @@ def find_offset_for_timestamp(log: "Log", timestamp_ms: int, limit: ReadLimit) -
 def find_max_timestamp(log: "Log") -> TimestampAndOffset | None:
     """Find the first record that has the largest timestamp of the log."""
     log.volume.check()
+    check_undamaged(log)
     try:
         segment = max(log.segments, key=lambda segment: segment.largest.timestamp_ms)
         timestamp_ms, offset = segment.largest

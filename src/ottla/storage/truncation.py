@@ -17,6 +17,7 @@ new ones where they happen to meet at the end of a page, segments and producer s
 from typing import TYPE_CHECKING
 
 from ottla.model.ids import Offset
+from ottla.storage.damages.unhealed import forget_from
 from ottla.storage.deletion import Deletion, take_out
 from ottla.storage.indexes.index_files import sync_index
 from ottla.storage.names import FileKind, find_segment_file, segment_file_name
@@ -36,6 +37,8 @@ def find_cut(log: "Log", offset: Offset) -> Offset:
     """
     if offset >= log.log_end_offset:
         return log.log_end_offset
+    # Behind damage a batch may not be found by walking. What is cut too much is copied again.
+    offset = min([offset, *(one.first_offset for one in log.unhealed)])
     if offset < log.segments[0].base_offset:
         return Offset(0)
     segment = next(log.segments_from(offset))
@@ -83,6 +86,8 @@ def truncate_to(log: "Log", offset: Offset, now_ms: int) -> list[Deletion]:
     log.end_cleaning()
     log.next_positions.clear()
     offset = find_cut(log, offset)
+    if offset < log.segments[0].base_offset:
+        return truncate_fully_and_start_at(log, log.segments[0].base_offset, now_ms)
     try:
         _lower_synced(log, find_safe_point(log, offset))
         deletions = _take_out_above(log, offset)
@@ -164,6 +169,8 @@ def _set_end(log: "Log", offset: Offset) -> None:
     log.recovery_point = min(log.recovery_point, offset)
     log.truncations += 1
     log.end_position = (Offset(-1), None, 0)
+    if log.unhealed or log.lost:
+        forget_from(log, offset)
     log.leader_epochs.truncate_from_end(offset)
     log.has_unsynced_epochs = True
     log.has_unsynced_names = True

@@ -63,8 +63,8 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
     """Give batches their offsets and append them. Raises `AppendError` if they are refused.
 
     `records` is written to: offsets and epoch are set in place. From a client it must be exactly one batch.
-    Unless `opens_large`, one that has to be opened and is large is not: `MustBeOpened` is raised. Whoever has
-    opened it since gives what came of that as `valid`.
+    Unless `opens_large`, one that has to be opened and is large is not, nor one whose schemas are checked:
+    `MustBeOpened` is raised. The caller that has opened it since gives what came of that as `valid`.
     """
     if log.volume.error is not None:
         log.volume.check()
@@ -104,7 +104,7 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
         if origin is not _CLIENT:
             return append_own(log, records, leader_epoch, now_ms, origin, verification, transaction_version)
         if valid is None:
-            if not opens_large and takes_long_to_open(records):
+            if not opens_large and (config.checks_schemas or takes_long_to_open(records)):
                 raise MustBeOpened
             valid = validate_client_batch(records, config, now_ms)
         records, log_append_time_ms = valid

@@ -6,6 +6,7 @@ and hands it in with the append. A marker that came in between has removed it, s
 """
 
 from ottla.model.ids import ProducerId
+from ottla.records.batch import BatchHeader
 from ottla.storage.errors import AppendError
 from ottla.wire.error_code import ErrorCode
 
@@ -45,6 +46,21 @@ class Verification:
                 f"sequence {sequence} of producer {self.producer_id} comes before {self.lowest_sequence}, "
                 "which was verified"
             )
+
+
+def end_verification(verifications: dict[ProducerId, Verification], header: BatchHeader) -> None:
+    """Take back what a batch of its producer has used up, or a marker has made void.
+
+    Not the one of a transaction that waits for the marker of the one before. A producer of transactions
+    version 2 gets a new epoch with each, and the marker that ends one has the epoch of the next already.
+    """
+    producer_id = ProducerId(header.producer_id)
+    verification = verifications.get(producer_id)
+    if verification is None:
+        return
+    is_of_next = verification.supports_epoch_bump and verification.epoch >= header.producer_epoch
+    if not (header.is_control and is_of_next):
+        del verifications[producer_id]
 
 
 def out_of_order(message: str) -> AppendError:

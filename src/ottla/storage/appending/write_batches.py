@@ -7,9 +7,10 @@ nothing is in the log, whatever the disk did.
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.model.ids import LeaderEpoch, Offset, ProducerId
+from ottla.model.ids import LeaderEpoch, Offset
 from ottla.records.batch import BatchHeader, BatchView, iter_batches
 from ottla.records.errors import CorruptBatch
+from ottla.storage.appending.verification import end_verification
 from ottla.storage.errors import AppendError, LogDirectoryOffline
 from ottla.storage.producers.replay import aborted_transaction_of, replay_batch
 from ottla.storage.roll import RELATIVE_OFFSET_MAX, must_roll, roll
@@ -82,7 +83,7 @@ def _note(log: "Log", segment: "Segment", start: int, assigned: AssignedBatch) -
         if completed is not None and completed.is_aborted:
             segment.add_aborted(aborted_transaction_of(completed))
         if log.verifications:
-            log.verifications.pop(ProducerId(header.producer_id), None)
+            end_verification(log.verifications, header)
 
 
 def give_up(log: "Log", error: DiskError, size: int | None) -> LogDirectoryOffline:

@@ -184,6 +184,26 @@ def test_a_marker_that_came_first_makes_a_verification_worthless() -> None:
     assert refused.value.error_code is ErrorCode.INVALID_TXN_STATE
 
 
+def test_the_marker_of_the_transaction_before_leaves_a_verification_alone() -> None:
+    log = new_log(LogConfig())
+    # Transactions version 2: the marker that ends a transaction has the epoch of the next one.
+    verification = log.start_verification(ProducerId(9), 1, 0, True, NOW_MS)
+    end_transaction(log, 9, is_commit=False, epoch=1)
+    records = batch(producer_id=9, epoch=1, sequence=0, is_transactional=True)
+    log.append_as_leader(records, leader_epoch=EPOCH, now_ms=NOW_MS, verification=verification)
+    assert log.log_end_offset == 2
+
+
+def test_the_marker_of_a_later_instance_makes_a_verification_worthless() -> None:
+    log = new_log(LogConfig())
+    verification = log.start_verification(ProducerId(9), 1, 0, True, NOW_MS)
+    end_transaction(log, 9, is_commit=False, epoch=2)
+    records = batch(producer_id=9, epoch=1, sequence=0, is_transactional=True)
+    with pytest.raises(AppendError) as refused:
+        log.append_as_leader(records, leader_epoch=EPOCH, now_ms=NOW_MS, verification=verification)
+    assert refused.value.error_code is ErrorCode.INVALID_TXN_STATE
+
+
 def test_nobody_is_asked_about_an_older_instance() -> None:
     log = new_log(LogConfig())
     end_transaction(log, 9, is_commit=False, epoch=4)

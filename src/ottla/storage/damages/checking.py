@@ -1,0 +1,123 @@
+"""Looking for damage in the segments of a log while it is in use, beside it.
+
+Every batch is read, and its checksum verified. Two fields are not covered by it: the base offset has to fit
+those of the neighbours, and the leader epoch has to be the one that the log knows for this offset.
+
+Only what was synced is looked at. So whatever is wrong there was right before.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.model.ids import Offset
+from ottla.records.errors import RecordsError
+from ottla.storage.compaction.source import PlacedBatch, SourceSegment, read_chunks
+from ottla.storage.damages.examine import DamagedRange, SoundBatch, examine
+from ottla.storage.damages.unhealed import Unhealed
+from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.world.disk import Disk
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+_NO_EPOCH: Final = -1
+
+
+class CheckedSegment(NamedTuple):
+    """A segment to look at: the bytes that were synced, and the offsets that they cover."""
+
+    base_offset: Offset
+    path: str
+    size: int
+    end_offset: Offset
+
+
+class CheckTask(NamedTuple):
+    """All that a check of a log goes by."""
+
+    segments: tuple[CheckedSegment, ...]
+    epochs: LeaderEpochs
+    truncations: int
+
+
+def plan_check(log: "Log", offset: Offset | None = None) -> CheckTask:
+    """Take a picture of a log, or of the segment that holds `offset`."""
+    segments = [
+        CheckedSegment(segment.base_offset, segment.file.path, segment.size, log.end_of(segment))
+        for segment in log.segments
+        if segment.size and log.end_of(segment) <= log.recovery_point
+    ]
+    active = log.active_segment
+    if active.size and log.log_end_offset > log.recovery_point > active.base_offset:
+        place = active.find_batch(log.recovery_point)
+        size = active.size if place is None else place.position
+        segments.append(CheckedSegment(active.base_offset, active.file.path, size, log.recovery_point))
+    if offset is not None:
+        segments = [one for one in segments if one.base_offset <= offset < one.end_offset]
+    return CheckTask(tuple(segments), LeaderEpochs(log.leader_epochs.entries), log.truncations)
+
+
+def check_segment(
+    disk: Disk, segment: CheckedSegment, epochs: LeaderEpochs
+) -> Iterator[int | tuple[Unhealed, ...]]:
+    """Read a segment. Gives how many bytes were read with each step, and at last what is damaged."""
+    file = disk.open(segment.path)
+    try:
+        source = SourceSegment(segment.base_offset, file, segment.size, 0, 0, False, 0)
+        expected = int(segment.base_offset)
+        try:
+            for chunk in read_chunks(source):
+                for batch in chunk.batches:
+                    expected = _check(batch, expected, segment.end_offset, epochs)
+                yield chunk.size_bytes
+        except (RecordsError, _Wrong):
+            parts = examine(file, segment.size, segment.base_offset, segment.end_offset)
+            yield tuple(_find_damage(segment, parts, epochs))
+        else:
+            yield ()
+    finally:
+        file.close()
+
+
+class _Wrong(Exception):
+    """A batch cannot be where it is."""
+
+
+def _check(batch: object, expected: int, end: int, epochs: LeaderEpochs) -> int:
+    if not isinstance(batch, PlacedBatch):
+        return expected
+    header = batch.header
+    if not (
+        expected <= header.base_offset <= header.last_offset < end
+        and _is_epoch_right(header.leader_epoch, header.base_offset, epochs)
+    ):
+        raise _Wrong
+    return header.last_offset + 1
+
+
+def _is_epoch_right(leader_epoch: int, base_offset: int, epochs: LeaderEpochs) -> bool:
+    known = epochs.epoch_for(Offset(base_offset))
+    return leader_epoch == known or _NO_EPOCH in (leader_epoch, known)
+
+
+def _find_damage(
+    segment: CheckedSegment, parts: Iterator[SoundBatch | DamagedRange], epochs: LeaderEpochs
+) -> Iterator[Unhealed]:
+    for part in parts:
+        if isinstance(part, DamagedRange):
+            after = segment.end_offset if part.next_offset is None else Offset(part.next_offset)
+            yield Unhealed(segment.base_offset, part.position, part.end, Offset(part.first_offset), after)
+        elif part.header is not None and not _is_epoch_right(
+            part.header.leader_epoch, part.base_offset, epochs
+        ):
+            first, after = Offset(part.base_offset), Offset(part.last_offset + 1)
+            yield Unhealed(segment.base_offset, part.position, part.end, first, after)
+
+
+def is_same_segment(log: "Log", found: Unhealed, segments: Sequence[CheckedSegment]) -> bool:
+    """Say whether a segment that was checked is still part of the log, and not written again since."""
+    paths = {one.base_offset: one.path for one in segments}
+    return any(
+        one.base_offset == found.base_offset and one.file.path == paths.get(found.base_offset)
+        for one in log.segments
+    )
