@@ -44,6 +44,7 @@ from ottla.quorum.quorum_protocols import (
 )
 from ottla.quorum.raft.metadata_log import MetadataLog, QuorumStateFile
 from ottla.quorum.raft.replica import Replica
+from ottla.quorum.raft.servers import servers
 from ottla.quorum.raft.snapshot_files import SnapshotFiles
 from ottla.quorum.raft_driver import DriverWorld, RaftDriver
 from ottla.quorum.raft_settings import raft_settings
@@ -348,7 +349,7 @@ def _check_voters(replica: Replica) -> None:
             f"the voter {me.node_id} of {log.path} has directory id {mine.voter_directory_id}, but this "
             f"directory has {me.directory_id}"
         )
-    if not replica.servers():
+    if not servers(replica):
         raise OtherVoters(
             f"the metadata of {log.path} names no voters: set controller.quorum.voters or "
             "controller.quorum.bootstrap.servers to say who they are"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tests.simulation.planting import Bug
 
-from ottla.quorum.raft import changes, election, following, leading, voting
+from ottla.quorum.raft import changes, election, following, leading, servers, starting, voting
 from ottla.quorum.raft.connections import Connections
 from ottla.quorum.raft.election import Tally
 from ottla.quorum.raft.metadata_log import MetadataLog, OffsetAndEpoch, QuorumStateFile
@@ -45,7 +45,7 @@ BUGS: Final[dict[str, Bug]] = {
     ),
     "leader-starts-as-candidate": Bug(
         "a leader that starts again forgets that it led",
-        Replica._initial_state,
+        starting.initial_state,
         "if election.leader_id == me.node_id:",
         "if False:",
     ),
@@ -58,7 +58,7 @@ BUGS: Final[dict[str, Bug]] = {
     "votes-beside-a-leader": Bug(
         "a follower gives its vote though it knows the leader",
         voting._is_granted,
-        "return is_pre_vote and is_up_to_date and not state.has_fetched",
+        "return is_pre_vote and is_up_to_date and not has_leader",
         "return is_up_to_date",
     ),
     "votes-whatever-the-log": Bug(
@@ -277,8 +277,8 @@ BUGS: Final[dict[str, Bug]] = {
     ),
     "history-forgets-kraft-version": Bug(
         "a start does not read the control records of the log",
-        Replica._read_control_records,
-        "self.history.add(batch.base_offset, batch.records)",
+        starting.read_control_records,
+        "replica.history.add(batch.base_offset, batch.records)",
         "pass",
     ),
     "history-order": Bug(
@@ -302,8 +302,8 @@ BUGS: Final[dict[str, Bug]] = {
     ),
     "bootstrap-servers-only": Bug(
         "who has lost its leader asks none of the voters it knows",
-        Replica.servers,
-        "return (*self.bootstrap, *[one for one in others if one is not None and one[1:] not in known])",
-        "return self.bootstrap",
+        servers.servers,
+        "*[one for one in others if one is not None and one[1:] not in configured]",
+        "",
     ),
 }

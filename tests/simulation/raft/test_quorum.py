@@ -19,6 +19,19 @@ def test_committed_survives_and_the_quorum_comes_to_rest(first: int) -> None:
         assert failure is None, f"{failure}\n{failure.details}"
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        # A voter was added, but the leader lost its disk before that voter had learned of it. The others
+        # needed its vote, and it refused: it had fetched once.
+        101487,
+    ],
+)
+def test_a_seed_that_once_failed(seed: int) -> None:
+    failure = CAMPAIGN.find_failure(seed)
+    assert failure is None, f"{failure}\n{failure.details}"
+
+
 @pytest.mark.parametrize("hash_seed", ["0", "42"])
 def test_a_seed_is_one_life_whatever_the_hash_seed(hash_seed: str) -> None:
     seeds = range(0, 40, 4)

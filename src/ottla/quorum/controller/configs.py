@@ -18,6 +18,7 @@ from ottla.metadata.configs.errors import ChangeRefused
 from ottla.metadata.image import ConfigResource
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
+from ottla.quorum.controller.producer_ids import own_range
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import alter_configs, incremental_alter_configs
@@ -144,7 +145,7 @@ def _records(view: ControllerView, resource: ConfigResource, texts: NewTexts) ->
         # Who is eligible to lead was decided by the old number, so it is forgotten.
         is_topic = resource.type == ResourceType.TOPIC
         records.append(ClearElrRecord(topic_name=resource.name if is_topic else ""))
-    return records
+    return records + own_range(view, texts)
 
 
 def _check_exists(view: ControllerView, resource: ConfigResource) -> None:

@@ -1,6 +1,8 @@
 """Producer ids, given to brokers in blocks so that no id is ever given twice."""
 
+from collections.abc import Mapping
 from typing import Final
+from zlib import crc32
 
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal
@@ -9,7 +11,24 @@ from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.metadata_records.producer_ids import ProducerIdsRecord
 
 BLOCK_SIZE: Final = 1000
+MIRROR_SOURCE: Final = "ottla.mirror.source"
+OWN_RANGE_START: Final = 1 << 62
+"""From here on are the ranges of clusters that hold mirrors."""
 _PRODUCER_ID_MAX: Final = 2**63 - 1
+
+
+def own_range(view: ControllerView, new_configs: Mapping[str, str | None]) -> list[ProducerIdsRecord]:
+    """Return what makes this cluster allocate ids that no other cluster has, if a topic becomes a mirror.
+
+    A mirror has the batches of the source's producers with their ids. After a fail-over, a producer of this
+    cluster with the same id would be taken for one of them, and its records for duplicates.
+    """
+    if not new_configs.get(MIRROR_SOURCE) or view.image.next_producer_id >= OWN_RANGE_START:
+        return []
+    place = crc32(view.settings.cluster_id.encode()) >> 2
+    return [
+        ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=OWN_RANGE_START + (place << 32))
+    ]
 
 
 def refuse_allocate_producer_ids(

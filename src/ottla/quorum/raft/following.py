@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.model.ids import Offset
 from ottla.quorum.raft.effects import Destination, LogTruncated, SnapshotLoaded, SyncLog
+from ottla.quorum.raft.hearing import take_common
 from ottla.quorum.raft.messages import (
+    LeaderInfo,
     add_voter_request,
     endpoints_in,
     fetch_request,
@@ -18,6 +20,7 @@ from ottla.quorum.raft.messages import (
     update_voter_request,
 )
 from ottla.quorum.raft.metadata_log import BadRecords, CommittedLost, OffsetAndEpoch
+from ottla.quorum.raft.servers import pick_bootstrap_server, servers
 from ottla.quorum.raft.settings import Moment
 from ottla.quorum.raft.snapshot_files import BadSnapshot, Download
 from ottla.quorum.raft.states import NEVER, Follower, Unattached
@@ -103,9 +106,9 @@ def _ask_bootstrap_server(replica: "Replica", now: Moment) -> int:
     under_way_ms = connections.find_under_way(now.ms)
     if under_way_ms is not None:
         return under_way_ms
-    server = replica.pick_bootstrap_server(now)
+    server = pick_bootstrap_server(replica, now)
     if server is None:
-        return min([connections.ready_ms(one.node_id, now.ms) for one in replica.servers()], default=NEVER)
+        return min([connections.ready_ms(one.node_id, now.ms) for one in servers(replica)], default=NEVER)
     request = fetch_request(replica.settings, replica.epoch, replica.log.end, replica.high_watermark)
     replica.send(server, request, now)
     # It may never be answered.
@@ -281,7 +284,7 @@ def _take_common(
     replica: "Replica", response: Any, error: ErrorCode, leader_id: int, epoch: int, now: Moment
 ) -> bool | None:
     endpoints = endpoints_in(response, leader_id, replica.settings.listener)
-    return replica.take_common(error, leader_id, epoch, endpoints, now)
+    return take_common(replica, error, LeaderInfo(leader_id, epoch, endpoints), now)
 
 
 # Telling the leader about itself.
@@ -328,7 +331,8 @@ def take_update_voter(
         endpoints = (Endpoint(replica.settings.listener, leader.host, leader.port),)
     if response.error_code in _NOTHING_TO_SAY:
         return False
-    handled = replica.take_common(response.error_code, leader.leader_id, leader.leader_epoch, endpoints, now)
+    told = LeaderInfo(leader.leader_id, leader.leader_epoch, endpoints)
+    handled = take_common(replica, response.error_code, told, now)
     if handled is not None:
         return handled
     state = replica.state

@@ -1,6 +1,6 @@
 """What a leader does: append, count, tell the voters that it leads, and resign when it cannot."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.model.ids import Offset
 from ottla.quorum.raft import changes
@@ -8,10 +8,33 @@ from ottla.quorum.raft.effects import SyncLog
 from ottla.quorum.raft.messages import begin_epoch_request, end_epoch_request
 from ottla.quorum.raft.settings import Moment
 from ottla.quorum.raft.states import NEVER, Leader, Resigned
-from ottla.quorum.raft.voter_sets import ReplicaKey
+from ottla.quorum.raft.voter_sets import FORMAT_OFFSET, ReplicaKey
+from ottla.wire.control_records import KRaftVersionRecord, LeaderChangeMessage, LeaderChangeVoter
 
 if TYPE_CHECKING:
     from ottla.quorum.raft.replica import Replica
+
+
+def first_records(replica: "Replica", granting: list[int]) -> tuple[Any, ...]:
+    """Return the control records with which an epoch begins."""
+    change = LeaderChangeMessage(
+        version=0,
+        leader_id=replica.settings.me.node_id,
+        voters=tuple([LeaderChangeVoter(voter_id=node_id) for node_id in replica.voters.ids]),
+        granting_voters=tuple([LeaderChangeVoter(voter_id=node_id) for node_id in granting]),
+    )
+    if not replica.history.is_dynamic:
+        return (change,)
+    me = replica.me_as_voter()
+    # The snapshot of formatting is not sent to anybody, so the log has to say what it says.
+    if replica.history.voters_offset != FORMAT_OFFSET and not replica.voters.differs(me):
+        return (change,)
+    voters = replica.voters.update(me) or replica.voters
+    return (
+        change,
+        KRaftVersionRecord(version=0, kraft_version=replica.history.kraft_version),
+        voters.record(),
+    )
 
 
 def append(replica: "Replica", leader: Leader, batch: bytearray, now: Moment) -> Offset:

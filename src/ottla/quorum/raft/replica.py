@@ -13,8 +13,8 @@
 Each event is one step. What the step decided about epoch and vote is on disk before its effects are handed
 out, and before the first record of a new epoch is appended: nobody hears of what a crash could undo.
 
-This module has the state, its changes and what every answer has in common. What is done in each state is in
-`voting`, `serving`, `leading`, `following` and `changes`.
+This module has the state and its changes. What a message tells of the leader is taken by `hearing`, what is
+done in each state is in `voting`, `serving`, `leading`, `following` and `changes`.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from ottla.model.ids import Offset
 from ottla.quorum.batches import encode_control_batch
 from ottla.quorum.quorum_protocols import NotLeader
 from ottla.quorum.quorum_state import QuorumState
-from ottla.quorum.raft import changes, describe, following, leading, serving, voting
+from ottla.quorum.raft import changes, describe, following, leading, serving, starting, voting
 from ottla.quorum.raft.connections import Connections
 from ottla.quorum.raft.effects import (
     BecameLeader,
@@ -44,6 +44,7 @@ from ottla.quorum.raft.messages import LeaderInfo, refusal_of
 from ottla.quorum.raft.metadata_log import ElectionStore, MetadataLog
 from ottla.quorum.raft.parked import ParkedFetches
 from ottla.quorum.raft.progress import Progress
+from ottla.quorum.raft.servers import bootstrap_of
 from ottla.quorum.raft.settings import Chance, Moment, RaftSettings
 from ottla.quorum.raft.states import (
     NEVER,
@@ -57,12 +58,9 @@ from ottla.quorum.raft.states import (
     election_of,
 )
 from ottla.quorum.raft.transitions import check_transition
-from ottla.quorum.raft.voter_sets import FORMAT_OFFSET, ControlHistory, ReplicaKey, VoterSet
+from ottla.quorum.raft.voter_sets import ControlHistory, ReplicaKey, VoterSet
 from ottla.quorum.voters import Endpoint, voter
 from ottla.wire.control_records import (
-    KRaftVersionRecord,
-    LeaderChangeMessage,
-    LeaderChangeVoter,
     Voter,
 )
 from ottla.wire.error_code import ErrorCode
@@ -78,7 +76,6 @@ from ottla.wire.messages.update_raft_voter import UpdateRaftVoterRequest, Update
 from ottla.wire.messages.vote import VoteRequest, VoteResponse
 
 _STATES_PER_STEP_MAX: Final = 8
-_FIRST_BOOTSTRAP_ID: Final = -2
 _CHECK_QUORUM_FACTOR: Final = (3, 2)
 
 
@@ -122,9 +119,9 @@ class Replica:
         self.wake_ms = 0
         # When a stop that was asked for gives up, or None.
         self.stop_ms: int | None = None
-        self.bootstrap = _bootstrap_of(settings)
+        self.bootstrap = bootstrap_of(settings)
         self._store = store
-        self._chance = chance
+        self.chance = chance
         self._persisted: QuorumState | None = None
         self._effects: list[Effect] = []
         self._told = LeaderChanged(-1, -1)
@@ -193,7 +190,7 @@ class Replica:
     def load(self, wall_ms: int) -> None:
         """Learn from the log who votes, and from the other file what was promised."""
         self.log.settle(wall_ms)
-        self._read_control_records()
+        starting.read_control_records(self)
         self._persisted = self._store.read()
 
     def start(self, now: Moment) -> list[Effect]:
@@ -201,7 +198,7 @@ class Replica:
 
         The log must have been loaded.
         """
-        self.state = self._initial_state(now)
+        self.state = starting.initial_state(self, self._persisted or QuorumState(), now)
         if self.log.synced_offset < self.log.end_offset:
             self.add(SyncLog())
         if isinstance(self.state, Candidate):
@@ -426,6 +423,7 @@ class Replica:
                 old.leader_id,
                 old.voted,
                 old.leader_endpoints,
+                is_leader_gone=isinstance(old, Follower) and old.is_leader_gone,
             )
         )
         self._maybe_go_forward(now)
@@ -487,29 +485,8 @@ class Replica:
         self.persist()
         leader.progress.set_voters(self.voters)
         leader.progress.synced(self.log.synced_offset)
-        self.append_control(leader, self._first_records(granting), now)
+        self.append_control(leader, leading.first_records(self, granting), now)
         self.add(BecameLeader(leader.epoch, leader.start_offset))
-
-    def _first_records(self, granting: list[int]) -> tuple[Any, ...]:
-        """Return the control records with which an epoch begins."""
-        change = LeaderChangeMessage(
-            version=0,
-            leader_id=self.settings.me.node_id,
-            voters=tuple([LeaderChangeVoter(voter_id=node_id) for node_id in self.voters.ids]),
-            granting_voters=tuple([LeaderChangeVoter(voter_id=node_id) for node_id in granting]),
-        )
-        if not self.history.is_dynamic:
-            return (change,)
-        me = self.me_as_voter()
-        # The snapshot of formatting is not sent to anybody, so the log has to say what it says.
-        if self.history.voters_offset != FORMAT_OFFSET and not self.voters.differs(me):
-            return (change,)
-        voters = self.voters.update(me) or self.voters
-        return (
-            change,
-            KRaftVersionRecord(version=0, kraft_version=self.history.kraft_version),
-            voters.record(),
-        )
 
     def become_follower(
         self, epoch: int, leader_id: int, endpoints: tuple[Endpoint, ...], now: Moment
@@ -545,70 +522,6 @@ class Replica:
             )
         )
 
-    # What all answers and requests have in common.
-
-    def hear_of(
-        self, leader_id: int | None, epoch: int, endpoints: tuple[Endpoint, ...], now: Moment
-    ) -> bool:
-        """Go with an epoch and a leader that somebody told of. Returns False if they cannot be right."""
-        if leader_id is not None and not endpoints:
-            endpoints = self.voters.endpoints_of(leader_id)
-        if not self._is_consistent(leader_id, epoch):
-            return self.refuse(
-                f"node {leader_id} is said to lead epoch {epoch}, but {self.leader_id} leads {self.epoch}"
-            )
-        if epoch < self.epoch or (epoch == self.epoch and leader_id is None):
-            return True
-        if leader_id is None:
-            self.become_unattached(epoch, now)
-        elif epoch > self.epoch or self.state.leader_id is None or self._knows_less(endpoints):
-            if leader_id == self.settings.me.node_id:
-                # It leads this epoch already.
-                return True
-            if not endpoints:
-                if epoch > self.epoch:
-                    self.become_unattached(epoch, now)
-                return self.refuse(f"node {leader_id} leads epoch {epoch}, but nobody says where it listens")
-            self.become_follower(epoch, leader_id, endpoints, now)
-        return True
-
-    def _knows_less(self, endpoints: tuple[Endpoint, ...]) -> bool:
-        is_following = isinstance(self.state, Follower | Unattached | Prospective)
-        return is_following and len(endpoints) > len(self.state.leader_endpoints)
-
-    def _is_consistent(self, leader_id: int | None, epoch: int) -> bool:
-        if leader_id is not None and leader_id == self.settings.me.node_id:
-            return epoch < self.epoch or (epoch == self.epoch and isinstance(self.state, Leader | Resigned))
-        if epoch != self.epoch or leader_id is None or self.state.leader_id is None:
-            return True
-        return leader_id == self.state.leader_id
-
-    def take_common(
-        self, error: ErrorCode, leader_id: int, epoch: int, endpoints: tuple[Endpoint, ...], now: Moment
-    ) -> bool | None:
-        """Go with what an answer says about the leader. None: the rest of the answer counts as well."""
-        known_leader = leader_id if leader_id >= 0 else None
-        if epoch < self.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
-            return True
-        if epoch > self.epoch or error in (
-            ErrorCode.FENCED_LEADER_EPOCH,
-            ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ):
-            before = self.state
-            is_good = self.hear_of(known_leader, epoch, endpoints, now)
-            # Deviation: Kafka asks again at once, however often it is told the same.
-            return is_good and (self.state is not before or error is not ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if known_leader is not None and (self.state.leader_id is None or self._knows_less(endpoints)):
-            is_good = self.hear_of(known_leader, epoch, endpoints, now)
-            return None if is_good and error is ErrorCode.NONE else is_good
-        if error is ErrorCode.BROKER_NOT_AVAILABLE:
-            return False
-        if error is ErrorCode.INVALID_VOTER_KEY:
-            return True
-        if not self._is_consistent(known_leader, epoch):
-            return self.hear_of(known_leader, epoch, endpoints, now)
-        return None
-
     def find_leader_error(self, epoch: int) -> ErrorCode | None:
         """Return why a request for the leader of an epoch cannot be served."""
         if epoch < self.epoch:
@@ -630,92 +543,14 @@ class Replica:
     def election_deadline_ms(self, now: Moment) -> int:
         """Return when to try again. Chance keeps two from trying at the same time for ever."""
         timeout_ms = self.settings.election_timeout_ms
-        return now.ms + timeout_ms + self._chance.randrange(timeout_ms)
+        return now.ms + timeout_ms + self.chance.randrange(timeout_ms)
 
     def soon_ms(self, now: Moment) -> int:
         """Return when to stand for election if the leader is known to be gone."""
         backoff_ms = self.settings.retry_backoff_ms
-        return now.ms + backoff_ms + self._chance.randrange(self.settings.election_timeout_ms // 10 + 1)
+        return now.ms + backoff_ms + self.chance.randrange(self.settings.election_timeout_ms // 10 + 1)
 
     def check_quorum_deadline_ms(self, now: Moment) -> int:
         """Return until when a majority has to fetch: later than their time-out, for the network's sake."""
         numerator, denominator = _CHECK_QUORUM_FACTOR
         return now.ms + self.settings.fetch_timeout_ms * numerator // denominator
-
-    def servers(self) -> tuple[Destination, ...]:
-        """Return whom to ask for the leader: those that were configured, and the voters.
-
-        Deviation: Kafka asks the configured ones only. All of them may have left the quorum.
-        """
-        me = self.settings.me.node_id
-        others = [
-            self.destination_of(id_, self.voters.endpoints_of(id_)) for id_ in self.voters.ids if id_ != me
-        ]
-        known = {(server.host, server.port) for server in self.bootstrap}
-        return (*self.bootstrap, *[one for one in others if one is not None and one[1:] not in known])
-
-    def pick_bootstrap_server(self, now: Moment) -> Destination | None:
-        """Return somebody who may know the leader and is ready to be asked."""
-        servers = self.servers()
-        first = self._chance.randrange(len(servers)) if servers else 0
-        for server in (*servers[first:], *servers[:first]):
-            if self.connections.is_ready(server.node_id, now.ms):
-                return server
-        return None
-
-    # Starting.
-
-    def _read_control_records(self) -> None:
-        latest = self.log.snapshots.latest
-        offset = self.log.start_offset
-        if latest is not None:
-            self.history.restart_from(latest.end_offset, self.log.snapshots.read_quorum(latest))
-            offset = latest.end_offset
-        for batch in self.log.control_batches(offset):
-            self.history.add(batch.base_offset, batch.records)
-
-    def _initial_state(self, now: Moment) -> State:
-        me = self.settings.me
-        election = self._persisted or QuorumState()
-        deadline_ms = self.election_deadline_ms(now) if self.may_stand else NEVER
-        voted = ReplicaKey(election.voted_id, election.voted_directory_id) if election.voted_id >= 0 else None
-        epoch = election.leader_epoch
-        if epoch < self.log.last_epoch:
-            return Unattached(self.log.last_epoch, deadline_ms)
-        if election.leader_id == me.node_id:
-            # It led when it stopped. It must not vote in that epoch, nor lead it again: what it had appended
-            # and not synced may be gone.
-            others = [node_id for node_id in self.voters.ids if node_id != me.node_id]
-            deadline_ms = self.election_deadline_ms(now)
-            return Resigned(
-                epoch, deadline_ms, me.node_id, others, leader_endpoints=self.settings.endpoints, voted=voted
-            )
-        if election.leader_id >= 0:
-            endpoints = self.voters.endpoints_of(election.leader_id)
-            if not endpoints:
-                return Unattached(epoch, deadline_ms, election.leader_id, voted)
-            fetch_ms = now.ms + self.settings.fetch_timeout_ms
-            return Follower(epoch, fetch_ms, election.leader_id, endpoints, update_ms=fetch_ms, voted=voted)
-        if voted is not None and voted.covers(me) and self.may_stand:
-            tally = Tally(self.voters)
-            tally.record(me.node_id, is_granted=True)
-            return Candidate(epoch, deadline_ms, tally, voted)
-        return Unattached(epoch, deadline_ms, voted=voted)
-
-
-def _bootstrap_of(settings: RaftSettings) -> tuple[Destination, ...]:
-    """Return whom to ask for the leader. Servers of which only the address is known get negative ids."""
-    if settings.bootstrap_servers:
-        return tuple(
-            [
-                Destination(_FIRST_BOOTSTRAP_ID - index, host, port)
-                for index, (host, port) in enumerate(settings.bootstrap_servers)
-            ]
-        )
-    return tuple(
-        [
-            Destination(one.voter_id, one.endpoints[0].host, one.endpoints[0].port)
-            for one in settings.static_voters.voters
-            if one.voter_id != settings.me.node_id and one.endpoints
-        ]
-    )

@@ -40,6 +40,8 @@ class Prospective:
     leader_id: int | None = None
     voted: ReplicaKey | None = None
     leader_endpoints: tuple[Endpoint, ...] = ()
+    # Nobody listens where the leader did.
+    is_leader_gone: bool = False
 
 
 @dataclass(slots=True)

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 from ottla.model.ids import Offset
 from ottla.quorum.raft.effects import Destination, Inbound
 from ottla.quorum.raft.election import may_vote
+from ottla.quorum.raft.hearing import hear_of, take_common
 from ottla.quorum.raft.messages import (
+    LeaderInfo,
     begin_epoch_response,
     end_epoch_response,
     endpoints_in,
@@ -54,7 +56,7 @@ def handle_vote(replica: "Replica", inbound: Inbound, now: Moment) -> VoteRespon
     candidate = ReplicaKey(wanted.replica_id, wanted.replica_directory_id)
     its_end = OffsetAndEpoch(Offset(wanted.last_offset), wanted.last_offset_epoch)
     is_up_to_date = its_end.is_at_least(replica.log.end)
-    is_granted = _is_granted(replica, candidate, is_up_to_date, is_pre_vote=wanted.pre_vote)
+    is_granted = _is_granted(replica, candidate, is_up_to_date, now, is_pre_vote=wanted.pre_vote)
     if is_granted and not wanted.pre_vote:
         replica.vote_for(candidate, now)
     info = replica.leader_info(inbound.listener)
@@ -69,7 +71,9 @@ def _find_vote_error(wanted: VotePartition) -> ErrorCode | None:
     return None if is_possible else ErrorCode.INVALID_REQUEST
 
 
-def _is_granted(replica: "Replica", candidate: ReplicaKey, is_up_to_date: bool, *, is_pre_vote: bool) -> bool:
+def _is_granted(
+    replica: "Replica", candidate: ReplicaKey, is_up_to_date: bool, now: Moment, *, is_pre_vote: bool
+) -> bool:
     state = replica.state
     if candidate.node_id == replica.settings.me.node_id:
         # Another node has this one's id, or a message went round in a circle.
@@ -78,8 +82,10 @@ def _is_granted(replica: "Replica", candidate: ReplicaKey, is_up_to_date: bool, 
         case Leader():
             return False
         case Follower():
-            # The leader is there, as far as this replica can tell.
-            return is_pre_vote and is_up_to_date and not state.has_fetched
+            # Deviation: Kafka's follower that has fetched once refuses as long as it follows. One that does
+            # not know yet that it votes, and so may not stand for election itself, would do so for ever.
+            has_leader = state.has_fetched and now.ms < state.deadline_ms
+            return is_pre_vote and is_up_to_date and not has_leader
         case Candidate() | Resigned():
             return is_pre_vote and is_up_to_date
         case Unattached() | Prospective():
@@ -101,8 +107,27 @@ def take_vote(replica: "Replica", source: Destination, response: VoteResponse, n
         return replica.refuse(
             f"node {source.node_id} answers {result.error_code.name} to a request for its vote"
         )
+    if not result.vote_granted and _may_change_its_mind(replica, source):
+        return False
     replica.count_vote(source.node_id, is_granted=result.vote_granted, now=now)
     return True
+
+
+def _may_change_its_mind(replica: "Replica", source: Destination) -> bool:
+    """Say whether to ask a voter for its pre-vote again, after a back-off.
+
+    It refuses as long as it believes in a leader whose process has ended. It will find that out within
+    milliseconds, if this replica is right.
+
+    Deviation: Kafka asks once, and then waits for the end of the election timeout.
+    """
+    state = replica.state
+    if not isinstance(state, Prospective):
+        return False
+    if source.node_id == state.leader_id:
+        # It answers, so its process is there after all.
+        state.is_leader_gone = False
+    return state.is_leader_gone
 
 
 def handle_begin_epoch(replica: "Replica", inbound: Inbound, now: Moment) -> BeginQuorumEpochResponse:
@@ -241,7 +266,7 @@ def _is_for_me(replica: "Replica", voter_id: int, directory_id: Any) -> bool:
 
 def _follow(replica: "Replica", wanted: Any, listeners: Any, now: Moment) -> bool:
     endpoints = tuple([Endpoint(one.name, one.host, one.port) for one in listeners])
-    return replica.hear_of(wanted.leader_id, wanted.leader_epoch, endpoints, now)
+    return hear_of(replica, wanted.leader_id, wanted.leader_epoch, endpoints, now)
 
 
 def _take(replica: "Replica", response: Any, now: Moment) -> tuple[Any | None, bool | None]:
@@ -254,5 +279,6 @@ def _take(replica: "Replica", response: Any, now: Moment) -> tuple[Any | None, b
     if result is None:
         return None, replica.refuse(f"{type(response).__name__} is not about the metadata")
     endpoints = endpoints_in(response, result.leader_id, replica.settings.listener)
-    handled = replica.take_common(result.error_code, result.leader_id, result.leader_epoch, endpoints, now)
+    told = LeaderInfo(result.leader_id, result.leader_epoch, endpoints)
+    handled = take_common(replica, result.error_code, told, now)
     return result, handled

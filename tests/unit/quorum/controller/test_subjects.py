@@ -13,7 +13,7 @@ from ottla.metadata.topics import NO_LEADER
 from ottla.quorum.controller.configs import decide_alter_configs, decide_incremental_alter_configs
 from ottla.quorum.controller.features import decide_update_features
 from ottla.quorum.controller.partitions.elections import decide_elect_leaders
-from ottla.quorum.controller.producer_ids import decide_allocate_producer_ids
+from ottla.quorum.controller.producer_ids import OWN_RANGE_START, decide_allocate_producer_ids
 from ottla.quorum.controller.quotas import decide_alter_client_quotas, describe_quotas
 from ottla.quorum.controller.scram import decide_alter_scram_credentials, describe_scram_credentials
 from ottla.wire.error_code import ErrorCode
@@ -165,6 +165,19 @@ def test_producer_ids_are_given_in_blocks_that_do_not_overlap() -> None:
     assert (first.producer_id_start, first.producer_id_len) == (0, 1000)
     assert second.producer_id_start == 1000
     assert controller.image.next_producer_id == 2000
+
+
+def test_a_cluster_with_a_mirror_has_producer_ids_that_its_source_does_not_have() -> None:
+    controller = DecidingController()
+    controller.have("t", (0,))
+    assert alter(controller, TOPIC, "t", ("ottla.mirror.source", SET, "berlin")) is ErrorCode.NONE
+    first = controller.image.next_producer_id
+    assert OWN_RANGE_START <= first < 2**63 - 2**32
+    # Once is enough, and it stays after the copy was made writable.
+    assert alter(controller, TOPIC, "t", ("ottla.mirror.source", SET, "paris")) is ErrorCode.NONE
+    assert alter(controller, TOPIC, "t", ("ottla.mirror.source", DELETE, None)) is ErrorCode.NONE
+    ask = AllocateProducerIdsRequest(broker_id=0, broker_epoch=controller.image.brokers[0].broker_epoch)
+    assert controller.ask(decide_allocate_producer_ids, ask).producer_id_start == first
 
 
 def test_producer_ids_are_not_given_to_a_broker_of_another_life() -> None:

@@ -12,6 +12,7 @@ from ottla.quorum.raft.states import Candidate, Follower, Leader, Prospective, R
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from ottla.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
+from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.vote import VoteRequest
 
 
@@ -132,6 +133,16 @@ def test_who_has_fetched_from_its_leader_refuses_pre_votes() -> None:
     assert not result(peer.ask(vote(peer, 4, node_id=3))).vote_granted
 
 
+def test_an_observer_that_could_not_fetch_for_a_while_grants_pre_votes() -> None:
+    peer = Peer(voters=(2, 3))
+    peer.ask(begin(peer, 4))
+    peer.state.has_fetched = True
+    assert not result(peer.ask(vote(peer, 4, node_id=3, pre_vote=True))).vote_granted
+    peer.wait(peer.settings.fetch_timeout_ms)
+    assert peer.is_a(Follower)
+    assert result(peer.ask(vote(peer, 4, node_id=3, pre_vote=True))).vote_granted
+
+
 def test_a_leader_refuses_all_votes_of_its_epoch() -> None:
     peer = Peer()
     epoch = peer.lead()
@@ -167,6 +178,41 @@ def test_answers_to_pre_votes_do_not_count_as_votes() -> None:
     peer.answer(first, granted)
     peer.answer(second, granted)
     assert peer.is_a(Candidate)
+
+
+def stand_without_leader() -> Peer:
+    """Return a follower of node 2 that has found nobody where that listened."""
+    peer = Peer()
+    peer.ask(begin(peer, 4))
+    (fetch,) = peer.sent(FetchRequest)
+    gone = ErrorCode.BROKER_NOT_AVAILABLE
+    peer.take(peer.replica.fail(fetch.correlation_id, fetch.request, peer.now, gone))
+    peer.wait(peer.state.deadline_ms - peer.now_ms)
+    assert peer.is_a(Prospective)
+    return peer
+
+
+def refuse_vote(peer: Peer, node_id: int) -> None:
+    (send,) = [one for one in peer.vote_requests() if one.destination.node_id == node_id]
+    info = messages.LeaderInfo(2, peer.replica.epoch)
+    peer.answer(send, messages.vote_response(info, 2, ErrorCode.NONE, is_granted=False))
+
+
+def test_a_voter_that_believes_in_a_leader_that_is_gone_is_asked_again() -> None:
+    peer = stand_without_leader()
+    refuse_vote(peer, 3)
+    assert peer.vote_requests() == []
+    peer.wait(peer.settings.retry_backoff_ms)
+    assert [one.destination.node_id for one in peer.vote_requests()] == [3]
+
+
+def test_a_leader_that_answers_is_not_gone() -> None:
+    peer = stand_without_leader()
+    refused = peer.effects
+    refuse_vote(peer, 2)
+    peer.effects = refused
+    refuse_vote(peer, 3)
+    assert peer.is_a(Follower)
 
 
 def test_the_only_voter_leads_at_once() -> None:

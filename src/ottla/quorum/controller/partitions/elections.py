@@ -16,6 +16,8 @@ from ottla.wire.messages.elect_leaders import (
 )
 from ottla.wire.metadata_records.partitions import PartitionChangeRecord
 
+_NODES_OWN: Final = "__ottla_journal"
+"""Each node has a partition of its own of this topic. While the node is down, nobody else can lead it."""
 _ELECTIONS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
 
 _MESSAGES: Final = {
@@ -39,7 +41,11 @@ def refuse_elect_leaders(ask: ElectLeadersRequest, refusal: Refusal) -> ElectLea
 
 @decides(ElectLeadersRequest, refuse=refuse_elect_leaders)
 def decide_elect_leaders(view: ControllerView, ask: ElectLeadersRequest) -> Decision[ElectLeadersResponse]:
-    """Elect leaders. If all partitions are asked for, the answer has only those with something to do."""
+    """Elect leaders. If all partitions are asked for, the answer has only those with something to do.
+
+    Deviation: the journal is not one of them, which Kafka does not have. Kafka's tool would report an error
+    for every node that is down.
+    """
     election = _ELECTIONS.get(ask.election_type)
     if election is None:
         unknown = Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {ask.election_type}")
@@ -49,6 +55,8 @@ def decide_elect_leaders(view: ControllerView, ask: ElectLeadersRequest) -> Deci
     try:
         if ask.topic_partitions is None:
             for topic in view.image.topics:
+                if topic.name == _NODES_OWN:
+                    continue
                 partitions = [
                     result
                     for number in topic.partitions

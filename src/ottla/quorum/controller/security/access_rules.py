@@ -15,6 +15,7 @@ from ottla.quorum.controller.decision import (
 from ottla.quorum.random_id import random_id
 from ottla.security.access_rules import (
     AccessRule,
+    PatternType,
     ResourcePattern,
     RuleFilter,
     find_fault,
@@ -64,7 +65,9 @@ def decide_create_acls(view: ControllerView, ask: CreateAclsRequest) -> Decision
         return Decision(refuse_create_acls(ask, _DISABLED))
     if len(ask.creations) > RECORDS_MAX:
         return Decision(refuse_create_acls(ask, _TOO_MANY))
-    known = {rule_of(record) for record in view.image.acls.values()}
+    names = {creation.resource_name for creation in ask.creations}
+    # Most rules are about other resources, and making a rule of each record would take long.
+    known = {rule_of(record) for record in view.image.acls.values() if record.resource_name in names}
     results: list[AclCreationResult] = []
     records: list[Any] = []
     for creation in ask.creations:
@@ -159,7 +162,10 @@ def _filter(ask: DeleteAclsFilter | DescribeAclsRequest, pattern_type: int) -> R
 
 
 def _select(image: MetadataImage, rule_filter: RuleFilter) -> Iterator[tuple[Uuid, AccessRule]]:
+    name = None if rule_filter.pattern_type == PatternType.MATCH else rule_filter.name
     for rule_id, record in image.acls.items():
+        if name is not None and name != record.resource_name:
+            continue
         rule = rule_of(record)
         if rule_filter.selects(rule):
             yield rule_id, rule

@@ -23,6 +23,7 @@ from ottla.quorum.controller.partitions.placement import (
     new_partition_fields,
     place_partitions,
 )
+from ottla.quorum.controller.producer_ids import own_range
 from ottla.quorum.random_id import random_id
 from ottla.storage.names import METADATA_PARTITION
 from ottla.wire.config_kinds import ResourceType
@@ -210,7 +211,7 @@ def _config_records(view: ControllerView, topic: str, overrides: Mapping[str, st
     ]
     if MIN_ISR in overrides and view.elr_enabled:
         records.append(ClearElrRecord(topic_name=topic))
-    return records
+    return records + own_range(view, overrides)
 
 
 def _partition_records(
