@@ -51,7 +51,7 @@ def forget_what_is_to_be_given_up(patch: MonkeyPatch) -> None:
 
 def accept_commits_of_the_past(patch: MonkeyPatch) -> None:
     patch.setattr(ConsumerGroup, "check_commit", lambda _self, _commit: None)
-    patch.setattr(ConsumerGroup, "check_commit_to", lambda _self, _commit, _topic, _number: None)
+    patch.setattr(ConsumerGroup, "check_commit_to", lambda _self, _commit, _topic, _id, _number: None)
 
 
 def take_members_away_in_the_wrong_order(patch: MonkeyPatch) -> None:

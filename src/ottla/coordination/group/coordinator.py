@@ -5,7 +5,7 @@ has to be waited for, later when the answer must be on disk first or others have
 looked at permissions and topics before; here it is about groups alone.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -17,6 +17,7 @@ from ottla.coordination.group.admin import (
 )
 from ottla.coordination.group.classic.group import ClassicGroup, refused_join
 from ottla.coordination.group.classic.requests import decide_heartbeat, decide_join, decide_leave, decide_sync
+from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.consumer.describe import (
     describe_consumer_group,
     refused_consumer_description,
@@ -38,8 +39,31 @@ from ottla.coordination.group.offsets.delete import (
 from ottla.coordination.group.offsets.fetch import fetch_offsets, refused_fetch
 from ottla.coordination.group.offsets.repeated import RepeatedCommit
 from ottla.coordination.group.refusal import Refused
-from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
+from ottla.coordination.group.settings import (
+    ConsumerIntervals,
+    GroupSettings,
+    ShareIntervals,
+    StreamsIntervals,
+)
+from ottla.coordination.group.share.describe import describe_share_group, refused_share_description
+from ottla.coordination.group.share.heartbeat import (
+    Heartbeat,
+    check_share_heartbeat,
+)
+from ottla.coordination.group.share.heartbeat import refused_heartbeat as refused_share_heartbeat
+from ottla.coordination.group.share.offsets import (
+    Alteration,
+    Deletion,
+    decide_alter,
+    decide_delete,
+    decide_deleted,
+)
+from ottla.coordination.group.share.persister import Errors, StatePersister
 from ottla.coordination.group.state import GroupShard
+from ottla.coordination.group.streams.describe import describe_streams_group, refused_streams_description
+from ottla.coordination.group.streams.heartbeat import HeartbeatOutcome
+from ottla.coordination.group.streams.heartbeat import refused_heartbeat as refused_streams_heartbeat
+from ottla.coordination.group.streams.validation import check_heartbeat as check_streams_heartbeat
 from ottla.coordination.runtime.decision import Answer, Decision, ProducerIdentity, Refuse, ignore
 from ottla.coordination.runtime.shard import Shard
 from ottla.coordination.runtime.shards import Shards
@@ -62,6 +86,13 @@ from ottla.wire.messages.list_groups import ListedGroup
 from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from ottla.wire.messages.share_group_describe import DescribedGroup as DescribedShareGroup
+from ottla.wire.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from ottla.wire.messages.streams_group_describe import DescribedGroup as DescribedStreamsGroup
+from ottla.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from ottla.world.clock import Clock
@@ -80,11 +111,21 @@ class GroupHost(Protocol):
     def topics(self) -> Topics:
         """The topics of the cluster."""
 
+    @property
+    def share_state(self) -> StatePersister:
+        """The share coordinators of the cluster."""
+
     def new_member_suffix(self) -> str:
         """Return a random id, for a new member."""
 
+    def share_intervals(self, group_id: str) -> ShareIntervals:
+        """Return the times of a share group: its own where it has set them, otherwise the node's."""
+
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         """Return the times of a consumer group: its own where it has set them, otherwise the node's."""
+
+    def streams_intervals(self, group_id: str) -> StreamsIntervals:
+        """Return the times of a streams group: its own where it has set them, otherwise the node's."""
 
     def member_lost(self, group_id: str, member_id: str, why: str, after_ms: int) -> None:
         """Take note that a member is about to be taken out, for it was not heard of for so long."""
@@ -103,6 +144,9 @@ class GroupShardEnvironment:
         self.timers = Timers(host.clock, host.wake)
         self.new_member_suffix = host.new_member_suffix
         self.consumer_intervals = host.consumer_intervals
+        self.streams_intervals = host.streams_intervals
+        self.share_intervals = host.share_intervals
+        self.share_state = host.share_state
         self.member_lost = host.member_lost
         self._shards = coordinator.shards
         self._partition = partition
@@ -219,6 +263,57 @@ class GroupCoordinator:
             refused_heartbeat,
         )
 
+    # Members of streams groups
+
+    def streams_group_heartbeat(
+        self,
+        ask: StreamsGroupHeartbeatRequest,
+        client: Client,
+        now_ms: int,
+        answer: Answer[HeartbeatOutcome],
+    ) -> None:
+        """Let a member of a streams group join, stay or leave. The outcome names topics to be created."""
+        try:
+            check_streams_heartbeat(ask)
+        except Refused as refused:
+            answer(refused_streams_heartbeat(refused.error_code, refused.message))
+            return
+        self._write(
+            ask.group_id,
+            lambda shard: shard.streams.heartbeats.decide(ask, client, now_ms),
+            answer,
+            refused_streams_heartbeat,
+        )
+
+    # Members of share groups
+
+    def share_group_heartbeat(
+        self,
+        ask: ShareGroupHeartbeatRequest,
+        client: Client,
+        now_ms: int,
+        answer: Answer[ShareGroupHeartbeatResponse],
+    ) -> None:
+        """Let a member of a share group join, stay or leave."""
+        try:
+            check_share_heartbeat(ask)
+        except Refused as refused:
+            answer(refused_share_heartbeat(refused.error_code, refused.message))
+            return
+
+        def go_on(heartbeat: Heartbeat) -> None:
+            answer(heartbeat.response)
+            shard = self.shards.find(ask.group_id)
+            if heartbeat.uninitialized and isinstance(shard, Shard):
+                shard.state.shares.initialize(ask.group_id, heartbeat)
+
+        self.shards.write(
+            ask.group_id,
+            lambda shard: shard.shares.heartbeats.decide(ask, client, now_ms),
+            go_on,
+            lambda code: answer(refused_share_heartbeat(code)),
+        )
+
     # Offsets
 
     def commit_offsets(
@@ -306,9 +401,12 @@ class GroupCoordinator:
         for shard in self.shards:
             if shard.refusal is ErrorCode.NONE:
                 shard.state.consumers.topics_changed(names, has_new)
+                shard.state.streams.topics_changed(names)
+                shard.state.shares.topics_changed(names)
 
     def topics_deleted(self, topics: list[tuple[str, Uuid]]) -> None:
         """Delete what groups have committed for topics that are gone."""
+        gone = frozenset(topic_id for _, topic_id in topics)
         for shard in self.shards:
             if shard.refusal is ErrorCode.NONE:
                 shard.write(
@@ -316,6 +414,7 @@ class GroupCoordinator:
                     ignore,
                     ignore,
                 )
+                shard.write(lambda state: state.shares.decide_topics_deleted(gone), ignore, ignore)
 
     # Administration
 
@@ -354,14 +453,153 @@ class GroupCoordinator:
             lambda code: refused_consumer_description(group_id, code),
         )
 
+    def describe_streams_group(self, group_id: str, answer: Answer[DescribedStreamsGroup]) -> None:
+        """Describe a streams group."""
+        if not group_id:
+            answer(refused_streams_description(group_id, ErrorCode.INVALID_GROUP_ID))
+            return
+        self._read(
+            group_id,
+            lambda shard: describe_streams_group(group_id, shard.groups.get(group_id)),
+            answer,
+            lambda code: refused_streams_description(group_id, code),
+        )
+
+    def describe_share_group(self, group_id: str, answer: Answer[DescribedShareGroup]) -> None:
+        """Describe a share group."""
+        if not group_id:
+            answer(refused_share_description(group_id, ErrorCode.INVALID_GROUP_ID))
+            return
+        self._read(
+            group_id,
+            lambda shard: describe_share_group(group_id, shard.groups.get(group_id), shard.env.topics),
+            answer,
+            lambda code: refused_share_description(group_id, code),
+        )
+
     def delete_group(self, group_id: str, answer: Answer[DeletableGroupResult]) -> None:
-        """Delete a group and its offsets."""
+        """Delete a group and its offsets. Of a share group the states of its partitions go first."""
+        shard = self.shards.find(group_id)
+        group = shard.state.shares.find(group_id) if isinstance(shard, Shard) else None
+        if group is None or group.members:
+            self._delete_group_now(group_id, answer)
+            return
+
+        def states_deleted(errors: Errors) -> None:
+            failed = [code for code in errors.values() if code is not ErrorCode.NONE]
+            if failed:
+                answer(DeletableGroupResult(group_id=group_id, error_code=failed[0]))
+            else:
+                self._delete_group_now(group_id, answer)
+
+        self.shards.write(
+            group_id,
+            lambda state: state.shares.decide_deletion(group),
+            lambda partitions: self.host.share_state.delete(group_id, partitions, states_deleted),
+            lambda code: answer(DeletableGroupResult(group_id=group_id, error_code=code)),
+        )
+
+    def _delete_group_now(self, group_id: str, answer: Answer[DeletableGroupResult]) -> None:
         self._write(
             group_id,
             lambda shard: _decide_delete(shard, group_id),
             answer,
             lambda code: DeletableGroupResult(group_id=group_id, error_code=code),
         )
+
+    # Where share groups start
+
+    def alter_share_offsets(
+        self,
+        group_id: str,
+        starts: Mapping[str, Mapping[int, int]],
+        answer: Answer[Errors],
+        refuse: Callable[[Refused], None],
+    ) -> None:
+        """Set the offsets from which an empty share group goes on. Topics and partitions must exist."""
+
+        def initialized(partitions: Partitions, errors: Errors) -> None:
+            shard = self.shards.find(group_id)
+            if not isinstance(shard, Shard) or any(code is not ErrorCode.NONE for code in errors.values()):
+                answer(errors)
+                return
+            shard.state.shares.initialized(group_id, partitions, lambda: answer(errors))
+
+        def go_on(alteration: Alteration) -> None:
+            partitions = {topic: frozenset(offsets) for topic, offsets in alteration.starts.items()}
+            if not partitions:
+                answer({})
+                return
+            self.host.share_state.initialize(
+                group_id, alteration.group_epoch, alteration.starts, partial(initialized, partitions)
+            )
+
+        self._write_or_refuse(
+            group_id,
+            lambda shard: decide_alter(group_id, shard.groups.get(group_id), starts, shard.env.topics),
+            go_on,
+            refuse,
+        )
+
+    def delete_share_offsets(
+        self,
+        group_id: str,
+        names: Sequence[str],
+        answer: Callable[[Deletion, Errors], None],
+        refuse: Callable[[Refused], None],
+    ) -> None:
+        """Have an empty share group forget where it is in topics."""
+
+        def deleted(deletion: Deletion, errors: Errors) -> None:
+            failed = {topic for (topic, _), code in errors.items() if code is not ErrorCode.NONE}
+            gone = [topic for topic in deletion.partitions if topic not in failed]
+            self.shards.write(
+                group_id,
+                lambda shard: decide_deleted(group_id, shard.groups.get(group_id), gone, shard.env.topics),
+                lambda _: answer(deletion, errors),
+                lambda code: refuse(Refused(code)),
+            )
+
+        self._write_or_refuse(
+            group_id,
+            lambda shard: decide_delete(group_id, shard.groups.get(group_id), names, shard.env.topics),
+            lambda deletion: self.host.share_state.delete(
+                group_id, deletion.partitions, partial(deleted, deletion)
+            ),
+            refuse,
+        )
+
+    def share_partitions(
+        self, group_id: str, answer: Answer[Partitions], refuse: Callable[[Refused], None]
+    ) -> None:
+        """Answer which partitions of a share group have a state."""
+
+        def query(shard: GroupShard) -> Partitions:
+            group = shard.shares.find(group_id)
+            if group is None:
+                return {}
+            return {topic: numbers for topic, (_, numbers) in group.state_topics.initialized.items()}
+
+        self.shards.read(group_id, query, answer, lambda code: refuse(Refused(code)))
+
+    def _write_or_refuse(
+        self,
+        group_id: str,
+        decide: Callable[[GroupShard], Decision[R]],
+        answer: Answer[R],
+        refuse: Callable[[Refused], None],
+    ) -> None:
+        """Write what is decided, unless the decision is a refusal."""
+        shard = self.shards.find(group_id)
+        if not isinstance(shard, Shard):
+            refuse(Refused(shard))
+            return
+        try:
+            decision = decide(shard.state)
+        except Refused as refused:
+            refuse(refused)
+            return
+        shard.carry_out(decision, answer, lambda code: refuse(Refused(code)))
 
     # Reaching a shard
 

@@ -3,7 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
+from ottla.coordination.group.settings import (
+    ConsumerIntervals,
+    GroupSettings,
+    ShareIntervals,
+    StreamsIntervals,
+)
+from ottla.coordination.group.share.persister import StatePersister
 from ottla.coordination.runtime.decision import Answer, Decision, Refuse, ignore
 from ottla.coordination.runtime.timers import Timers
 from ottla.model.uuid import Uuid
@@ -44,9 +50,16 @@ class Environment(Protocol):
     settings: GroupSettings
     timers: Timers
     topics: Topics
+    share_state: StatePersister
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         """Return the times of a consumer group: its own where it has set them, otherwise the node's."""
+
+    def streams_intervals(self, group_id: str) -> StreamsIntervals:
+        """Return the times of a streams group: its own where it has set them, otherwise the node's."""
+
+    def share_intervals(self, group_id: str) -> ShareIntervals:
+        """Return the times of a share group: its own where it has set them, otherwise the node's."""
 
     def new_member_suffix(self) -> str:
         """Return a random id, for a new member."""

@@ -61,7 +61,7 @@ class Group(Protocol):
     def check_commit(self, commit: Commit) -> None:
         """Refuse a commit of somebody who may not."""
 
-    def check_commit_to(self, commit: Commit, topic_id: Uuid, partition: int) -> None:
+    def check_commit_to(self, commit: Commit, topic: str, topic_id: Uuid, partition: int) -> None:
         """Refuse a commit for a partition that its committer may not commit for any more."""
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:

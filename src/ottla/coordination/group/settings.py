@@ -12,6 +12,24 @@ class ConsumerIntervals(NamedTuple):
     assignment_interval_ms: int = 1_000
 
 
+class StreamsIntervals(NamedTuple):
+    """The times of a streams group and its copies of tasks, which each group may set for itself."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    initial_rebalance_delay_ms: int = 3_000
+    standby_replicas: int = 0
+
+
+class ShareIntervals(NamedTuple):
+    """The times of a share group, which each group may set for itself."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+
+
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
     """Kafka's group configs, as far as the coordinator acts on them, with Kafka's defaults."""
@@ -32,3 +50,7 @@ class GroupSettings:
     may_downgrade: bool = True
     """Whether a consumer group becomes a classic group when its last member of the new protocol leaves."""
     offsets_retention_check_interval_ms: int = 600_000
+    streams_group_size_max: int = 2_147_483_647
+    share_group_size_max: int = 200
+    share_initialize_retry_interval_ms: int = 30_000
+    """After how long the state of partitions is asked for again."""

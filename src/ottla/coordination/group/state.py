@@ -15,11 +15,14 @@ from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.consumer.groups import ConsumerGroups
 from ottla.coordination.group.consumer.replay import consumer_replays
 from ottla.coordination.group.environment import Environment
-from ottla.coordination.group.foreign import foreign_replays
 from ottla.coordination.group.kinds import Group, Replay
 from ottla.coordination.group.offsets.committed_offsets import CommittedOffsets
 from ottla.coordination.group.offsets.expiry import decide_expiry
 from ottla.coordination.group.offsets.repeated import RepeatedOffsets
+from ottla.coordination.group.share.groups import ShareGroups
+from ottla.coordination.group.share.replay import share_replays
+from ottla.coordination.group.streams.groups import StreamsGroups
+from ottla.coordination.group.streams.replay import streams_replays
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.wire.coordinator_records.classic_group import GroupMetadataKey
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
@@ -44,13 +47,16 @@ class GroupShard:
         self.joins = Joins(environment, self.rebalances)
         self.memberships = Memberships(environment, self.rebalances)
         self.consumers = ConsumerGroups(environment, self.groups, self.rebalances)
+        self.streams = StreamsGroups(environment, self.groups, self.rebalances)
+        self.shares = ShareGroups(environment, self.groups)
         self._serves = False
         self._replays: dict[type[Any], Replay] = {
             OffsetCommitKey: self._replay_offset,
             LegacyOffsetCommitKey: self._replay_legacy_offset,
             GroupMetadataKey: self._replay_classic_group,
             **consumer_replays(self.groups),
-            **foreign_replays(self.groups),
+            **streams_replays(self.groups, self.streams.heartbeats.forget_group),
+            **share_replays(self.groups),
         }
 
     def find_classic(self, group_id: str) -> ClassicGroup | None:
@@ -118,6 +124,8 @@ class GroupShard:
             if isinstance(group, ClassicGroup):
                 self.rebalances.resume(group, now_ms)
         self.consumers.activate()
+        self.streams.activate()
+        self.shares.activate()
         self._schedule_expiry()
 
     def deactivate(self) -> None:

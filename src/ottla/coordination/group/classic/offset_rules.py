@@ -58,7 +58,7 @@ class OffsetRules:
             # The member must learn first what it is to read now.
             raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
 
-    def check_commit_to(self, commit: Commit, topic_id: Uuid, partition: int) -> None:
+    def check_commit_to(self, commit: Commit, topic: str, topic_id: Uuid, partition: int) -> None:
         """A classic group does not know who reads which partition."""
 
     def check_fetch(self, _member_id: str | None, _member_epoch: int) -> None:

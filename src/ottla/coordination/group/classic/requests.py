@@ -15,6 +15,7 @@ from ottla.coordination.group.classic.group import ClassicGroup, refused_join
 from ottla.coordination.group.classic.states import GroupState
 from ottla.coordination.group.consumer.group import ConsumerGroup
 from ottla.coordination.group.environment import Client
+from ottla.coordination.group.streams.group import StreamsGroup
 from ottla.coordination.runtime.decision import Decision
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -37,9 +38,9 @@ def decide_join(
         return _decide_join_new_group(shard, ask, client, now_ms, answer)
     if isinstance(group, ClassicGroup):
         return Decision(after_append=partial(shard.joins.join, group, ask, client, answer, now_ms))
+    if isinstance(group, ConsumerGroup | StreamsGroup) and group.is_empty:
+        return _decide_join_new_group(shard, ask, client, now_ms, answer)
     if isinstance(group, ConsumerGroup):
-        if group.is_empty:
-            return _decide_join_new_group(shard, ask, client, now_ms, answer)
         return shard.consumers.classic_members.join(group, ask, client, now_ms)
     return Decision(after_append=partial(answer, refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
 
@@ -95,7 +96,7 @@ def _decide_join_new_group(
     if ask.member_id:
         refusal = refused_join(ask.member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         return Decision(after_append=partial(answer, refusal))
-    # An empty consumer group gives way.
+    # An empty consumer or streams group gives way.
     before = shard.groups.get(ask.group_id)
     tombstones = [] if before is None else before.tombstones()
     record = ClassicGroup(ask.group_id, state_since_ms=now_ms).record()

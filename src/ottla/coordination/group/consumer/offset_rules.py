@@ -40,7 +40,7 @@ class OffsetRules:
         if commit.generation > member.epoch:
             raise Refused(_stale(member))
 
-    def check_commit_to(self, commit: Commit, topic_id: Uuid, partition: int) -> None:
+    def check_commit_to(self, commit: Commit, _topic: str, topic_id: Uuid, partition: int) -> None:
         """Refuse a commit from before a partition was assigned to its committer (KIP-1251)."""
         member = self.members.get(commit.member_id)
         if member is None or commit.generation == member.epoch:

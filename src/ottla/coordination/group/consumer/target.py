@@ -23,13 +23,15 @@ class Target(NamedTuple):
 def is_due(group: ConsumerGroup, epoch: int, interval_ms: int, now_ms: int) -> bool:
     """Say whether a target is to be computed for this epoch now.
 
-    Not more often than the interval, so that a hundred members that leave together cost one or two. With an
-    interval of 0 time does not matter: that helps when the wall clock was set back.
+    Not more often than the interval, so that a hundred members that leave together cost one or two.
+
+    Deviation: Kafka waits until its clock has passed the time of the last target. If the clock was set back
+    by an hour, or another node with a slow clock has taken over, the group would get nothing for that long.
     """
     if group.assignment_epoch >= epoch:
         return False
     computed_ms = group.assignment_timestamp_ms
-    return computed_ms == 0 or interval_ms == 0 or now_ms >= computed_ms + interval_ms
+    return computed_ms == 0 or not computed_ms <= now_ms < computed_ms + interval_ms
 
 
 def compute_target(

@@ -29,7 +29,8 @@ def check_heartbeat(ask: ConsumerGroupHeartbeatRequest, version: int, assignors:
     elif epoch < LEFT_FOR_NOW:
         raise _invalid("MemberEpoch is invalid.")
     if ask.server_assignor is not None and ask.server_assignor not in assignors:
-        message = f"ServerAssignor {ask.server_assignor} is not supported, only {', '.join(assignors)}."
+        known = ", ".join(assignors)
+        message = f"ServerAssignor {ask.server_assignor} is not supported. Supported assignors: {known}."
         raise Refused(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
 
 

@@ -68,7 +68,7 @@ class _Taking:
             if metadata and 2 * len(metadata) > metadata_max and _java_length(metadata) > metadata_max:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
-            group.check_commit_to(self._commit, topic_id, partition)
+            group.check_commit_to(self._commit, topic, topic_id, partition)
             record = commit_record(
                 group.group_id, topic, partition, offset, leader_epoch, metadata or "",
                 self._now_ms, self._expire_ms, topic_id,

@@ -95,7 +95,7 @@ class RepeatedCommit:
             group.check_commit(commit)
             if type(group) is not ClassicGroup:
                 for topic_partition, _, _, topic_id in self.partitions:
-                    group.check_commit_to(commit, topic_id, topic_partition.partition)
+                    group.check_commit_to(commit, topic_partition.topic, topic_id, topic_partition.partition)
         except Refused:
             return None
         records = RepeatedOffsets(self, offsets, now_ms, encoded)

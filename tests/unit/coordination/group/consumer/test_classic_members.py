@@ -235,7 +235,7 @@ def test_commits_of_classic_members_go_by_generations(world: ConsumerWorld) -> N
     assert refused.value.error_code is ErrorCode.ILLEGAL_GENERATION
     old = Commit(member_id, None, 2, False, 5)
     with pytest.raises(Refused) as refused:
-        group.check_commit_to(old, world.id_of("orders"), 2)
+        group.check_commit_to(old, "orders", world.id_of("orders"), 2)
     assert refused.value.error_code is ErrorCode.ILLEGAL_GENERATION
 
 

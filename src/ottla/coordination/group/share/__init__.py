@@ -1,0 +1,1 @@
+"""Share groups: queues over topics (KIP-932)."""

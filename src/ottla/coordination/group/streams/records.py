@@ -1,0 +1,172 @@
+"""The records of streams groups, in the versions Kafka writes. One without a value takes something away."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from ottla.coordination.group.streams.member import Member
+from ottla.coordination.group.streams.tasks import TargetTasks, Tasks, TasksWithEpochs
+from ottla.wire.coordinator_records.framing import CoordinatorRecord
+from ottla.wire.coordinator_records.streams_group import (
+    CurrentTaskIds,
+    KeyValue,
+    LastAssignmentConfig,
+    StreamsGroupCurrentMemberAssignmentKey,
+    StreamsGroupCurrentMemberAssignmentValue,
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMemberMetadataValue,
+    StreamsGroupMetadataKey,
+    StreamsGroupMetadataValue,
+    StreamsGroupTargetAssignmentMemberKey,
+    StreamsGroupTargetAssignmentMemberValue,
+    StreamsGroupTargetAssignmentMetadataKey,
+    StreamsGroupTargetAssignmentMetadataValue,
+    StreamsGroupTopologyKey,
+    StreamsGroupTopologyValue,
+    TargetTaskIds,
+)
+
+_VERSION: Final = 0
+_TOMBSTONE: Final = -1
+
+
+def member_record(group_id: str, member: Member) -> CoordinatorRecord:
+    """Tell who a member is and what it runs."""
+    value = StreamsGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=member.user_endpoint,
+        client_tags=tuple(KeyValue(key=key, value=text) for key, text in sorted(member.client_tags.items())),
+    )
+    key = StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
+    return CoordinatorRecord(key, value, _VERSION)
+
+
+def member_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    """Take a member away. Its assignment and target must be gone before."""
+    key = StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
+    return CoordinatorRecord(key, None, _TOMBSTONE)
+
+
+def epoch_record(
+    group_id: str,
+    epoch: int,
+    metadata_hash: int,
+    validated_topology_epoch: int,
+    assignment_configs: Mapping[str, str],
+) -> CoordinatorRecord:
+    """Tell the group's epoch, and for which topics, topology and configs it holds."""
+    value = StreamsGroupMetadataValue(
+        epoch=epoch,
+        metadata_hash=metadata_hash,
+        validated_topology_epoch=validated_topology_epoch,
+        last_assignment_configs=tuple(
+            LastAssignmentConfig(key=key, value=text) for key, text in sorted(assignment_configs.items())
+        ),
+    )
+    return CoordinatorRecord(StreamsGroupMetadataKey(group_id=group_id), value, _VERSION)
+
+
+def epoch_tombstone(group_id: str) -> CoordinatorRecord:
+    """Take the group away. Its members and its target must be gone before."""
+    return CoordinatorRecord(StreamsGroupMetadataKey(group_id=group_id), None, _TOMBSTONE)
+
+
+def topology_record(group_id: str, value: StreamsGroupTopologyValue) -> CoordinatorRecord:
+    """Tell what the group runs."""
+    return CoordinatorRecord(StreamsGroupTopologyKey(group_id=group_id), value, _VERSION)
+
+
+def topology_tombstone(group_id: str) -> CoordinatorRecord:
+    """Take the topology away."""
+    return CoordinatorRecord(StreamsGroupTopologyKey(group_id=group_id), None, _TOMBSTONE)
+
+
+def target_record(group_id: str, member_id: str, target: TargetTasks) -> CoordinatorRecord:
+    """Tell what a member shall have."""
+    value = StreamsGroupTargetAssignmentMemberValue(
+        active_tasks=_target_tasks(target.active),
+        standby_tasks=_target_tasks(target.standby),
+        warmup_tasks=_target_tasks(target.warmup),
+    )
+    key = StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    return CoordinatorRecord(key, value, _VERSION)
+
+
+def target_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    """Take away what a member shall have."""
+    key = StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    return CoordinatorRecord(key, None, _TOMBSTONE)
+
+
+def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
+    """Tell for which epoch of the group the target was made, and when."""
+    value = StreamsGroupTargetAssignmentMetadataValue(
+        assignment_epoch=epoch, assignment_timestamp=timestamp_ms
+    )
+    return CoordinatorRecord(StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), value, _VERSION)
+
+
+def target_epoch_tombstone(group_id: str) -> CoordinatorRecord:
+    """Take the target away. What its members shall have must be gone before."""
+    key = StreamsGroupTargetAssignmentMetadataKey(group_id=group_id)
+    return CoordinatorRecord(key, None, _TOMBSTONE)
+
+
+def current_record(group_id: str, member: Member) -> CoordinatorRecord:
+    """Tell what a member has, and what it has yet to give up."""
+    has = member.assignment
+    value = StreamsGroupCurrentMemberAssignmentValue(
+        member_epoch=has.member_epoch,
+        previous_member_epoch=has.previous_epoch,
+        state=has.state,
+        active_tasks=_active_tasks(has.held.active),
+        standby_tasks=_current_tasks(has.held.standby),
+        warmup_tasks=_current_tasks(has.held.warmup),
+        active_tasks_pending_revocation=_active_tasks(has.pending_revocation.active),
+        standby_tasks_pending_revocation=_current_tasks(has.pending_revocation.standby),
+        warmup_tasks_pending_revocation=_current_tasks(has.pending_revocation.warmup),
+    )
+    key = StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
+    return CoordinatorRecord(key, value, _VERSION)
+
+
+def current_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    """Take away what a member has."""
+    key = StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+    return CoordinatorRecord(key, None, _TOMBSTONE)
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
+    """Take all records of a member away, in the only order that Kafka accepts."""
+    return [
+        current_tombstone(group_id, member_id),
+        target_tombstone(group_id, member_id),
+        member_tombstone(group_id, member_id),
+    ]
+
+
+def _target_tasks(tasks: Tasks) -> tuple[TargetTaskIds, ...]:
+    return tuple(
+        TargetTaskIds(subtopology_id=one, partitions=tuple(sorted(tasks[one]))) for one in sorted(tasks)
+    )
+
+
+def _active_tasks(tasks: TasksWithEpochs) -> tuple[CurrentTaskIds, ...]:
+    task_ids = []
+    for one in sorted(tasks):
+        numbers = tuple(sorted(tasks[one]))
+        epochs = tuple(tasks[one][number] for number in numbers)
+        task_ids.append(CurrentTaskIds(subtopology_id=one, partitions=numbers, assignment_epochs=epochs))
+    return tuple(task_ids)
+
+
+def _current_tasks(tasks: Tasks) -> tuple[CurrentTaskIds, ...]:
+    """Only active tasks have epochs: nobody commits offsets for the others."""
+    return tuple(
+        CurrentTaskIds(subtopology_id=one, partitions=tuple(sorted(tasks[one]))) for one in sorted(tasks)
+    )

@@ -1,0 +1,1 @@
+"""The share coordinator: how far the records of partitions have come in share groups (KIP-932)."""

@@ -1,0 +1,249 @@
+"""Whatever crashes, a record that was acknowledged is done, and one that was not is delivered again.
+
+A share partition with a share coordinator behind it: writes take their time, the log of the coordinator loses
+what was not synced, and the leader moves to another node at any moment, with the coordinator or without it.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from tests.support.group_world import FixedTopics, ManualClock, MemoryLog
+
+from ottla.broker.share.acquiring import Limits, Wanted
+from ottla.broker.share.dead_letters import DeadRun
+from ottla.broker.share.in_flight import Acknowledgement
+from ottla.broker.share.runs import AcknowledgeType
+from ottla.broker.share.share_partition import SharePartition, Status
+from ottla.coordination.share.coordinator import Outcome, ShareCoordinator, WrittenState
+from ottla.coordination.share.settings import ShareSettings
+from ottla.coordination.share.state import ShareKey
+from ottla.wire.coordinator_records.framing import SHARE_STATE_RECORDS
+from ottla.wire.error_code import ErrorCode
+
+RECORDS = 60
+BATCHES = [(first, first + 4) for first in range(0, RECORDS, 5)]
+TOPICS = FixedTopics(orders=1)
+KEY = ShareKey("queue", TOPICS.facts["orders"].topic_id, 0)
+
+
+class _Partition:
+    """What a share partition asks of a partition. There is no log: the simulation says what is read."""
+
+    is_leader = True
+    leader_epoch = 0
+
+
+class World:
+    """The coordinator, its log, the leader, and time. Implements `Surroundings`."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.clock = ManualClock()
+        self.topics = TOPICS
+        self.limits = Limits(self.rng.choice((2, 5)), 30, 50, keeps_dead_letters=self.rng.random() < 0.5)
+        self.log = MemoryLog(SHARE_STATE_RECORDS)
+        self.letters: list[int] = []
+        self._timers: list[tuple[int, Callable[..., object], tuple[Any, ...]]] = []
+        self._asks: list[Callable[[], None]] = []
+        self._partition = _Partition()
+        self.elect_coordinator()
+        outcomes: list[Outcome] = []
+        self.coordinator.initialize(KEY, 1, 0, 0, outcomes.append)
+        self.sync()
+        assert outcomes[0].error_code is ErrorCode.NONE
+        self.lead()
+
+    # What the coordinator and the share partition ask for
+
+    @property
+    def scheduler(self) -> Any:
+        return self
+
+    @property
+    def persister(self) -> Any:
+        return self
+
+    def call_later(self, delay_ms: int, callback: Callable[..., object], *arguments: Any) -> Any:
+        timer = (self.clock.monotonic_ms() + delay_ms, callback, arguments)
+        self._timers.append(timer)
+
+        class Handle:
+            @staticmethod
+            def cancel() -> None:
+                if timer in self._timers:
+                    self._timers.remove(timer)
+
+        return Handle
+
+    def wake(self, deadline_ms: int) -> None:
+        """The coordinator's timers do not matter here."""
+
+    def prune(self, partition: int, offset: int) -> None:
+        """Nothing is deleted."""
+
+    def read(self, key: ShareKey, leader_epoch: int, done: Callable[[Outcome], None]) -> None:
+        self._asks.append(lambda: self.coordinator.read(key, leader_epoch, 0, done))
+
+    def write(self, key: ShareKey, written: WrittenState, done: Callable[[Outcome], None]) -> None:
+        self._asks.append(lambda: self.coordinator.write(key, written, 0, done))
+
+    def limits_of(self, _group_id: str) -> Limits:
+        return self.limits
+
+    def start_of(self, _group_id: str, _partition: Any) -> int:
+        return 0
+
+    def changed(self, _share_partition: SharePartition) -> None:
+        """Nobody waits."""
+
+    def write_letters(
+        self, _one: Any, runs: Sequence[DeadRun], is_first: bool, done: Callable[[bool], None]
+    ) -> None:
+        offsets = [offset for run in runs for offset in range(run.first, run.last + 1)]
+        if is_first:
+            offsets = [offset for offset in offsets if offset not in self.letters]
+        if self.rng.random() < 0.3:
+            # Some are written, and then it fails.
+            self.letters += offsets[: len(offsets) // 2]
+            done(False)
+        else:
+            self.letters += offsets
+            done(True)
+
+    # What happens
+
+    def elect_coordinator(self) -> None:
+        self.coordinator = ShareCoordinator(ShareSettings(updates_per_snapshot=5), self)
+        self.coordinator.shards.partition_count = 1
+        shard = self.coordinator.shards.elect(0, 1, self.log)
+        assert shard is not None
+        self.log.shard = shard
+        for _ in shard.load():
+            pass
+        shard.activate(0)
+
+    def crash_coordinator(self) -> None:
+        """Lose what is not synced. Who waits for an answer gets an error, some time later."""
+        self.log.lose_power()
+        before = self.coordinator
+        self.elect_coordinator()
+        shard = before.shards.get(0)
+        assert shard is not None
+        shard.resign()
+
+    def lead(self) -> None:
+        """Another node leads: nothing is known but what was written."""
+        self._asks.clear()
+        self._timers.clear()
+        self._partition = _Partition()
+        self._partition.leader_epoch = getattr(self, "epoch", -1) + 1
+        self.epoch = self._partition.leader_epoch
+        self.leader = SharePartition(KEY, self._partition, self)  # type: ignore[arg-type]
+        self.leader.load()
+
+    def sync(self) -> None:
+        self.log.durable = len(self.log.stored)
+        self.log.shard.commit_up_to(self.log.end - 1)
+
+    def advance(self, by_ms: int) -> None:
+        self.clock.advance(by_ms)
+        now_ms = self.clock.monotonic_ms()
+        due = [timer for timer in self._timers if timer[0] <= now_ms]
+        self._timers = [timer for timer in self._timers if timer[0] > now_ms]
+        for _, callback, arguments in due:
+            callback(*arguments)
+
+    def answer_some(self) -> None:
+        """Let the coordinator get requests, and sync."""
+        asks, self._asks = self._asks, []
+        for ask in asks:
+            ask()
+        if self.rng.random() < 0.8:
+            self.sync()
+
+    def settle(self) -> None:
+        """Do everything that is to be done."""
+        for _ in range(50):
+            self.answer_some()
+            self.sync()
+            self.advance(600)
+
+
+class Said:
+    """What members have said, and which answers they got."""
+
+    def __init__(self) -> None:
+        self.done: set[int] = set()
+        self.rejected: set[int] = set()
+        self.unanswered: set[int] = set()
+        """Accepted or rejected, and nobody knows whether that was written."""
+        self.used_up: set[int] = set()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_acknowledged_is_done_and_the_rest_comes_again(seed: int) -> None:
+    world = World(seed)
+    rng = world.rng
+    said = Said()
+    for _ in range(250):
+        world.advance(rng.randrange(15))
+        if world.leader.status is Status.FENCED or rng.random() < 0.02:
+            world.lead()
+        if rng.random() < 0.02:
+            world.crash_coordinator()
+        if rng.random() < 0.7:
+            world.answer_some()
+        if world.leader.status is Status.ACTIVE:
+            _use(world, said)
+    world.settle()
+    if world.leader.status is not Status.ACTIVE:
+        world.lead()
+        world.settle()
+    # Everything that is left is acknowledged now.
+    for _ in range(60):
+        _use(world, said, accepts=True)
+        world.settle()
+    assert world.leader.in_flight.start == RECORDS, f"replay with seed={seed}: {world.leader.in_flight.runs}"
+    assert set(range(RECORDS)) == said.done | said.unanswered | said.used_up, "no record is lost"
+    assert len(world.letters) == len(set(world.letters)), "no letter is written twice"
+    if world.limits.keeps_dead_letters:
+        assert said.rejected <= set(world.letters), "no letter is lost"
+    else:
+        assert not world.letters
+
+
+def _use(world: World, said: Said, accepts: bool = False) -> None:
+    """Let a member acquire something, and say something of what it has."""
+    rng, leader = world.rng, world.leader
+    in_flight, now_ms = leader.in_flight, world.clock.monotonic_ms()
+    member = rng.choice("ab")
+    offset = in_flight.next_fetch_offset()
+    batches = [batch for batch in BATCHES if batch[1] >= offset]
+    wanted = Wanted(rng.randrange(1, 12), 5, rng.random() < 0.5)
+    for first, last, count in in_flight.acquire(member, wanted, offset, batches, world.limits, now_ms):
+        offsets = range(first, last + 1)
+        assert said.done.isdisjoint(offsets), "what was acknowledged is not delivered again"
+        assert count <= world.limits.deliveries_max
+        if count == world.limits.deliveries_max:
+            said.used_up.update(offsets)
+        leader._arm(now_ms + world.limits.lock_ms)
+    held = [run for run in in_flight.runs if run.is_held]
+    if not held:
+        return
+    run = rng.choice(held)
+    kind = AcknowledgeType.ACCEPT if accepts else AcknowledgeType(rng.randrange(1, 4))
+    meant = set(range(run.first, run.last + 1))
+    if kind is not AcknowledgeType.RELEASE:
+        said.unanswered |= meant
+
+    def answered(error_code: ErrorCode, _message: str | None) -> None:
+        if kind is not AcknowledgeType.RELEASE:
+            said.unanswered -= meant
+            if error_code is ErrorCode.NONE:
+                said.done |= meant
+                if kind is AcknowledgeType.REJECT:
+                    said.rejected |= meant
+
+    leader.acknowledge(run.member, [Acknowledgement(run.first, run.last, (kind,))], answered)
