@@ -89,7 +89,7 @@ class ControllerServer:
             parts.quorum.broker_is_gone,
         )
         parts.quorum.when_leader_changes(self._leader_changed)
-        use_rules(self.authorizer, self.image)
+        use_rules(self.authorizer, self.image.acls)
         parts.metadata.listen(self)
 
     def new_session(self, connection: Connection) -> ConnectionSession:
@@ -111,10 +111,10 @@ class ControllerServer:
         """Be ready for any metadata."""
         return True
 
-    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
+    def metadata_changed(self, _image: MetadataImage, delta: MetadataDelta) -> None:
         """Let new access rules hold."""
         if delta.acls:
-            use_rules(self.authorizer, image)
+            use_rules(self.authorizer, delta.acls.changed)
 
     @property
     def configs(self) -> EffectiveConfigs:

@@ -13,6 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from ottla.broker.logs.partitions import Partitions
 from ottla.coordination.group.coordinator import GroupCoordinator
+from ottla.coordination.share.coordinator import ShareCoordinator
 from ottla.coordination.transaction.coordinator import TransactionCoordinator
 from ottla.model.ledger_groups import is_ledger
 
@@ -82,6 +83,15 @@ def _find_lags(
                 lag += max(partition.log.high_watermark - begin, 0)
                 found[group_id, topic] = (lag, offset + committed.offset)
     return found
+
+
+def share_metrics(coordinator: ShareCoordinator) -> Iterator[Metric]:
+    """Give all metrics of the share coordinator."""
+    yield GaugeMetricFamily(
+        "ottla_share_partitions",
+        "Number of partitions whose state in a share group this node keeps.",
+        sum(len(shard.state.states) for shard in coordinator.shards),
+    )
 
 
 def transaction_metrics(coordinator: TransactionCoordinator) -> Iterator[Metric]:

@@ -22,6 +22,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.replication_metrics import replication_metrics
 
 if TYPE_CHECKING:
+    from ottla.broker.controller_server import ControllerServer
     from ottla.broker.node import Broker
     from ottla.broker.serving.dispatch import Route
 
@@ -34,6 +35,20 @@ PARTITION_SERIES_MAX: Final = 2000
 _ONLY_OF_FEW: Final = f"Not served by a node with more than {PARTITION_SERIES_MAX} partitions."
 
 
+class ControllerServerMetrics:
+    """Collects the numbers of a node that is a controller and no broker."""
+
+    def __init__(self, server: "ControllerServer") -> None:
+        self._server = server
+        self._cluster = ControllerMetrics()
+
+    def collect(self) -> Iterator[Metric]:
+        """Give all metrics."""
+        yield from _requests(self._server)
+        yield from _connections(self._server)
+        yield from self._cluster.collect(self._server.image, self._server.quorum.is_active)
+
+
 class BrokerMetrics:
     """Collects the numbers of a broker when they are asked for."""
 
@@ -43,8 +58,8 @@ class BrokerMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Give all metrics."""
-        yield from self._requests()
-        yield from self._connections()
+        yield from _requests(self._broker)
+        yield from _connections(self._broker)
         yield from self._topics()
         yield from self._offsets()
         yield from self._syncs()
@@ -52,40 +67,12 @@ class BrokerMetrics:
         yield from self._cluster.collect(self._broker.image, self._broker.quorum.is_active)
         yield from self._broker.groups.metrics()
         yield from self._broker.transactions.metrics()
+        yield from self._broker.shares.metrics()
         yield from self._waiting()
+        if self._broker.config.ottla_telemetry_enable:
+            from ottla.broker.telemetry.client_metrics import client_metrics
 
-    def _requests(self) -> Iterator[Metric]:
-        routes = list(self._broker.routes)
-        labels = ("api", "version")
-        requests = CounterMetricFamily("ottla_requests", "Requests received.", labels=labels)
-        received = CounterMetricFamily("ottla_request_bytes", "Bytes received in requests.", labels=labels)
-        sent = CounterMetricFamily("ottla_response_bytes", "Bytes sent in responses.", labels=labels)
-        for route in routes:
-            values = (route.api.key.name.lower(), str(route.version))
-            requests.add_metric(values, route.requests)
-            received.add_metric(values, route.received_bytes)
-            sent.add_metric(values, route.sent_bytes)
-        yield requests
-        yield received
-        yield sent
-        yield _errors(routes)
-        yield _latencies(routes)
-
-    def _connections(self) -> Iterator[Metric]:
-        listeners = self._broker.listeners
-        yield GaugeMetricFamily("ottla_connections", "Open connections.", len(listeners.connections))
-        yield CounterMetricFamily("ottla_connections_accepted", "Connections accepted.", listeners.accepted)
-        yield CounterMetricFamily(
-            "ottla_connections_refused", "Connections refused because of a limit.", listeners.refused
-        )
-        events = CounterMetricFamily(
-            "ottla_audit_events",
-            "Denied requests, changes, logins and failed logins.",
-            labels=("event",),
-        )
-        for event, count in list(self._broker.audit.counts.items()):
-            events.add_metric((event,), count)
-        yield events
+            yield from client_metrics(self._broker.telemetry)
 
     def _topics(self) -> Iterator[Metric]:
         partitions = list(self._broker.partitions)
@@ -217,13 +204,57 @@ def _cumulated(buckets: Sequence[int]) -> list[tuple[str, float]]:
     return [*cumulated, ("+Inf", count)]
 
 
+def _requests(node: "Broker | ControllerServer") -> Iterator[Metric]:
+    routes = list(node.routes)
+    labels = ("api", "version")
+    requests = CounterMetricFamily("ottla_requests", "Requests received.", labels=labels)
+    received = CounterMetricFamily("ottla_request_bytes", "Bytes received in requests.", labels=labels)
+    sent = CounterMetricFamily("ottla_response_bytes", "Bytes sent in responses.", labels=labels)
+    for route in routes:
+        values = (route.api.key.name.lower(), str(route.version))
+        requests.add_metric(values, route.requests)
+        received.add_metric(values, route.received_bytes)
+        sent.add_metric(values, route.sent_bytes)
+    yield requests
+    yield received
+    yield sent
+    yield _errors(routes)
+    yield _latencies(routes)
+
+
+def _connections(node: "Broker | ControllerServer") -> Iterator[Metric]:
+    listeners = node.listeners
+    yield GaugeMetricFamily("ottla_connections", "Open connections.", len(listeners.connections))
+    yield CounterMetricFamily("ottla_connections_accepted", "Connections accepted.", listeners.accepted)
+    yield CounterMetricFamily(
+        "ottla_connections_refused", "Connections refused because of a limit.", listeners.refused
+    )
+    events = CounterMetricFamily(
+        "ottla_audit_events",
+        "Denied requests, changes, logins and failed logins.",
+        labels=("event",),
+    )
+    for event, count in list(node.audit.counts.items()):
+        events.add_metric((event,), count)
+    yield events
+
+
 def serve_metrics(broker: "Broker", port: int) -> int:
     """Serve the metrics on a loopback port, 0 for a free one. Returns the port."""
     for place in broker.coordinators:
         # Made here, on the loop: another thread looks at them.
         assert place.hosted
+    return _serve(BrokerMetrics(broker), port)
+
+
+def serve_controller_metrics(server: "ControllerServer", port: int) -> int:
+    """Serve those of a node that is a controller and no broker. Returns the port."""
+    return _serve(ControllerServerMetrics(server), port)
+
+
+def _serve(metrics: BrokerMetrics | ControllerServerMetrics, port: int) -> int:
     registry = CollectorRegistry()
-    registry.register(BrokerMetrics(broker))
+    registry.register(metrics)
     ProcessCollector(registry=registry)
     server, _ = start_http_server(port, HOST, registry)
     return int(server.server_port)

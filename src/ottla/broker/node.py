@@ -31,10 +31,12 @@ from ottla.broker.logs.leaving_logs import LeavingLogs
 from ottla.broker.logs.log_moves import LogMoves
 from ottla.broker.logs.partition import Partition
 from ottla.broker.logs.partitions import Partitions
+from ottla.broker.logs.scrubber import Scrubber
 from ottla.broker.metadata_answers import MetadataAnswers
 from ottla.broker.produce.delayed_produce import DelayedProduces
 from ottla.broker.produce.openings import Openings
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.replication.healing import Healing
 from ottla.broker.replication.replication import Replication
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import Routes, Session
@@ -45,6 +47,7 @@ from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.published import PublishedMetadata
+from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
 from ottla.quorum.metadata_quorum import MetadataQuorum
 from ottla.quorum.random_id import random_id
@@ -67,10 +70,15 @@ from ottla.world.world import World
 
 if TYPE_CHECKING:
     from ottla.broker.coordinators.groups import Groups
+    from ottla.broker.coordinators.shares import Shares
     from ottla.broker.coordinators.transactions import Transactions
     from ottla.broker.journal.writing import JournalWriter
     from ottla.broker.login.logins import Logins
     from ottla.broker.login.tls_listeners import TlsListeners
+    from ottla.broker.produce.registered_schemas import RegisteredSchemas
+    from ottla.broker.share.persister import SharePersister
+    from ottla.broker.share.sharing import Sharing
+    from ottla.broker.telemetry.telemetry import Telemetry
 
 _logger: Final = logging.getLogger("ottla.broker")
 
@@ -133,6 +141,8 @@ class Broker:
         self.broker_epoch = -1
         self.replication: Replication = Replication(self, scheduler)
         self.replicating = self.replication
+        self.healing = Healing(self, scheduler)
+        self.scrubber = Scrubber(self, scheduler, self.healing.found)
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(self)
         self.coordinators = Coordinators(self, scheduler)
@@ -141,12 +151,17 @@ class Broker:
         self.journal = Journal(clock)
         self.authorizer: Authorizer = make_authorizer(self.config)
         guard = guarded if self.authorizer.is_active else None
-        self.routes = Routes(clock.monotonic_ns, Listener.BROKER, guard)
+        self.routes = Routes(
+            clock.monotonic_ns,
+            Listener.BROKER,
+            guard,
+            with_unstable=self.config.unstable_api_versions_enable,
+        )
         self.audit = parts.audit
         self.logins = parts.logins
         self.peer_security = parts.peer_security
         self.turns = Turns(scheduler, clock, LARGE_BYTES_MAX)
-        self.openings = Openings(world.openers.run, self.turns, clock)
+        self.openings = Openings(world.openers.run, self.turns, clock, lambda: self.registered_schemas)
         self.membership = Membership(self, scheduler, self.new_id())
         self.connection_rates = ConnectionRates(
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
@@ -181,12 +196,40 @@ class Broker:
         return self.coordinators.transactions
 
     @cached_property
+    def shares(self) -> "Shares":
+        """The share coordinator of this node."""
+        return self.coordinators.shares
+
+    @cached_property
+    def share_persister(self) -> "SharePersister":
+        """The way to the share coordinators of the cluster."""
+        # Imported only here: a node without share groups does without it.
+        from ottla.broker.share.persister import SharePersister
+
+        return SharePersister(self, self.world.scheduler)
+
+    @cached_property
+    def sharing(self) -> "Sharing":
+        """What this node does for share groups as the leader of partitions."""
+        # Imported only here: a node without share groups does without it.
+        from ottla.broker.share.sharing import Sharing
+
+        return Sharing(self, self.world.scheduler, self.share_persister)
+
+    @cached_property
     def journal_writer(self) -> "JournalWriter":
         """What writes the journal, while there is one."""
         # Imported only here: a node that starts has nothing to write yet.
         from ottla.broker.journal.writing import JournalWriter
 
         return JournalWriter(self)
+
+    @cached_property
+    def registered_schemas(self) -> "RegisteredSchemas":
+        """What the schema registry knows, for topics that check schemas."""
+        from ottla.broker.produce.registered_schemas import RegisteredSchemas
+
+        return RegisteredSchemas(self)
 
     @property
     def image(self) -> MetadataImage:
@@ -203,7 +246,7 @@ class Broker:
         """Take over what the metadata says now, and follow it from here on. The logs are loaded."""
         image = self.image
         self.use_dynamic_configs(image)
-        use_rules(self.authorizer, image)
+        use_rules(self.authorizer, image.acls)
         self.partitions.load(image)
         self.metadata.listen(self)
 
@@ -231,7 +274,7 @@ class Broker:
         if delta.quotas:
             self.use_quotas(image)
         if delta.acls:
-            use_rules(self.authorizer, image)
+            use_rules(self.authorizer, delta.acls.changed)
         if delta.topics and self.journal.is_on:
             self.journal_writer.metadata_changed(image, delta)
 
@@ -275,9 +318,21 @@ class Broker:
         """Have a log synced that nobody waits for."""
         self.flusher.request(partition.log)
 
+    def damaged(self, partition: Partition, offset: Offset) -> None:
+        """Have a log checked where somebody has met something strange, and healed if need be."""
+        self.scrubber.check(partition, offset)
+
     def log_is_gone(self, log: Log) -> None:
         """Let go of a log that is to be deleted."""
         committed.wait_no_more(log, LogDirectoryOffline(log.path, "it was deleted"))
+
+    @cached_property
+    def telemetry(self) -> "Telemetry":
+        """The metrics of clients. Made when a client asks: most nodes have none."""
+        from ottla.broker.telemetry.telemetry import Telemetry
+
+        config = self.config
+        return Telemetry(self.clock, config.telemetry_max_bytes, config.ottla_telemetry_enable)
 
     def new_id(self) -> Uuid:
         """Return a random id."""
@@ -303,6 +358,7 @@ class Broker:
         """Let go of everything that follows a partition."""
         self.log_moves.cancel(partition)
         self.replication.forget(partition)
+        self.healing.forget(partition)
         self.parked_fetches.changed(partition)
 
     def write_checkpoint(self, directory: LogDirectory, write: CheckpointWrite) -> None:

@@ -8,6 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ottla.broker.deferred import Deferred
+from ottla.quorum.controller.producer_ids import OWN_RANGE_START
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -36,10 +37,16 @@ class ProducerIds:
         """Give ids to those who wait, in order, and ask for a block when there are too few."""
         while self._waiting:
             producer_id = next(self._ids, None)
+            if producer_id is not None and self._is_of_others(producer_id):
+                self._ids, producer_id = iter(range(0)), None
             if producer_id is None:
                 self._ask_for_block()
                 return
             self._waiting.popleft().resolve(producer_id)
+
+    def _is_of_others(self, producer_id: int) -> bool:
+        """Say whether the cluster has begun to allocate ids in a range of its own since this block."""
+        return producer_id < OWN_RANGE_START <= self._broker.image.next_producer_id
 
     def _ask_for_block(self) -> None:
         def take(block: AllocateProducerIdsResponse) -> None:

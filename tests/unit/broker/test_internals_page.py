@@ -8,7 +8,10 @@ import pytest
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/internals/broker.md"
 # Folders that are named as a whole: a file in them is found by its name.
-WHOLE = {"broker": {"apis", "authorization", "coordinators", "login", "replication"}, "runtime": set()}
+WHOLE = {
+    "broker": {"apis", "authorization", "coordinators", "login", "replication", "share"},
+    "runtime": set(),
+}
 
 
 @pytest.mark.parametrize("package", ["broker", "runtime"])

@@ -7,6 +7,7 @@ import pytest
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.producer_ids import ProducerIds
+from ottla.quorum.controller.producer_ids import OWN_RANGE_START
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsResponse
@@ -27,7 +28,8 @@ class Controller:
 
 def make_world() -> tuple[ProducerIds, Controller]:
     controller = Controller()
-    broker = SimpleNamespace(node_id=0, broker_epoch=0, controller=controller)
+    image = SimpleNamespace(next_producer_id=3000)
+    broker = SimpleNamespace(node_id=0, broker_epoch=0, controller=controller, image=image)
     return ProducerIds(broker), controller  # type: ignore[arg-type]
 
 
@@ -98,3 +100,14 @@ def test_whoever_fails_with_its_id_keeps_nothing_from_those_to_come() -> None:
         controller.asked[0].resolve(BLOCK)
     later = ids.next()
     assert values([waiting, later]) == [2001, 2002]
+
+
+def test_a_block_ends_when_the_cluster_gets_a_range_of_its_own() -> None:
+    ids, controller = make_world()
+    first = ids.next()
+    controller.asked[0].resolve(BLOCK)
+    assert first.value() == 2000
+    ids._broker.image.next_producer_id = OWN_RANGE_START + 5  # type: ignore[misc]
+    second = ids.next()
+    controller.asked[1].resolve(replace(BLOCK, producer_id_start=OWN_RANGE_START))
+    assert second.value() == OWN_RANGE_START

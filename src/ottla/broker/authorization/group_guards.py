@@ -6,8 +6,11 @@ from typing import Any, Final
 from ottla.broker.authorization.guards import Serve, guards
 from ottla.broker.authorization.refusals import only_error, then
 from ottla.broker.authorization.sorting import sort_out
+from ottla.broker.coordinators.internal_topics import find_topology_fault
 from ottla.broker.serving.context import RequestContext
 from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
+from ottla.coordination.group.streams.heartbeat import refused_heartbeat as refused_streams_heartbeat
+from ottla.coordination.group.streams.topology import all_topic_names
 from ottla.security.rights import (
     CLUSTER,
     Operation,
@@ -38,6 +41,7 @@ from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import NO_PROTOCOL_FROM, JoinGroupRequest, JoinGroupResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -94,6 +98,19 @@ def consumer_group_heartbeat(
     for name in ask.subscribed_topic_names or ():
         if not context.allows(on_topic(Operation.DESCRIBE), name):
             return refused_heartbeat(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return serve(ask)
+
+
+@guards(ApiKey.STREAMS_GROUP_HEARTBEAT)
+def streams_group_heartbeat(ask: StreamsGroupHeartbeatRequest, context: RequestContext, serve: Serve) -> Any:
+    """Ask for the group, and for each topic of the topology. Whether topics may be created is seen later."""
+    if not context.allows(_READ, ask.group_id):
+        return refused_streams_heartbeat(_DENIED).response
+    # Names that no topic can have are refused by the handler.
+    if ask.topology is not None and find_topology_fault(ask.topology) is None:
+        for name in all_topic_names(ask.topology):
+            if not context.allows(on_topic(Operation.DESCRIBE), name):
+                return refused_streams_heartbeat(ErrorCode.TOPIC_AUTHORIZATION_FAILED).response
     return serve(ask)
 
 

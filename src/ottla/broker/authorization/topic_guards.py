@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ottla.broker.apis.records.produce import MIRRORED
 from ottla.broker.authorization.guards import Serve, guards
 from ottla.broker.authorization.refusals import MESSAGES, only_error, then
 from ottla.broker.authorization.sorting import sort_out
@@ -89,6 +90,9 @@ def produce(ask: ProduceRequest, context: RequestContext, serve: Serve) -> Any:
         on_transactional_id(Operation.WRITE), ask.transactional_id
     ):
         return _refuse_produce(ask, ask.topic_data, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if ask.acks == MIRRORED and not context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
+        # Who keeps offsets writes as replicas do.
+        return _refuse_produce(ask, ask.topic_data, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     denied = [topic for topic in ask.topic_data if not _may_write(topic, context)]
     if not denied:
         return serve(ask)

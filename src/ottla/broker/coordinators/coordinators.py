@@ -18,6 +18,7 @@ from ottla.world.scheduler import Scheduler
 if TYPE_CHECKING:
     from ottla.broker.coordinators.groups import Groups
     from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
+    from ottla.broker.coordinators.shares import Shares
     from ottla.broker.coordinators.transactions import Transactions
     from ottla.broker.node import Broker
 
@@ -61,9 +62,10 @@ class Coordinators:
     def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self._groups = CoordinatorPlace("__consumer_offsets", 0, "Groups", broker, scheduler)
         self._transactions = CoordinatorPlace("__transaction_state", 1, "Transactions", broker, scheduler)
+        self._shares = CoordinatorPlace("__share_group_state", 2, "Shares", broker, scheduler)
 
     def __iter__(self) -> Iterator[CoordinatorPlace]:
-        return iter((self._groups, self._transactions))
+        return iter((self._groups, self._transactions, self._shares))
 
     @property
     def groups(self) -> "Groups":
@@ -74,6 +76,11 @@ class Coordinators:
     def transactions(self) -> "Transactions":
         """The transaction coordinator."""
         return cast("Transactions", self._transactions.hosted)
+
+    @property
+    def shares(self) -> "Shares":
+        """The share coordinator."""
+        return cast("Shares", self._shares.hosted)
 
     def start(self, image: MetadataImage) -> None:
         """Take over the partitions of the coordinators' topics that this node leads."""

@@ -5,15 +5,21 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
+from ottla.broker.coordinators.internal_topics import InternalTopics
 from ottla.broker.coordinators.known_topics import KnownTopics
 from ottla.coordination.group.consumer.assignors import find_assignor_name
 from ottla.coordination.group.coordinator import GroupCoordinator
 from ottla.coordination.group.environment import Topics
 from ottla.coordination.group.kinds import GroupKind
-from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
+from ottla.coordination.group.settings import (
+    ConsumerIntervals,
+    GroupSettings,
+    ShareIntervals,
+    StreamsIntervals,
+)
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
-from ottla.metadata.features import GROUP_VERSION
+from ottla.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from ottla.metadata.image import MetadataImage
 from ottla.records.attributes import Codec
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS
@@ -24,10 +30,13 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from ottla.broker.node import Broker
+    from ottla.broker.share.persister import SharePersister
 
 TOPIC: Final = GROUP_RECORDS.topic
 _MINUTE_MS: Final = 60_000
 _GROUP_VERSION_WITH_CONSUMER_GROUPS: Final = 1
+_STREAMS_VERSION_WITH_GROUPS: Final = 1
+_SHARE_VERSION_WITH_SHARE_GROUPS: Final = 1
 _INTERVALS_MAX: Final = 10_000
 
 
@@ -39,10 +48,12 @@ class Groups(HostedCoordinator[GroupCoordinator]):
     def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
         self.topics: Topics = KnownTopics(broker.metadata)
         self._intervals: dict[str, ConsumerIntervals] = {}
-        self._is_consumer_protocol_configured = any(
-            name.lower() == GroupKind.CONSUMER.value
-            for name in broker.config.group_coordinator_rebalance_protocols
+        self._share_intervals: dict[str, ShareIntervals] = {}
+        self._streams_intervals: dict[str, StreamsIntervals] = {}
+        self._configured_protocols = frozenset(
+            name.lower() for name in broker.config.group_coordinator_rebalance_protocols
         )
+        self.internal_topics = InternalTopics(broker.clock)
         super().__init__(broker, scheduler)
 
     def _make_coordinator(self) -> GroupCoordinator:
@@ -52,6 +63,10 @@ class Groups(HostedCoordinator[GroupCoordinator]):
         """Follow who leads what, tell groups of their topics, let go of offsets of topics that are gone."""
         if delta.configs:
             self._intervals.clear()
+            self._streams_intervals.clear()
+            self._share_intervals.clear()
+            if "sharing" in self._broker.__dict__:
+                self._broker.sharing.configs_changed()
         super().metadata_changed(image, delta)
         if not delta.topics:
             return
@@ -59,6 +74,12 @@ class Groups(HostedCoordinator[GroupCoordinator]):
         deleted = [(topic.name, topic.id) for topic in delta.topics.deleted.values() if topic.name != TOPIC]
         if deleted:
             self.coordinator.topics_deleted(deleted)
+
+    def stop(self) -> None:
+        """Tell those who wait that this node serves no more."""
+        super().stop()
+        if "share_persister" in self._broker.__dict__:
+            self._broker.share_persister.close()
 
     def metrics(self) -> "Iterable[Metric]":
         """Return the metrics of groups."""
@@ -71,11 +92,29 @@ class Groups(HostedCoordinator[GroupCoordinator]):
     def serves_consumer_protocol(self) -> bool:
         """Whether members may use the new protocol: it is configured, and the cluster has agreed on it."""
         return (
-            self._is_consumer_protocol_configured
+            GroupKind.CONSUMER.value in self._configured_protocols
             and self._broker.image.features.get(GROUP_VERSION, 0) >= _GROUP_VERSION_WITH_CONSUMER_GROUPS
         )
 
+    @property
+    def serves_streams_protocol(self) -> bool:
+        """Whether there may be streams groups: they are configured, and the cluster has agreed on them."""
+        return (
+            GroupKind.STREAMS.value in self._configured_protocols
+            and self._broker.image.features.get(STREAMS_VERSION, 0) >= _STREAMS_VERSION_WITH_GROUPS
+        )
+
+    @property
+    def serves_share_protocol(self) -> bool:
+        """Whether there may be share groups: the cluster has agreed on it."""
+        return self._broker.image.features.get(SHARE_VERSION, 0) >= _SHARE_VERSION_WITH_SHARE_GROUPS
+
     # What the coordinator asks for
+
+    @property
+    def share_state(self) -> "SharePersister":
+        """The share coordinators of the cluster."""
+        return self._broker.share_persister
 
     def new_member_suffix(self) -> str:
         """Return a random id, for a new member."""
@@ -93,6 +132,36 @@ class Groups(HostedCoordinator[GroupCoordinator]):
                 group_config.consumer_session_timeout_ms,
                 group_config.consumer_heartbeat_interval_ms,
                 group_config.consumer_assignment_interval_ms,
+            )
+        return known
+
+    def streams_intervals(self, group_id: str) -> StreamsIntervals:
+        """Return the times of a streams group: its own where it has set them, otherwise the node's."""
+        known = self._streams_intervals.get(group_id)
+        if known is None:
+            group_config = self._broker.configs.group(self._broker.image.group_config(group_id))
+            if len(self._streams_intervals) >= _INTERVALS_MAX:
+                self._streams_intervals.clear()
+            known = self._streams_intervals[group_id] = StreamsIntervals(
+                group_config.streams_session_timeout_ms,
+                group_config.streams_heartbeat_interval_ms,
+                group_config.streams_assignment_interval_ms,
+                group_config.streams_initial_rebalance_delay_ms,
+                group_config.streams_num_standby_replicas,
+            )
+        return known
+
+    def share_intervals(self, group_id: str) -> ShareIntervals:
+        """Return the times of a share group: its own where it has set them, otherwise the node's."""
+        known = self._share_intervals.get(group_id)
+        if known is None:
+            group_config = self._broker.configs.group(self._broker.image.group_config(group_id))
+            if len(self._share_intervals) >= _INTERVALS_MAX:
+                self._share_intervals.clear()
+            known = self._share_intervals[group_id] = ShareIntervals(
+                group_config.share_session_timeout_ms,
+                group_config.share_heartbeat_interval_ms,
+                group_config.share_assignment_interval_ms,
             )
         return known
 
@@ -123,6 +192,9 @@ def group_settings(config: NodeConfig) -> GroupSettings:
         consumer_group_size_max=config.group_consumer_max_size,
         consumer_assignors=_assignors(config.group_consumer_assignors),
         regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        streams_group_size_max=config.group_streams_max_size,
+        share_group_size_max=config.group_share_max_size,
+        share_initialize_retry_interval_ms=config.group_share_initialize_retry_interval_ms,
         may_upgrade=config.group_consumer_migration_policy.lower() in ("bidirectional", "upgrade"),
         may_downgrade=config.group_consumer_migration_policy.lower() in ("bidirectional", "downgrade"),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ottla.broker.logs.partition import UNLISTED_TOPICS
 from ottla.coordination.group.environment import TopicFacts
 from ottla.metadata.published import PublishedMetadata
 from ottla.metadata.topics import Topic
@@ -23,8 +24,8 @@ class KnownTopics:
         return _facts(self._metadata.image.topics.find_by_id(topic_id))
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all topics."""
-        return tuple(self._metadata.image.topics.names)
+        """Return the names of all topics that a pattern can match."""
+        return tuple([name for name in self._metadata.image.topics.names if name not in UNLISTED_TOPICS])
 
     def racks(self, topic_id: Uuid) -> Sequence[Sequence[str]]:
         """Return, for each partition of a topic, the racks of its replicas' brokers that have one."""

@@ -1,13 +1,13 @@
 """Asking the transaction coordinator on another broker whether a write belongs to a transaction (KIP-890).
 
-To each broker one request is under way at a time, and what comes meanwhile shares the next. While the
-transaction before is not complete, a partition cannot be added: then the coordinator is asked again for a
-short while, since otherwise the producer would be sent away and come back much later.
+While the transaction before is not complete, a partition cannot be added: then the coordinator is asked again
+for a short while, since otherwise the producer would be sent away and come back much later.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from ottla.broker.coordinators.shared_requests import SharedRequests, Sharing
 from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
@@ -35,53 +35,6 @@ class _Asked(NamedTuple):
     tries_left: int
 
 
-class _Queue:
-    """The questions for one broker."""
-
-    def __init__(self, peer: BrokerPeer, retry: Callable[[_Asked], None]) -> None:
-        self._peer = peer
-        self._retry = retry
-        self._waiting: list[_Asked] = []
-        self._is_asking = False
-
-    def add(self, asked: _Asked) -> None:
-        self._waiting.append(asked)
-        if not self._is_asking:
-            self._send()
-
-    def close(self) -> None:
-        self._peer.close()
-
-    def _send(self) -> None:
-        sent: dict[str, _Asked] = {}
-        later: list[_Asked] = []
-        for asked in self._waiting:
-            if asked.transactional_id in sent:
-                later.append(asked)
-            else:
-                sent[asked.transactional_id] = asked
-        self._waiting = later
-        self._is_asking = True
-
-        def answered(response: Any) -> None:
-            self._is_asking = False
-            codes = _codes(response, sent)
-            for transactional_id, asked in sent.items():
-                self._settle(asked, codes[transactional_id])
-            if self._waiting and not self._is_asking:
-                self._send()
-
-        request = AddPartitionsToTxnRequest(transactions=tuple(map(_transaction, sent.values())))
-        self._peer.ask(request, answered)
-
-    def _settle(self, asked: _Asked, codes: Codes) -> None:
-        is_early = ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
-        if asked.adds and is_early and asked.tries_left:
-            self._retry(asked._replace(tries_left=asked.tries_left - 1))
-        else:
-            asked.answer(codes)
-
-
 class RemoteChecks:
     """The questions for all other brokers."""
 
@@ -89,10 +42,10 @@ class RemoteChecks:
         self, peer: Callable[[int], BrokerPeer], scheduler: Scheduler, backoff_ms: Callable[[], int]
     ) -> None:
         """`peer` makes a connection to a broker."""
-        self._peer = peer
         self._scheduler = scheduler
         self._backoff_ms = backoff_ms
-        self._queues: dict[int, _Queue] = {}
+        sharing = Sharing(_transactional_id, _request, self._settle)
+        self._requests: SharedRequests[_Asked] = SharedRequests(peer, sharing)
 
     def ask(
         self,
@@ -104,24 +57,30 @@ class RemoteChecks:
         answer: Answer,
     ) -> None:
         """Have partitions added to a transaction, or ask whether they are in it."""
-        self._add(broker_id, _Asked(transactional_id, who, partitions, adds, answer, _TRIES_MAX))
+        self._requests.add(broker_id, _Asked(transactional_id, who, partitions, adds, answer, _TRIES_MAX))
 
     def close(self) -> None:
-        """Stop. Who waits is told that there was no answer."""
-        queues, self._queues = self._queues, {}
-        for queue in queues.values():
-            queue.close()
+        """Stop. Those who wait get NETWORK_EXCEPTION."""
+        self._requests.close()
 
-    def _add(self, broker_id: int, asked: _Asked) -> None:
-        queue = self._queues.get(broker_id)
-        if queue is None:
-            queue = self._queues[broker_id] = _Queue(
-                self._peer(broker_id), lambda again: self._add_later(broker_id, again)
-            )
-        queue.add(asked)
+    def _settle(self, broker_id: int, sent: Sequence[_Asked], response: Any) -> None:
+        codes = _codes(response, sent)
+        for asked in sent:
+            told = codes[asked.transactional_id]
+            is_early = ErrorCode.CONCURRENT_TRANSACTIONS in told.values()
+            if asked.adds and is_early and asked.tries_left:
+                again = asked._replace(tries_left=asked.tries_left - 1)
+                self._scheduler.call_later(self._backoff_ms(), self._requests.add, broker_id, again)
+            else:
+                asked.answer(told)
 
-    def _add_later(self, broker_id: int, asked: _Asked) -> None:
-        self._scheduler.call_later(self._backoff_ms(), self._add, broker_id, asked)
+
+def _transactional_id(asked: _Asked) -> str:
+    return asked.transactional_id
+
+
+def _request(asked: Sequence[_Asked]) -> AddPartitionsToTxnRequest:
+    return AddPartitionsToTxnRequest(transactions=tuple(map(_transaction, asked)))
 
 
 def _transaction(asked: _Asked) -> AddPartitionsToTxnTransaction:
@@ -139,7 +98,7 @@ def _transaction(asked: _Asked) -> AddPartitionsToTxnTransaction:
     )
 
 
-def _codes(response: Any, sent: Mapping[str, _Asked]) -> dict[str, Codes]:
+def _codes(response: Any, sent: Sequence[_Asked]) -> dict[str, Codes]:
     """Return what was said of each partition of each transaction."""
     error_code = ErrorCode.NETWORK_EXCEPTION
     told: dict[str, dict[TopicPartition, ErrorCode]] = {}
@@ -157,8 +116,8 @@ def _codes(response: Any, sent: Mapping[str, _Asked]) -> dict[str, Codes]:
             for result in response.results_by_transaction
         }
     return {
-        transactional_id: {
-            one: told.get(transactional_id, {}).get(one, error_code) for one in asked.partitions
+        asked.transactional_id: {
+            one: told.get(asked.transactional_id, {}).get(one, error_code) for one in asked.partitions
         }
-        for transactional_id, asked in sent.items()
+        for asked in sent
     }

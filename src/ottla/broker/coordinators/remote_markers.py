@@ -1,12 +1,9 @@
-"""Transaction markers for partitions that other brokers lead: WriteTxnMarkers.
-
-To each broker one request is under way at a time. What comes meanwhile shares the next: a busy coordinator
-sends few requests with many markers.
-"""
+"""Transaction markers for partitions that other brokers lead: WriteTxnMarkers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from ottla.broker.coordinators.shared_requests import SharedRequests, Sharing
 from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
@@ -36,53 +33,14 @@ class _Asked(NamedTuple):
     done: Callable[[Codes], None]
 
 
-class _Queue:
-    """The markers for one broker."""
-
-    def __init__(self, peer: BrokerPeer) -> None:
-        self._peer = peer
-        self._waiting: list[_Asked] = []
-        self._is_asking = False
-
-    def add(self, asked: _Asked) -> None:
-        self._waiting.append(asked)
-        if not self._is_asking:
-            self._send()
-
-    def close(self) -> None:
-        self._peer.close()
-
-    def _send(self) -> None:
-        sent: dict[int, _Asked] = {}
-        later: list[_Asked] = []
-        for asked in self._waiting:
-            # An answer names producers, so each may be there once.
-            if asked.marker.producer_id in sent:
-                later.append(asked)
-            else:
-                sent[asked.marker.producer_id] = asked
-        self._waiting = later
-        self._is_asking = True
-
-        def answered(response: Any) -> None:
-            self._is_asking = False
-            codes = {} if isinstance(response, Unanswered) else _codes(response)
-            for producer_id, asked in sent.items():
-                told = codes.get(producer_id, {})
-                asked.done({one: told.get(one, ErrorCode.NETWORK_EXCEPTION) for one in asked.partitions})
-            if self._waiting and not self._is_asking:
-                self._send()
-
-        self._peer.ask(WriteTxnMarkersRequest(markers=tuple(map(_writable, sent.values()))), answered)
-
-
 class RemoteMarkers:
     """The markers for all other brokers."""
 
     def __init__(self, peer: Callable[[int], BrokerPeer]) -> None:
         """`peer` makes a connection to a broker."""
-        self._peer = peer
-        self._queues: dict[int, _Queue] = {}
+        self._requests: SharedRequests[_Asked] = SharedRequests(
+            peer, Sharing(_producer_id, _request, _settle)
+        )
 
     def write(
         self,
@@ -92,16 +50,26 @@ class RemoteMarkers:
         done: Callable[[Codes], None],
     ) -> None:
         """Have a broker write a marker to partitions that it leads. `done` gets what it says of each."""
-        queue = self._queues.get(broker_id)
-        if queue is None:
-            queue = self._queues[broker_id] = _Queue(self._peer(broker_id))
-        queue.add(_Asked(marker, partitions, done))
+        self._requests.add(broker_id, _Asked(marker, partitions, done))
 
     def close(self) -> None:
-        """Stop."""
-        queues, self._queues = self._queues, {}
-        for queue in queues.values():
-            queue.close()
+        """Stop. Those who wait get NETWORK_EXCEPTION."""
+        self._requests.close()
+
+
+def _producer_id(asked: _Asked) -> int:
+    return asked.marker.producer_id
+
+
+def _request(asked: Sequence[_Asked]) -> WriteTxnMarkersRequest:
+    return WriteTxnMarkersRequest(markers=tuple(map(_writable, asked)))
+
+
+def _settle(_broker_id: int, sent: Sequence[_Asked], response: Any) -> None:
+    codes = {} if isinstance(response, Unanswered) else _codes(response)
+    for asked in sent:
+        told = codes.get(asked.marker.producer_id, {})
+        asked.done({one: told.get(one, ErrorCode.NETWORK_EXCEPTION) for one in asked.partitions})
 
 
 def _writable(asked: _Asked) -> WritableTxnMarker:

@@ -18,7 +18,7 @@ from ottla.coordination.runtime.shards import Shards
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.records.errors import RecordsError
-from ottla.storage.errors import StorageError
+from ottla.storage.errors import DamagedRecords, StorageError
 from ottla.wire.metadata_records.partitions import PartitionRecord
 from ottla.world.clock import Clock
 from ottla.world.scheduler import Scheduler
@@ -131,6 +131,11 @@ class ShardHosting(Generic[S]):
                     if self._clock.monotonic_ns() >= deadline_ns:
                         self._scheduler.call_soon(go_on)
                         return
+            except DamagedRecords as error:
+                _logger.warning("cannot load %s-%d yet: %s", self.topic, shard.partition, error)
+                shard.fail()
+                self._scheduler.call_later(RELOAD_MS, self._reload, shard)
+                return
             except (RecordsError, StorageError) as error:
                 _logger.critical("cannot load %s-%d: %s", self.topic, shard.partition, error)
                 shard.fail()

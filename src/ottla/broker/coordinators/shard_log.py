@@ -27,7 +27,7 @@ from ottla.records.control import decode_end_txn_marker, find_control_record
 from ottla.records.errors import CorruptBatch, RecordsError
 from ottla.runtime.log_lines import RepeatedLines
 from ottla.storage.appending.append_info import AppendOrigin
-from ottla.storage.errors import AppendError, LeadershipLost, LogDirectoryOffline
+from ottla.storage.errors import AppendError, DamagedRecords, LeadershipLost, LogDirectoryOffline
 from ottla.storage.read import ReadLimit
 from ottla.storage.syncing.committed import committed_offset
 from ottla.wire.coordinator_records.framing import CoordinatorRecord, CoordinatorRecords
@@ -255,6 +255,11 @@ class PartitionShardLog:
 
     def _open(self, batch: BatchView, header: BatchHeader) -> LoggedBatch:
         if not batch.crc_is_valid():
+            log = self.partition.log
+            if log.when_damaged is not None:
+                # Another replica has it. The load begins again when it is healed.
+                log.when_damaged(Offset(batch.base_offset))
+                raise DamagedRecords(str(log.topic_partition), header.base_offset, header.next_offset)
             raise CorruptBatch(0, f"the checksum of the batch at offset {batch.base_offset} does not match")
         if not header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT):
             return LoggedBatch(header.last_offset, self._decode(batch, header))

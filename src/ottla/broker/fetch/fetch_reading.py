@@ -16,7 +16,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.remote_replica import RemoteReplica
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.runtime.connections.file_range import FileRange
-from ottla.storage.errors import LogDirectoryOffline, OffsetOutOfRange
+from ottla.storage.errors import DamagedRecords, LogDirectoryOffline, OffsetOutOfRange
 from ottla.storage.read import ReadLimit, ReadResult
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -151,7 +151,7 @@ def _read(
         result = log.read(Offset(ask.fetch_offset), bytes_max, limits.limit, is_first)
     except OffsetOutOfRange:
         return refused(ask, ErrorCode.OFFSET_OUT_OF_RANGE)
-    except LogDirectoryOffline:
+    except (LogDirectoryOffline, DamagedRecords):
         return refused(ask, ErrorCode.KAFKA_STORAGE_ERROR)
     if follower is not None:
         _note_fetch(partition, follower, ask, limits)

@@ -57,8 +57,9 @@ class SessionPartition:
             has_news = True
             self.high_watermark = answer.high_watermark
             self.log_start_offset = answer.log_start_offset
-        if answer.error_code is not ErrorCode.NONE:
-            # Whatever comes after an error is news.
+        if answer.error_code is not ErrorCode.NONE or answer.diverging_epoch.epoch >= 0:
+            # Whatever comes after an error is news. A follower whose log differs takes nothing but where to
+            # cut it, so a high watermark that stays the same has to be told again.
             self.high_watermark = -1
             has_news = True
         return has_news
@@ -86,6 +87,10 @@ class FetchSession:
             if known is None:
                 partitions[key] = SessionPartition(partition)
             else:
+                if known.ask.current_leader_epoch != partition.current_leader_epoch:
+                    # The reader begins again, and takes no answer to what it asked before. Without this a
+                    # follower of an idle partition would never learn the high watermark.
+                    known.high_watermark = -1
                 known.ask = partition
         for topic in ask.forgotten_topics_data:
             name: str | Uuid = topic.topic_id if self.uses_topic_ids else topic.topic

@@ -29,6 +29,7 @@ _MANY_PARTITIONS: Final = 2_000
 _PRODUCERS_MAX: Final = 1_000
 _SLOW_BUCKET: Final = 18
 """Syncs in this bucket took 131 ms or more."""
+_EMPTY: Final = (0, 0)
 
 
 class Sampler:
@@ -36,7 +37,8 @@ class Sampler:
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
-        self._ends: dict[Partition, int] = {}
+        # Log end and high watermark of each partition at the last look.
+        self._ends: dict[Partition, tuple[int, int]] = {}
         self._producers: dict[Partition, dict[int, int]] = {}
         self._positions: dict[RequestContext, tuple[dict[str, int], bool]] = {}
         self._written: dict[RequestContext, tuple[str, ...]] = {}
@@ -62,21 +64,27 @@ class Sampler:
     def _look_at_logs(self) -> None:
         before, self._ends = self._ends, {}
         moved: dict[str, int] = {}
+        # Where followers are behind: the high watermarks.
+        high: dict[str, int] = {}
         for partition in self._broker.partitions:
-            end = partition.log.log_end_offset
+            log = partition.log
+            end = (log.log_end_offset, log.high_watermark)
             self._ends[partition] = end
-            if before.get(partition, 0) == end or partition.topic == TOPIC or not partition.is_leader:
+            if before.get(partition, _EMPTY) == end or partition.topic == TOPIC or not partition.is_leader:
                 continue
-            moved[f"{partition.topic}/{partition.index}"] = end
+            name = f"{partition.topic}/{partition.index}"
+            moved[name] = end[0]
+            if end[1] < end[0]:
+                high[name] = end[1]
             if not partition.is_internal:
                 self._look_at_producers(partition)
         self._producers = {at: known for at, known in self._producers.items() if at in self._ends}
         places = list(moved.items())
         for start in range(0, len(places), PARTITIONS_IN_RECORD_MAX):
+            ends = dict(places[start : start + PARTITIONS_IN_RECORD_MAX])
+            held = {name: high[name] for name in ends if name in high}
             self._broker.journal.note(
-                f"node/{self._broker.node_id}",
-                "appended-at",
-                ends=dict(places[start : start + PARTITIONS_IN_RECORD_MAX]),
+                f"node/{self._broker.node_id}", "appended-at", ends=ends, **({"high": held} if held else {})
             )
 
     def _look_at_producers(self, partition: "Partition") -> None:

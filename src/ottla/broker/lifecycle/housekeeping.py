@@ -50,7 +50,9 @@ _NEEDED_LATER: Final = (
     "ottla.broker.logs.cleaning_round",
     "ottla.broker.produce.produce_lane",
     "ottla.broker.replication.fetcher",
+    "ottla.storage.damages.checking",
     "ottla.storage.damages.repair",
+    "ottla.storage.damages.splicing",
 )
 """Modules that are imported where they are needed, so that a start does not wait for them."""
 
@@ -100,10 +102,13 @@ class Housekeeping:
         self._later("recovered", 0, self._save_recovered)
         self._later("imports", _SECOND_MS, self._import_rest)
         self.cleaner.start()
+        self._broker.scrubber.start()
 
     def stop(self) -> None:
         """End. What workers have begun is not waited for here."""
         self.cleaner.stop()
+        self._broker.scrubber.stop()
+        self._broker.healing.stop()
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -105,15 +105,19 @@ def _serve(on_loop: NodeOnLoop, node: Node, loop: ServingLoop, ready: Callable[[
 
 
 def _serve_metrics(node: Node) -> None:
-    if not node.has_broker:
-        return
-    port = node.broker.config.ottla_metrics_port
+    controller = node.parts.controller
+    configs = node.broker.configs if node.has_broker else controller.configs
+    port = configs.node.ottla_metrics_port
     if port < 0:
         return
     # Imported only here: most nodes are not scraped, and all of them are to start quickly.
-    from ottla.broker.metrics import HOST, serve_metrics
+    from ottla.broker.metrics import HOST, serve_controller_metrics, serve_metrics
 
     try:
-        _logger.info("metrics are served on http://%s:%d/metrics", HOST, serve_metrics(node.broker, port))
+        if node.has_broker:
+            served = serve_metrics(node.broker, port)
+        else:
+            served = serve_controller_metrics(controller, port)
+        _logger.info("metrics are served on http://%s:%d/metrics", HOST, served)
     except OSError as error:
         raise NodeFailure(f"cannot serve metrics on port {port}: {error.strerror}") from error

@@ -350,7 +350,7 @@ class NodeStart:
     def _peer_security(self, listener: str, mechanism: str) -> PeerSecurity | None:
         """Return how to log in to other nodes. A node that has none about it needs no credentials."""
         try:
-            return make_peer_security(self._configs, listener, mechanism, self._world.random)
+            security = make_peer_security(self._configs, listener, mechanism, self._world)
         except SecurityRefused:
             config = self._configs.node
             if config.is_controller and not config.controller_quorum_bootstrap_servers:
@@ -360,6 +360,9 @@ class NodeStart:
                 if not others:
                     return None
             raise
+        if security is not None and security.tls is not None and self._tls is not None:
+            self._tls.renews(self._configs, listener, security.tls)
+        return security
 
     def _no_quorum(self) -> None:
         self._deadline = None
@@ -451,8 +454,9 @@ class NodeStart:
         joined.when_done(lambda _: self._then(self._serve, broker, bound), self._fail)
 
     def _serve(self, broker: Broker, bound: list[BoundListener]) -> None:
-        broker.coordinators.start(broker.image)
+        # What a coordinator loads must not be damaged, so that comes first.
         broker.replication.start()
+        broker.coordinators.start(broker.image)
         broker.log_moves.resume()
         assert self._parts is not None, "it was made with the quorum"
         node = Node(self._parts, bound, broker)

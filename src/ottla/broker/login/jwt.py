@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.login.mechanisms import MechanismRefused
 from ottla.metadata.configs.listener import ListenerConfig
-from ottla.runtime.jwks import JwksUnavailable, read_jwks
+from ottla.runtime.identity_provider import JwksUnavailable, read_jwks
 from ottla.security.sasl.mechanism import Identity
 from ottla.security.sasl.oauthbearer import InvalidToken
 from ottla.world.clock import Clock

@@ -10,7 +10,6 @@ from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.published import PublishedMetadata
 from ottla.runtime.connections.peer import PeerSecurity
-from ottla.world.randomness import Randomness
 from ottla.world.world import World
 
 if TYPE_CHECKING:
@@ -39,14 +38,14 @@ def make_tls(configs: EffectiveConfigs) -> "TlsListeners | None":
 
 
 def make_peer_security(
-    configs: EffectiveConfigs, listener: str, mechanism: str, random: Randomness
+    configs: EffectiveConfigs, listener: str, mechanism: str, world: World
 ) -> PeerSecurity | None:
     """Return how this node logs in on a listener of other nodes; None if that is plaintext."""
     if configs.node.security_protocols.get(listener, "PLAINTEXT") == "PLAINTEXT":
         return None
     from ottla.broker.login import peer_security
 
-    return peer_security.make_peer_security(configs, listener, mechanism, random)
+    return peer_security.make_peer_security(configs, listener, mechanism, world)
 
 
 def _protocols(config: NodeConfig) -> list[str]:

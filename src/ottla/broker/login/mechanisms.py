@@ -1,6 +1,7 @@
 """The SASL mechanisms of a listener, made from its configs."""
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.metadata.configs.listener import ListenerConfig
@@ -13,18 +14,20 @@ from ottla.security.sasl.mechanism import Identity, SaslConversation
 from ottla.security.sasl.oauthbearer import OAuthBearerConversation, Validate
 from ottla.security.sasl.plain import PlainConversation
 from ottla.security.sasl.scram import (
-    HASHES,
     MECHANISM_CODES,
     ScramAccount,
     ScramConversation,
     ScramCredential,
 )
 from ottla.security.sasl.unsecured_jwt import unsecured_validator
+from ottla.wire.metadata_records.scram import UserScramCredentialRecord
+from ottla.wire.sasl.login import SCRAM_HASHES
 from ottla.world.clock import Clock
 from ottla.world.randomness import Randomness
 
 _JAAS: Final = "sasl.jaas.config"
 _NONCE_BYTES: Final = 20
+_LOOKED_AT_MAX: Final = 100
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _DEFAULT_VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 _VALIDATORS: Final = (
@@ -117,18 +120,32 @@ def _scram(mechanism: str, world: LoginWorld) -> Callable[[], SaslConversation]:
 
     def begin() -> SaslConversation:
         nonce = world.random.randbytes(_NONCE_BYTES).hex()
-        return ScramConversation(mechanism, find_account, nonce, world.disguise_key)
+        return ScramConversation(
+            mechanism, find_account, nonce, world.disguise_key, _some_credential(mechanism, world)
+        )
 
-    assert mechanism in HASHES, "other mechanisms are not SCRAM"
+    assert mechanism in SCRAM_HASHES, "other mechanisms are not SCRAM"
     return begin
+
+
+def _some_credential(mechanism: str, world: LoginWorld) -> ScramCredential | None:
+    """Return the credential of any user, if one is found soon."""
+    code = MECHANISM_CODES[mechanism]
+    for record in islice(world.image.scram.values(), _LOOKED_AT_MAX):
+        if record.mechanism == code:
+            return _credential(record)
+    return None
+
+
+def _credential(record: UserScramCredentialRecord) -> ScramCredential:
+    return ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
 
 
 def _find_user(user: str, mechanism: str, world: LoginWorld) -> ScramAccount | None:
     record = world.image.scram.get(ScramKey(MECHANISM_CODES[mechanism], user))
     if record is None:
         return None
-    credential = ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
-    return ScramAccount(credential, Identity(user))
+    return ScramAccount(_credential(record), Identity(user))
 
 
 def _find_token(token_id: str, mechanism: str, world: LoginWorld) -> ScramAccount | None:

@@ -9,6 +9,7 @@ Deviation: Kafka reads a file again only when a config changes. Here a file that
 
 import logging
 from collections.abc import Iterable
+from ssl import SSLContext
 from typing import Any, Final, NamedTuple
 
 from ottla.metadata.configs.effective import EffectiveConfigs
@@ -23,6 +24,7 @@ from ottla.runtime.connections.tls_contexts import (
     find_file_version,
     is_open_to_others,
     own_certificate,
+    renew_client_context,
     server_context,
 )
 from ottla.world.network import Listening
@@ -39,14 +41,25 @@ class _Loaded(NamedTuple):
     certificate: OwnCertificate
 
 
+class _Outgoing(NamedTuple):
+    """What connections to a listener of other nodes use, and what it was made from."""
+
+    listener: str
+    protocol: str
+    context: SSLContext
+    settings: TlsSettings
+    files: tuple[Any, ...]
+
+
 class TlsListeners:
-    """The listeners of a node that are encrypted."""
+    """The listeners of a node that are encrypted, and its connections to those of others."""
 
     def __init__(self, configs: EffectiveConfigs, endpoints: Iterable[Endpoint]) -> None:
         """Read all certificates. Raises `TlsRefused`."""
         self._loaded: dict[str, _Loaded] = {}
         self._contexts: dict[str, Any] = {}
         self._listening: dict[str, TlsListening] = {}
+        self._outgoing: list[_Outgoing] = []
         for endpoint in endpoints:
             if not endpoint.security_protocol.endswith("SSL"):
                 continue
@@ -69,6 +82,12 @@ class TlsListeners:
         wrapped = self._listening[listener] = TlsListening(listening, context, scheduler)
         return wrapped
 
+    def renews(self, configs: EffectiveConfigs, listener: str, context: SSLContext) -> None:
+        """Keep what connections to a listener of other nodes use up to date as well."""
+        protocol = configs.node.security_protocols[listener]
+        settings = tls_settings(ListenerConfig(configs, listener), protocol)
+        self._outgoing.append(_Outgoing(listener, protocol, context, settings, _files(settings)))
+
     def find_fault(self, configs: EffectiveConfigs) -> str | None:
         """Return why new configs could not be used; None if they could."""
         for listener, loaded in self._loaded.items():
@@ -80,6 +99,7 @@ class TlsListeners:
 
     def reload(self, configs: EffectiveConfigs) -> None:
         """Use what the configs and the files say now, wherever that is something new."""
+        self._outgoing = [_renewed(one, configs) for one in self._outgoing]
         for listener, loaded in list(self._loaded.items()):
             try:
                 made = self._make(listener, loaded, configs)
@@ -117,6 +137,18 @@ class TlsListeners:
                 "that is intended"
             )
         return context, new
+
+
+def _renewed(outgoing: _Outgoing, configs: EffectiveConfigs) -> _Outgoing:
+    settings = tls_settings(ListenerConfig(configs, outgoing.listener), outgoing.protocol)
+    files = _files(settings)
+    if settings == outgoing.settings and files == outgoing.files:
+        return outgoing
+    try:
+        renew_client_context(outgoing.context, settings)
+    except TlsRefused as error:
+        _logger.warning("connections to %s of others keep their certificate: %s", outgoing.listener, error)
+    return outgoing._replace(settings=settings, files=files)
 
 
 def tls_settings(config: ListenerConfig, protocol: str) -> TlsSettings:

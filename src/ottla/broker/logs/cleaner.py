@@ -3,8 +3,8 @@
 `log.cleaner.threads` rounds (`cleaning_round`) go on at once. They share
 `log.cleaner.dedupe.buffer.size` of memory for keys, and `log.cleaner.io.max.bytes.per.second`.
 
-A log that cannot be cleaned, because a batch of it cannot be read, is left alone until the next start, as in
-Kafka.
+A log that cannot be cleaned, because a batch of it cannot be read, is checked, and left alone until something
+was healed or until the next start.
 """
 
 import logging
@@ -43,7 +43,8 @@ class Cleaner:
         self._scheduler = scheduler
         self._timer: Timer | None = None
         self._running: dict[Log, CleaningRound] = {}
-        self._uncleanable: set[TopicPartition] = set()
+        # Logs that could not be cleaned, and how much had been healed by then.
+        self._uncleanable: dict[TopicPartition, int] = {}
         self._is_stopping = False
         self._when_idle: list[Callable[[], None]] = []
         self._switch_seconds = sys.getswitchinterval()
@@ -105,10 +106,11 @@ class Cleaner:
     def _candidates(self) -> "Iterable[Candidate]":
         from ottla.storage.compaction.candidates import find_candidate
 
-        now_ms = self.broker.clock.now_ms()
+        now_ms, healed = self.broker.clock.now_ms(), self.broker.healing.healed_ranges
         for directory in self.broker.directories.online:
             for key, log in directory.logs.items():
-                if log.config.is_compacted and key not in self._uncleanable and log not in self._running:
+                is_free = log not in self._running and log.cleaning is None and not log.unhealed
+                if log.config.is_compacted and is_free and self._uncleanable.get(key) != healed:
                     candidate = find_candidate(log, directory.cleaner_offsets.get(key), now_ms)
                     if candidate.checkpoint_is_stale:
                         directory.cleaner_offsets.pop(key, None)
@@ -177,10 +179,20 @@ class Cleaner:
         if isinstance(error, DiskError):
             _logger.critical("%s", log.volume.fail(error))
         elif not isinstance(error, LogDirectoryOffline):
-            self._uncleanable.add(log.topic_partition)
+            self._uncleanable[log.topic_partition] = self.broker.healing.healed_ranges
+            self._have_checked(log)
             _logger.error(
-                "cannot compact %s, the next attempt is after a restart: %s", log.topic_partition, error
+                "cannot compact %s, the next attempt is when it is healed or after a restart: %s",
+                log.topic_partition,
+                error,
             )
+
+    def _have_checked(self, log: Log) -> None:
+        """Have a log checked that a round could not read. If it can be healed, it is cleaned again then."""
+        key = log.topic_partition
+        partition = self.broker.partitions.find(key.topic, key.partition)
+        if partition is not None and partition.log is log:
+            self.broker.scrubber.check(partition, None)
 
     # By the workers of rounds
 

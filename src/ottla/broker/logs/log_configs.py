@@ -86,9 +86,12 @@ def log_config(topic: TopicConfig, node: NodeConfig) -> LogConfig:
         flush_messages=topic.flush_messages,
         flush_ms=topic.flush_ms,
         acks_all_sync=topic.ottla_acks_all_sync,
+        is_mirror=bool(topic.ottla_mirror_source),
         producer_id_expiration_ms=node.producer_id_expiration_ms,
         verifies_transactions=node.transaction_partition_verification_enable,
         records_validation=RecordsValidation(topic.ottla_records_validation),
+        checks_key_schemas=topic.ottla_key_schema_validation,
+        checks_value_schemas=topic.ottla_value_schema_validation,
         decompressed_bytes_max=node.ottla_decompressed_bytes_max,
     )
 

@@ -180,6 +180,7 @@ class LogMoves:
             new.increment_log_start_offset(Offset(old.log_start_offset))
         deletion = broker.directories.replace_by_future(old.topic_partition, broker.new_id())
         partition.log = new
+        new.when_damaged, old.when_damaged = old.when_damaged, None
         if deletion is not None:
             broker.deletions.add(deletion)
         # Not before all that can fail is done: otherwise nobody would tell those who wait.

@@ -9,9 +9,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.broker.replication.leading import Leading, ReplicatingNode
-from ottla.model.ids import LeaderEpoch
+from ottla.model.ids import LeaderEpoch, Offset
 from ottla.model.uuid import Uuid
 from ottla.storage.appending.append_info import AppendInfo, AppendOrigin
+from ottla.storage.appending.append_mirrored import append_mirrored
 from ottla.storage.appending.validation import ValidBatch
 from ottla.storage.appending.verification import Verification
 from ottla.storage.config import LogConfig
@@ -27,6 +28,9 @@ INTERNAL_TOPICS: Final = frozenset(
     ("__consumer_offsets", "__transaction_state", "__share_group_state", "__ottla_journal")
 )
 """Topics of the coordinators and of the journal. Clients may read them, but not write to them."""
+
+UNLISTED_TOPICS: Final = frozenset(("__ottla_journal",))
+"""Topics that Kafka does not have. Clients that ask for all topics do not get them, but may name them."""
 
 
 class Role(Enum):
@@ -51,6 +55,9 @@ class PartitionWatcher(Protocol):
 
     def flush_is_due(self, partition: "Partition") -> None:
         """A segment was completed, or `flush.messages` is reached."""
+
+    def damaged(self, partition: "Partition", offset: Offset) -> None:
+        """Something is wrong with the log at `offset`. Told only if there are other replicas."""
 
 
 class Partition:
@@ -156,6 +163,12 @@ class Partition:
             self._appended(log, len(records), info)
         return info
 
+    def append_mirrored(self, records: memoryview, now_ms: int) -> AppendInfo:
+        """Append batches of another cluster, as the leader, at the offsets that they have there."""
+        info = append_mirrored(self.log, records, self.leader_epoch, now_ms)
+        self._appended(self.log, len(records), info)
+        return info
+
     def _appended(self, log: Log, size_bytes: int, info: AppendInfo) -> None:
         self.bytes_in += size_bytes
         leading = self.leading
@@ -197,12 +210,16 @@ class Partition:
         self.in_sync = frozenset(record.isr)
         self.partition_epoch = record.partition_epoch
         self.leader_epoch = LeaderEpoch(record.leader_epoch)
+        self.log.when_damaged = self._damaged if len(record.replicas) > 1 else None
         self._become(Role.LEADER if record.leader == node_id else Role.FOLLOWER)
         self._renew_takes_writes()
         if self.role is Role.LEADER:
             self._lead(is_new_epoch, not was_leader)
         else:
             self.leading = None
+
+    def _damaged(self, offset: Offset) -> None:
+        self.watcher.damaged(self, offset)
 
     def _lead(self, begins_epoch: bool, is_new_leader: bool) -> None:
         log = self.log
@@ -234,7 +251,11 @@ class Partition:
 
     def _renew_takes_writes(self) -> None:
         self.takes_writes = (
-            self.is_leader and self.has_enough_replicas and not self.is_internal and not self.is_opening
+            self.is_leader
+            and self.has_enough_replicas
+            and not self.is_internal
+            and not self.is_opening
+            and not self.log.config.is_mirror
         )
 
     def check_leader(self, current_leader_epoch: int) -> ErrorCode:

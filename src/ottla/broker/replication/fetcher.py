@@ -169,23 +169,10 @@ class Fetcher:
             if log.leader_epochs.latest < 0 and log.log_end_offset > log.high_watermark:
                 # Nothing tells where it may depart from the leader's. What is committed does not.
                 self._node.truncate(log, log.high_watermark)
-            self._drop_damage(partition)
             self._sync(followed)
         except StorageError as error:
             self._give_up(followed, error)
         self._go_on_soon()
-
-    def _drop_damage(self, partition: Partition) -> None:
-        """Copy again what a log has lost, and all that comes after it. The leader has all of it.
-
-        The damaged bytes themselves were kept aside when the log was loaded.
-        """
-        log = partition.log
-        lost = [damage.first_offset for damage in log.damages if damage.was_synced]
-        if lost and min(lost) < log.log_end_offset:
-            _logger.warning("%r lost records from offset %d on: copying them again", partition, min(lost))
-            self._node.truncate(log, min(lost))
-        log.damages = ()
 
     def remove(self, partition: Partition) -> None:
         """Stop copying a partition."""

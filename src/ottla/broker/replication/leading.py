@@ -14,7 +14,7 @@ The high watermark stays where it is while there are fewer in-sync replicas than
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ottla.broker.replication.remote_replica import RemoteReplica
 from ottla.model.ids import Offset
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ottla.broker.logs.partition import Partition
+
+
+SUSPICIOUS_REPEATS: Final = 5
+"""A follower that has fetched the same so often in a row may have got damaged records."""
 
 
 class Proposal(NamedTuple):
@@ -125,6 +129,9 @@ class Leading:
                 self._propose(partition.in_sync - {follower.broker_id}, is_growing=False)
         if offset != before:
             self.maybe_advance()
+        elif follower.repeats and follower.repeats % SUSPICIOUS_REPEATS == 0:
+            # It may have got damaged records. Or it is held back, or other partitions filled its answers.
+            partition.watcher.damaged(partition, Offset(offset))
         if log_start_offset != start_before:
             self._node.low_watermark_moved(partition)
 

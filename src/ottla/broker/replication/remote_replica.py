@@ -18,6 +18,7 @@ class RemoteReplica:
         "leader_end_at_fetch",
         "log_end_offset",
         "log_start_offset",
+        "repeats",
     )
 
     def __init__(self, broker_id: int) -> None:
@@ -31,6 +32,8 @@ class RemoteReplica:
         self.caught_up_ms = NEVER_MS
         # That of its fetches; None before the first. -1 comes from a broker that is not registered yet.
         self.broker_epoch: int | None = None
+        # How often in a row it has fetched from where it had fetched before, although there was something.
+        self.repeats = 0
 
     def reset(self, now_ms: int, leader_end: int, is_in_sync: bool, is_new_leader: bool) -> None:
         """Begin a leader epoch. A replica that is in sync gets the whole lag time to show that it still is.
@@ -54,6 +57,8 @@ class RemoteReplica:
         elif offset >= self.leader_end_at_fetch:
             # It has what there was when it fetched before. What came since may be on its way.
             self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        is_repeated = offset == self.log_end_offset and offset < self.leader_end_at_fetch
+        self.repeats = self.repeats + 1 if is_repeated else 0
         self.log_end_offset = offset
         self.log_start_offset = log_start_offset
         self.leader_end_at_fetch = leader_end

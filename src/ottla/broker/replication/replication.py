@@ -83,6 +83,8 @@ class Replication:
         """Begin to follow, and to look after followers."""
         self._is_started = True
         for one in self._broker.partitions:
+            if one.log.damages and len(one.replicas) > 1:
+                self._broker.healing.take_loaded(one)
             self.follow(one)
         self._look_after_followers()
 
@@ -125,6 +127,20 @@ class Replication:
             fetcher = self._fetcher_of(one)
             self._following[key] = _Following(fetcher, one.leader_id, one.leader_epoch)
             fetcher.add(one)
+
+    def copy_from(self, one: Partition, offset: Offset) -> None:
+        """Cut a follower's log at `offset`, and copy from there on."""
+        following = self._following.pop((one.topic_id, one.index), None)
+        if following is not None:
+            following.fetcher.remove(one)
+        self.truncate(one.log, offset)
+        self.follow(one)
+
+    def is_caught_up(self, one: Partition) -> bool:
+        """Say whether a follower has all that is committed, as far as its leader has told."""
+        following = self._following.get((one.topic_id, one.index))
+        followed = following and following.fetcher.partitions.get((one.topic_id, one.index))
+        return followed is not None and followed.lag == 0
 
     def forget(self, one: Partition) -> None:
         """Stop copying a partition of which this node has no replica any more."""

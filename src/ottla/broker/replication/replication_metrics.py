@@ -43,6 +43,11 @@ def replication_metrics(broker: "Broker") -> Iterator[Metric]:
     yield CounterMetricFamily(
         "ottla_replication_bytes_in", "Bytes of batches copied from leaders.", replication.bytes_in
     )
+    yield CounterMetricFamily(
+        "ottla_healed_ranges",
+        "Damaged parts of logs on this node that were healed from another replica.",
+        broker.healing.healed_ranges,
+    )
     followed = [
         one for fetcher in list(replication.fetchers.values()) for one in list(fetcher.partitions.values())
     ]

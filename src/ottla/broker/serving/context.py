@@ -43,6 +43,9 @@ class Client(Protocol):
     def mute(self, milliseconds: int) -> None:
         """Read no further request for a while."""
 
+    def has_hung_up(self) -> bool:
+        """Say whether the client has closed the connection: it waits for no answer."""
+
 
 class ServingNode(Protocol):
     """What the handlers of both roles use: a `Broker` has it, and so has a `ControllerServer`."""
@@ -88,6 +91,7 @@ class RequestContext:
         "client_id",
         "correlation_id",
         "fetched",
+        "has_hung_up",
         "host",
         "is_logged_in_by_token",
         "large_session_id",
@@ -101,6 +105,7 @@ class RequestContext:
         "portion_of",
         "principal",
         "request_bytes",
+        "software",
         "version",
         "when_closed",
         "wrote",
@@ -116,6 +121,7 @@ class RequestContext:
         # The same as access rules write it.
         self.host = java_address(client.peer_host)
         self._mute = client.mute
+        self.has_hung_up = client.has_hung_up
         self.principal: Principal = ANONYMOUS
         self.listener = listener
         # By what the client has logged in: a SASL mechanism or "certificate"; None if it has not.
@@ -129,6 +135,8 @@ class RequestContext:
         self.client_id: str | None = None
         self.correlation_id = 0
         self.request_bytes = 0
+        # The name and version of the client's software, as ApiVersions has told.
+        self.software = ("unknown", "unknown")
         # The fetch session that takes so much memory that it ends with the connection; 0 if there is none.
         self.large_session_id = 0
         # How many elements the large request has of which the handler is given a part; 0 if it has all of it.

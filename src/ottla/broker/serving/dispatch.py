@@ -20,6 +20,7 @@ from types import GeneratorType
 from typing import Any, Final
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.limits.exempt import is_exempt
 from ottla.broker.limits.quotas import QuotaKind
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import PIECE_BYTES, Cut
@@ -81,6 +82,9 @@ _SHORT_ANSWERS: Final = frozenset(
         ApiKey.OFFSET_COMMIT,
         ApiKey.HEARTBEAT,
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
         ApiKey.METADATA,
     )
 )
@@ -253,11 +257,17 @@ class Routes:
         now_ns: Callable[[], int],
         listener: Listener = Listener.BROKER,
         guard: Callable[[ApiKey, Handler], Handler] | None = None,
+        *,
+        with_unstable: bool = False,
     ) -> None:
-        """`now_ns` is the clock that requests are timed by. `guard` puts access rules before a handler."""
+        """`now_ns` is the clock that requests are timed by. `guard` puts access rules before a handler.
+
+        `with_unstable` serves versions that are not final yet.
+        """
         self.now_ns = now_ns
         self.listener = listener
         self._guard = guard
+        self._with_unstable = with_unstable
         self.by_key: dict[int, Route] = {}
         # The errors of the answer that was encoded last, for the journal.
         self.fresh_errors: list[tuple[ApiKey, ErrorCode]] = []
@@ -268,7 +278,9 @@ class Routes:
     def find(self, api_key: int, version: int) -> Route | None:
         """Return the route, made now if need be; None for what this node does not serve."""
         served = SERVED.get(api_key)  # type: ignore[call-overload]  # an ApiKey is a number
-        if served is None or version not in served.versions or self.listener not in served.listeners:
+        if served is None or self.listener not in served.listeners:
+            return None
+        if version not in served.versions_offered(with_unstable=self._with_unstable):
             return None
         api = api_of(api_key)
         handler = find_handler(api.key, self.listener)
@@ -278,6 +290,10 @@ class Routes:
         route = Route(api, version, served, handler, self.now_ns, self.fresh_errors)
         self.by_key[api_key << 16 | version] = route
         return route
+
+
+def _count_nothing(_took_ns: int, response: Any) -> Any:
+    return response
 
 
 class Session:
@@ -365,7 +381,7 @@ class Session:
         if route.has_lanes:
             self._learn(ask, frame, position, route)
         response = route.handler(ask, context)
-        if context.node.quotas.limits_requests:
+        if context.node.quotas.limits_requests and not is_exempt(route.api.key, ask, context):
             response = self._count_time(self._now_ns() - started_ns, response)
         return self._finish(route, correlation_id, started_ns, response)
 
@@ -431,7 +447,9 @@ class Session:
 
         def work() -> Work:
             ask = yield from large.decode(frame, position)
-            response = yield from large.respond(ask, self._count_time_if_limited)
+            is_counted = not is_exempt(route.api.key, ask, self.context)
+            count_time = self._count_time_if_limited if is_counted else _count_nothing
+            response = yield from large.respond(ask, count_time)
             yield from self._answer_in_turns(route, correlation_id, started_ns, response)
 
         self._task = task

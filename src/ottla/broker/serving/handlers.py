@@ -1,4 +1,4 @@
-"""The table of handlers: one file in `ottla.broker.apis` for each API, named after it.
+"""The table of handlers: one file in a folder of `ottla.broker.apis` for each API, named after it.
 
     @handles(ListOffsetsRequest)
     def list_offsets(ask: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
@@ -17,7 +17,9 @@ not wait for eighty modules.
 """
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ottla.broker import apis
@@ -96,10 +98,21 @@ def find_handler(key: ApiKey, listener: Listener = Listener.BROKER) -> Handler |
     if key not in SERVED or listener not in SERVED[key].listeners:
         return None
     if key not in _handlers and key not in _controller_handlers:
-        import_module(f"{apis.__name__}.{key.name.lower()}")
+        import_module(_find_modules()[key.name.lower()])
     if listener is Listener.CONTROLLER and key in _controller_handlers:
         return _controller_handlers[key]
     return _handlers[key]
+
+
+@cache
+def _find_modules() -> dict[str, str]:
+    """Return the module of each API by its name. Nothing is imported but the folders."""
+    folders = [import_module(f"{apis.__name__}.{folder.name}") for folder in iter_modules(apis.__path__)]
+    return {
+        module.name: f"{folder.__name__}.{module.name}"
+        for folder in folders
+        for module in iter_modules(folder.__path__)
+    }
 
 
 def find_cuts(key: ApiKey) -> tuple[Cut, ...]:

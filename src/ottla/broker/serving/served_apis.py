@@ -38,10 +38,18 @@ class ServedApi(NamedTuple):
     sends_files: bool = False
     # It is served to clients that have not logged in yet.
     is_for_login: bool = False
-    # Kafka lists some APIs only when a plugin serves them.
+    # Kafka lists those of telemetry only where metrics of clients are received.
     is_advertised: bool = True
     # Requests may be as large as `socket.request.max.bytes` allows, because they carry records.
     carries_records: bool = False
+    # One version more is known, which is not final: `unstable.api.versions.enable` offers it.
+    has_unstable: bool = False
+
+    def versions_offered(self, *, with_unstable: bool) -> Versions:
+        """Return the versions that a node serves."""
+        if not (with_unstable and self.has_unstable):
+            return self.versions
+        return self.versions._replace(last=self.versions.last + 1)
 
 
 def _serve(versions: str, *rights: Right, **others: object) -> ServedApi:
@@ -51,6 +59,7 @@ def _serve(versions: str, *rights: Right, **others: object) -> ServedApi:
 _BOTH: Final = frozenset((Listener.BROKER, Listener.CONTROLLER))
 _CONTROLLER: Final = frozenset((Listener.CONTROLLER,))
 _TOKENS: Final = "users get their own tokens, and the tokens of others are checked one by one"
+_TELEMETRY: Final = "Kafka requires none"
 _LOGIN: Final = "it comes before the login"
 _READ, _WRITE, _CREATE, _DELETE = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE
 _ALTER, _DESCRIBE, _CLUSTER_ACTION = Operation.ALTER, Operation.DESCRIBE, Operation.CLUSTER_ACTION
@@ -77,7 +86,7 @@ SERVED: Final = MappingProxyType(
         ApiKey.DELETE_TOPICS: _serve("1-6", on_topic(_DELETE), on_topic(_DESCRIBE), listeners=_BOTH),
         ApiKey.DELETE_RECORDS: _serve("0-2", on_topic(_DELETE)),
         ApiKey.INIT_PRODUCER_ID: _serve(
-            "0-5", on_transactional_id(_WRITE), on_cluster(Operation.IDEMPOTENT_WRITE)
+            "0-5", on_transactional_id(_WRITE), on_cluster(Operation.IDEMPOTENT_WRITE), has_unstable=True
         ),
         ApiKey.OFFSET_FOR_LEADER_EPOCH: _serve("2-4", on_topic(_DESCRIBE)),
         ApiKey.ADD_PARTITIONS_TO_TXN: _serve("0-5", on_transactional_id(_WRITE), on_topic(_WRITE)),
@@ -141,11 +150,26 @@ SERVED: Final = MappingProxyType(
         ApiKey.LIST_TRANSACTIONS: _serve("0-2", on_transactional_id(_DESCRIBE)),
         ApiKey.CONSUMER_GROUP_HEARTBEAT: _serve("0-1", on_group(_READ), on_topic(_DESCRIBE)),
         ApiKey.CONSUMER_GROUP_DESCRIBE: _serve("0-1", on_group(_DESCRIBE), on_topic(_DESCRIBE)),
-        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _serve(
-            "0", free_because="Kafka requires none", is_advertised=False
-        ),
+        ApiKey.SHARE_GROUP_HEARTBEAT: _serve("1", on_group(_READ), on_topic(_DESCRIBE)),
+        ApiKey.SHARE_GROUP_DESCRIBE: _serve("1", on_group(_DESCRIBE), on_topic(_DESCRIBE)),
+        ApiKey.SHARE_FETCH: _serve("1-2", on_group(_READ), on_topic(_READ), sends_files=True),
+        ApiKey.SHARE_ACKNOWLEDGE: _serve("1-2", on_group(_READ), on_topic(_READ)),
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _serve("0-1", on_group(_DESCRIBE), on_topic(_DESCRIBE)),
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS: _serve("0", on_group(_READ), on_topic(_READ)),
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS: _serve("0", on_group(_DELETE), on_topic(_READ)),
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE: _serve("0", on_cluster(_CLUSTER_ACTION)),
+        ApiKey.READ_SHARE_GROUP_STATE: _serve("0", on_cluster(_CLUSTER_ACTION)),
+        ApiKey.WRITE_SHARE_GROUP_STATE: _serve("0-1", on_cluster(_CLUSTER_ACTION)),
+        ApiKey.DELETE_SHARE_GROUP_STATE: _serve("0", on_cluster(_CLUSTER_ACTION)),
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _serve("0-1", on_cluster(_CLUSTER_ACTION)),
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _serve("0", free_because=_TELEMETRY, is_advertised=False),
+        ApiKey.PUSH_TELEMETRY: _serve("0", free_because=_TELEMETRY, is_advertised=False),
         ApiKey.LIST_CONFIG_RESOURCES: _serve("0-1", on_cluster(_DESCRIBE_CONFIGS)),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: _serve("0", on_topic(_DESCRIBE)),
+        ApiKey.STREAMS_GROUP_HEARTBEAT: _serve(
+            "0", on_group(_READ), on_topic(_DESCRIBE), on_cluster(_CREATE), on_topic(_CREATE)
+        ),
+        ApiKey.STREAMS_GROUP_DESCRIBE: _serve("0", on_group(_DESCRIBE), on_topic(_DESCRIBE)),
         ApiKey.ALTER_PARTITION: _serve("2-3", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
         ApiKey.VOTE: _serve("0-2", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),
         ApiKey.BEGIN_QUORUM_EPOCH: _serve("0-1", on_cluster(_CLUSTER_ACTION), listeners=_CONTROLLER),

@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from ottla.broker.apis.describe_configs import describe_configs
-from ottla.broker.apis.list_config_resources import list_config_resources
+from ottla.broker.apis.configs.describe_configs import describe_configs
+from ottla.broker.apis.configs.list_config_resources import list_config_resources
 from ottla.broker.serving.context import RequestContext
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.load import load_node_config
@@ -47,6 +47,9 @@ class FakeClient:
     listener_name = "PLAINTEXT"
     local = ("127.0.0.1", 9092)
     peer_host = "127.0.0.1"
+
+    def has_hung_up(self) -> bool:
+        return False
 
     def mute(self, milliseconds: int) -> None:
         raise AssertionError("describing configs is never throttled here")

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ottla.broker.apis.elect_leaders import elect_leaders
+from ottla.broker.apis.replicas.elect_leaders import elect_leaders
 from ottla.broker.deferred import Deferred
 from ottla.quorum.controller.deciders import NOT_CONTROLLER
 from ottla.quorum.controller.partitions.elections import refuse_elect_leaders

@@ -46,6 +46,9 @@ class Watcher:
     def flush_is_due(self, partition: Partition) -> None:
         raise AssertionError
 
+    def damaged(self, partition: Partition, offset: Offset) -> None:
+        raise AssertionError
+
 
 class Keys:
     """A state that is the list of keys it was told."""

@@ -14,6 +14,7 @@ from ottla.broker.fetch.fetch_session import (
 )
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import (
+    EpochEndOffset,
     FetchPartition,
     FetchRequest,
     FetchTopic,
@@ -163,6 +164,25 @@ def test_after_an_error_everything_is_news() -> None:
     partition.note(answer())
     partition.note(answer(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER))
     assert partition.note(answer())
+
+
+def test_after_a_divergence_the_high_watermark_is_told_again() -> None:
+    # A follower takes nothing from a diverging answer but where to cut its log.
+    partition = SessionPartition(FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1))
+    assert partition.note(answer(diverging_epoch=EpochEndOffset(epoch=1, end_offset=5)))
+    assert partition.note(answer())
+    assert not partition.note(answer())
+
+
+def test_a_reader_that_begins_again_in_another_leader_epoch_is_told_everything() -> None:
+    session = begin(sessions(), {0: 0})
+    assert session is not None
+    session.partitions["t", 0].note(answer())
+    renewed = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000, current_leader_epoch=3)
+    session.update(
+        FetchRequest(max_wait_ms=0, min_bytes=1, topics=(FetchTopic(topic="t", partitions=(renewed,)),))
+    )
+    assert session.partitions["t", 0].note(answer())
 
 
 def test_a_full_cache_keeps_its_young_sessions() -> None:

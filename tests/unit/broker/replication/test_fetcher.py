@@ -7,7 +7,6 @@ from tests.unit.storage.manual_syncs import ManualSyncs
 
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.storage.config import LogConfig
-from ottla.storage.damages.damage import Damage
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 
@@ -322,19 +321,3 @@ def test_a_log_without_epochs_is_cut_to_what_is_committed() -> None:
     pair.follower.log.leader_epochs.truncate_from_end(Offset(0))
     pair.elect(1)
     assert pair.follower.log.log_end_offset == 1
-
-
-def test_what_a_disk_has_lost_is_copied_again() -> None:
-    pair = ReplicaPair()
-    for _ in range(5):
-        pair.leader.append(batch(2))
-    pair.run()
-    log = pair.follower.log
-    log.damages = (Damage(log.topic_partition, log.path, 0, 99, Offset(4), Offset(6), "", was_synced=True),)
-    pair.elect(1)
-    assert log.log_end_offset == 4
-    pair.run()
-    assert pair.follower.content() == pair.leader.content()
-    assert pair.follower.ends == pair.leader.ends == (10, 10)
-    pair.elect(2)
-    assert log.log_end_offset == 10, "once is enough"

@@ -7,7 +7,7 @@ from tests.support.group_world import ManualClock
 from tests.support.replicas import ManualScheduler, Replica, ReplicaNode, partition_record
 from tests.unit.storage.logs import NOW_MS, batch
 
-from ottla.broker.replication.leading import Leading
+from ottla.broker.replication.leading import SUSPICIOUS_REPEATS, Leading
 from ottla.storage.syncing import committed
 
 
@@ -274,3 +274,17 @@ def test_a_replica_that_has_lost_what_is_committed_leaves_at_once() -> None:
     led.leading.accepted((1, 2), 1)
     led.fetch(3, 4)
     assert led.proposed() == [1, 2, 3]
+
+
+def test_a_leader_checks_its_log_if_a_follower_asks_for_the_same_again_and_again() -> None:
+    led = Led(minimum=2)
+    led.append(5)
+    for _ in range(SUSPICIOUS_REPEATS):
+        led.fetch(2, 3)
+    assert led.node.suspected == []
+    led.fetch(2, 3)
+    assert led.node.suspected == [3]
+    led.fetch(2, 5)
+    for _ in range(2 * SUSPICIOUS_REPEATS):
+        led.fetch(2, 5)
+    assert led.node.suspected == [3], "it has everything"

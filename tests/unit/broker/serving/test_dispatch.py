@@ -1,5 +1,6 @@
 """Bytes in, bytes out: what a session answers, parks and refuses."""
 
+from fnmatch import fnmatch
 from time import perf_counter_ns
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import PENDING, PLAIN_FRAME_BYTES_MAX, Route, Routes, Session
 from ottla.broker.serving.handlers import NO_REPLY, find_handler
 from ottla.broker.serving.served_apis import SERVED, Listener
+from ottla.metadata.configs.ottla import OttlaConfigs
 from ottla.runtime.clock import SystemClock
 from ottla.security.authorizer import AllowsEverything
 from ottla.wire.apis import ApiKey, api_of
@@ -44,6 +46,7 @@ class FakeBroker:
     quotas = Quotas()
     journal = Journal(SystemClock())
     authorizer = AllowsEverything()
+    config = OttlaConfigs({})
 
     def features(self) -> Features:
         return FEATURES
@@ -55,6 +58,9 @@ class FakeClient:
     listener_name = "PLAINTEXT"
     local = ("127.0.0.1", 9092)
     peer_host = "127.0.0.1"
+
+    def has_hung_up(self) -> bool:
+        return False
 
     def mute(self, milliseconds: int) -> None:
         raise AssertionError(f"nobody is over a quota, yet is muted for {milliseconds} ms")
@@ -185,14 +191,14 @@ def test_no_reply_is_an_empty_answer() -> None:
 def test_a_file_of_an_api_registers_the_handler_of_that_api(key: ApiKey) -> None:
     listener = Listener.BROKER if Listener.BROKER in SERVED[key].listeners else Listener.CONTROLLER
     handler: Any = find_handler(key, listener)
-    assert handler.__module__ == f"ottla.broker.apis.{key.name.lower()}"
+    assert fnmatch(handler.__module__, f"ottla.broker.apis.*.{key.name.lower()}")
     assert handler.__name__ == key.name.lower()
 
 
 @pytest.mark.parametrize("key", [key for key in SERVED if Listener.CONTROLLER in SERVED[key].listeners])
 def test_what_a_controller_serves_has_a_handler_in_the_file_of_its_api(key: ApiKey) -> None:
     handler: Any = find_handler(key, Listener.CONTROLLER)
-    assert handler.__module__ == f"ottla.broker.apis.{key.name.lower()}"
+    assert fnmatch(handler.__module__, f"ottla.broker.apis.*.{key.name.lower()}")
 
 
 def test_only_requests_that_carry_records_may_be_large() -> None:

@@ -174,7 +174,7 @@ def test_a_large_request_is_answered_as_if_it_were_small(
     version = VERSIONS.get(name)
     in_parts = Watched(node, requests()[name], version).run()
     monkeypatch.setattr(Route, "find_cut", lambda *_: None)
-    monkeypatch.setattr("ottla.broker.apis.fetch._AT_ONCE", 1_000_000)
+    monkeypatch.setattr("ottla.broker.apis.records.fetch._AT_ONCE", 1_000_000)
     at_once = Watched(node, requests()[name], version).run()
     if name in ("Metadata", "OffsetCommit"):
         # Topics and partitions come in another order there, which means nothing.

@@ -3,6 +3,7 @@
     acks 0    no answer at all; after an error the connection is closed, so that the producer learns of it
     acks 1    answered when the leader has it
     acks -1   answered when it is committed: see `ottla.storage.syncing.committed`
+    acks -2   the same, for a mirror: batches of another cluster keep their offsets (`append_mirrored`)
 
 Each partition is answered for itself: one that is refused spoils no other. Batches are patched and written
 where they were received, so nothing of the request may be needed after this handler has returned. A large
@@ -49,9 +50,15 @@ from ottla.wire.messages.produce import (
 T = TypeVar("T")
 
 ALL: Final = -1
+MIRRORED: Final = -2
+"""Deviation: Kafka refuses this. It is how `ottla mirror` says that batches keep their offsets."""
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The one client id that may write to the coordinators' topics, where a config lets it."""
 
+_IS_MIRROR: Final = (
+    "This topic is a copy of a topic of another cluster: write to the source, or make the copy writable with "
+    "`ottla mirror failover`."
+)
 _NOTHING: Final = memoryview(b"")
 _NOT_EVEN_OPENED: Final = (
     ErrorCode.CORRUPT_MESSAGE,
@@ -181,7 +188,7 @@ def _respond(
         response = _with_endpoints(response, context)
     elif ask.acks == 0:
         return NO_REPLY
-    if ask.acks == ALL and not all(one.log.is_committed(one.log.log_end_offset) for one in appended):
+    if ask.acks < 0 and not all(one.log.is_committed(one.log.log_end_offset) for one in appended):
         return broker.delayed_produces.wait(appended, ask.timeout_ms, lambda: response)
     return response
 
@@ -201,9 +208,13 @@ def _append(
         refusal = confirmations.refusals.get(partition, ErrorCode.NONE)
     if refusal is not ErrorCode.NONE:
         return _refused(data, refusal, partition, context)
+    if partition.log.config.is_mirror and ask.acks != MIRRORED:
+        return replace(_refused(data, ErrorCode.POLICY_VIOLATION), error_message=_IS_MIRROR)
     if partition.is_internal:
         # It has told its shard the offsets of what it holds back already.
         context.broker.coordinators.write_out(partition.topic, partition.index)
+    if ask.acks == MIRRORED:
+        return _append_mirrored(data, records, partition, now_ms, appended)
     verification = confirmations.verifications.get(partition)
     if partition.is_opening:
         return _append_opened(data, records, partition, context, appended, verification)
@@ -211,6 +222,23 @@ def _append(
         info = partition.append(records, now_ms, verification=verification, opens_large=False)
     except MustBeOpened:
         return _append_opened(data, records, partition, context, appended, verification)
+    except AppendError as error:
+        return _refused_batch(data, error, partition)
+    except LogDirectoryOffline:
+        return _refused(data, ErrorCode.KAFKA_STORAGE_ERROR)
+    appended.append(partition)
+    return _appended(data, info)
+
+
+def _append_mirrored(
+    data: PartitionProduceData,
+    records: memoryview,
+    partition: Partition,
+    now_ms: int,
+    appended: list[Partition],
+) -> PartitionProduceResponse:
+    try:
+        info = partition.append_mirrored(records, now_ms)
     except AppendError as error:
         return _refused_batch(data, error, partition)
     except LogDirectoryOffline:
@@ -261,10 +289,11 @@ def _find_refusal(
     ask: ProduceRequest, records: memoryview, partition: Partition, context: RequestContext
 ) -> ErrorCode:
     """Say why a batch is refused before the log looks at it."""
-    if not -1 <= ask.acks <= 1:
+    is_mirror = partition.log.config.is_mirror
+    if not -1 <= ask.acks <= 1 and not (ask.acks == MIRRORED and is_mirror):
         return ErrorCode.INVALID_REQUIRED_ACKS
     attributes = records[ATTRIBUTES_LOW_BYTE] if len(records) > ATTRIBUTES_LOW_BYTE else 0
-    if attributes & TRANSACTIONAL_BIT and ask.transactional_id is None:
+    if attributes & TRANSACTIONAL_BIT and ask.transactional_id is None and not is_mirror:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -272,7 +301,7 @@ def _find_refusal(
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if context.version < ZSTD_FROM and attributes & CODEC_MASK == Codec.ZSTD:
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    if ask.acks == ALL and not partition.has_enough_replicas:
+    if ask.acks < 0 and not partition.has_enough_replicas:
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return ErrorCode.NONE
 

@@ -334,19 +334,25 @@ def _topic_response(topic: Any, partitions: tuple[PartitionData, ...], by_id: bo
 
 def _sort_out(asked: Asked, replica_id: int, context: RequestContext) -> tuple[Asked, Answers]:
     """Take out the partitions that the reader may not read. Another broker may read all, or none."""
-    topics = context.broker.image.topics
     is_follower = replica_id >= 0
-    may_read_all = is_follower and context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER)
-    allowed: list[tuple[PartitionKey, FetchPartition]] = []
-    denied: Answers = []
-    for key, ask in asked:
+    if is_follower and context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
+        return asked, []
+    topics = context.broker.image.topics
+    # Nearly all fetches are allowed everything that they ask for, and sessions have many partitions.
+    allows, principal, host = context.broker.authorizer.allows, context.principal, context.host
+    denied: dict[int, tuple[PartitionKey, PartitionData]] = {}
+    for place, (key, ask) in enumerate(asked):
         name = _name_of(key[0], topics)
         # Of a topic that is unknown, that is what the reader is told.
-        if name is None or may_read_all or (not is_follower and context.allows(_READ, name)):
-            allowed.append((key, ask))
-        else:
-            denied.append((key, refused(ask, ErrorCode.TOPIC_AUTHORIZATION_FAILED, aborted=())))
-    return allowed, denied
+        if name is None or (not is_follower and allows(principal, host, _READ, name)):
+            continue
+        if not is_follower:
+            context.node.audit.denied(context, _READ, name)
+        denied[place] = (key, refused(ask, ErrorCode.TOPIC_AUTHORIZATION_FAILED, aborted=()))
+    if not denied:
+        return asked, []
+    allowed = [one for place, one in enumerate(asked) if place not in denied]
+    return allowed, list(denied.values())
 
 
 def _name_of(topic: str | Uuid, topics: Topics) -> str | None:

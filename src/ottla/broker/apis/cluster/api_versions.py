@@ -23,6 +23,8 @@ def api_versions(ask: ApiVersionsRequest, context: RequestContext) -> ApiVersion
     """List the APIs and features. Clients send it before anything else, so it needs nothing but the image."""
     if context.version >= 3 and not _is_valid_software(ask):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
+    if context.version >= 3:
+        context.software = (ask.client_software_name, ask.client_software_version)
     features = context.node.features()
     # Clients before v4 refuse an answer that has a feature whose lowest level is 0.
     supported = tuple(
@@ -30,20 +32,28 @@ def api_versions(ask: ApiVersionsRequest, context: RequestContext) -> ApiVersion
         for feature in features.supported
         if context.version >= FEATURES_WITH_LEVEL_0_FROM or feature.min_version > 0
     )
+    is_broker = context.listener is Listener.BROKER
     return ApiVersionsResponse(
-        api_keys=advertised_versions(context.listener),
+        api_keys=advertised_versions(
+            context.listener,
+            # As in Kafka, clients are only told of telemetry where somebody receives it.
+            with_telemetry=is_broker and context.broker.config.ottla_telemetry_enable,
+            with_unstable=is_broker and context.broker.config.unstable_api_versions_enable,
+        ),
         supported_features=supported,
         finalized_features_epoch=features.finalized_epoch,
         finalized_features=features.finalized,
     )
 
 
-def advertised_versions(listener: Listener = Listener.BROKER) -> tuple[ApiVersion, ...]:
+def advertised_versions(
+    listener: Listener = Listener.BROKER, *, with_telemetry: bool = False, with_unstable: bool = False
+) -> tuple[ApiVersion, ...]:
     """Return the versions of every API that is advertised on a listener, in ascending order."""
     return tuple(
-        _advertised(key, served.versions)
+        _advertised(key, served.versions_offered(with_unstable=with_unstable))
         for key, served in sorted(SERVED.items())
-        if served.is_advertised and listener in served.listeners
+        if (served.is_advertised or with_telemetry) and listener in served.listeners
     )
 
 

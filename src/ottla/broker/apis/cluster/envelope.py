@@ -65,6 +65,10 @@ class _Forwarded:
         self.local = local
         self.peer_host = peer_host
 
+    def has_hung_up(self) -> bool:
+        """Say no: the broker in between waits for the response."""
+        return False
+
     def mute(self, milliseconds: int) -> None:
         """Leave it to the broker, which knows from the response how long its client has to wait."""
 

@@ -7,7 +7,7 @@ next one begins.
 from functools import partial
 from typing import Final
 
-from ottla.broker.logs.partition import INTERNAL_TOPICS
+from ottla.broker.logs.partition import INTERNAL_TOPICS, UNLISTED_TOPICS
 from ottla.broker.partition_descriptions import PartitionDescriptions, leader_and_replicas
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
@@ -36,7 +36,7 @@ def describe_topic_partitions(
     """Describe one page."""
     broker = context.broker
     topics = broker.image.topics
-    names = sorted({topic.name for topic in ask.topics} or topics.names)
+    names = sorted({topic.name for topic in ask.topics} or topics.names.keys() - UNLISTED_TOPICS)
     denied: list[DescribeTopicPartitionsResponseTopic] = []
     if broker.authorizer.is_active:
         names, denied = _sort_out(names, bool(ask.topics), context)

@@ -6,6 +6,7 @@ A topic and a broker always have some. A group or a subscription is listed once 
 from collections.abc import Iterator
 from typing import Final
 
+from ottla.broker.logs.partition import UNLISTED_TOPICS
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
 from ottla.metadata.image import MetadataImage
@@ -44,7 +45,7 @@ def list_config_resources(
 def _names(image: MetadataImage, resource_type: int) -> Iterator[str]:
     match resource_type:
         case ResourceType.TOPIC:
-            yield from image.topics.names
+            yield from image.topics.names.keys() - UNLISTED_TOPICS
         case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
             yield from map(str, image.brokers)
         case _:

@@ -10,9 +10,11 @@ from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
 from ottla.coordination.runtime.key_partition import partition_of_key
+from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.find_coordinator import (
     SEVERAL_FROM,
+    SHARE,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     FoundCoordinator,
@@ -26,6 +28,10 @@ def find_coordinator(
     """Answer every key on its own."""
     of_this_type = (one.topic for one in context.broker.coordinators if one.key_type == ask.key_type)
     topic = next(of_this_type, None)
+    keys = ask.coordinator_keys if context.version >= SEVERAL_FROM else (ask.key,)
+    if ask.key_type == SHARE and not any(map(_is_share_partition, keys)):
+        # Nobody needs the topic.
+        return _answer(ask, topic, context)
     if topic is None or context.broker.image.topics.find(topic) is not None:
         return _answer(ask, topic, context)
     return create_missing_topics([topic], context).then(lambda _: _answer(ask, topic, context))
@@ -36,9 +42,9 @@ def _answer(
 ) -> FindCoordinatorResponse:
     if context.version >= SEVERAL_FROM:
         return FindCoordinatorResponse(
-            coordinators=tuple(_find(key, topic, context) for key in ask.coordinator_keys)
+            coordinators=tuple(_find(key, ask.key_type, topic, context) for key in ask.coordinator_keys)
         )
-    found = _find(ask.key, topic, context)
+    found = _find(ask.key, ask.key_type, topic, context)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_code.name,
@@ -48,9 +54,9 @@ def _answer(
     )
 
 
-def _find(key: str, topic_name: str | None, context: RequestContext) -> FoundCoordinator:
+def _find(key: str, key_type: int, topic_name: str | None, context: RequestContext) -> FoundCoordinator:
     broker = context.broker
-    if topic_name is None:
+    if topic_name is None or (key_type == SHARE and not _is_share_partition(key)):
         return _none(key, ErrorCode.INVALID_REQUEST)
     topic = broker.image.topics.find(topic_name)
     if topic is None:
@@ -62,6 +68,18 @@ def _find(key: str, topic_name: str | None, context: RequestContext) -> FoundCoo
                 key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_message=""
             )
     return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _is_share_partition(key: str) -> bool:
+    """Say whether a key has the form GROUP:TOPIC-ID:PARTITION."""
+    group_id, _, rest = key.partition(":")
+    topic_id, _, number = rest.partition(":")
+    try:
+        Uuid.from_text(topic_id)
+        int(number)
+    except ValueError:
+        return False
+    return bool(group_id.strip())
 
 
 def _none(key: str, error_code: ErrorCode) -> FoundCoordinator:

@@ -14,7 +14,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
-from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.errors import DamagedRecords, LogDirectoryOffline
 from ottla.storage.read import ReadLimit, limit_offset
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_offsets import (
@@ -41,6 +41,8 @@ _SINCE_VERSION: Final = {
     EARLIEST_NOT_TIERED: 11,
 }
 _CONSUMER: Final = -1
+_DEBUGGING_REPLICA: Final = -2
+"""Asks any replica for what it has, whoever leads."""
 _NOT_AVAILABLE_FROM: Final = 5
 _READ_COMMITTED: Final = 1
 
@@ -54,7 +56,7 @@ class _Found(NamedTuple):
 @handles(ListOffsetsRequest, Cut("topics.partitions", "topics.partitions"))
 def list_offsets(ask: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     """Answer every partition on its own."""
-    limit = _limit(ask)
+    limit, asks_any = _limit(ask), ask.replica_id == _DEBUGGING_REPLICA
     repeated = _repeated_partitions(ask)
     topics = []
     for topic in ask.topics:
@@ -63,7 +65,7 @@ def list_offsets(ask: ListOffsetsRequest, context: RequestContext) -> ListOffset
             if (topic.name, partition.partition_index) in repeated:
                 answer = _refused(partition, ErrorCode.INVALID_REQUEST)
             else:
-                answer = _look_up(topic.name, partition, context, limit)
+                answer = _look_up(topic.name, partition, context, limit, asks_any)
             answers[partition.partition_index] = answer
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers.values())))
     return ListOffsetsResponse(topics=tuple(topics))
@@ -86,7 +88,7 @@ def _repeated_partitions(ask: ListOffsetsRequest) -> set[tuple[str, int]]:
 
 
 def _look_up(
-    topic: str, ask: ListOffsetsPartition, context: RequestContext, limit: ReadLimit
+    topic: str, ask: ListOffsetsPartition, context: RequestContext, limit: ReadLimit, asks_any: bool
 ) -> ListOffsetsPartitionResponse:
     if ask.timestamp < 0 and context.version < _SINCE_VERSION.get(ask.timestamp, context.version + 1):
         return _refused(ask, ErrorCode.UNSUPPORTED_VERSION)
@@ -94,19 +96,19 @@ def _look_up(
     partition = partitions.by_key.get((topic, ask.partition_index))
     if partition is None:
         return _refused(ask, partitions.why_missing(topic, ask.partition_index))
-    error_code = partition.check_leader(ask.current_leader_epoch)
+    error_code = partition.check_reader(ask.current_leader_epoch, reads_followers=asks_any)
     if error_code is not ErrorCode.NONE:
         return _refused(ask, error_code)
-    if limit is not ReadLimit.LOG_END and _is_behind(partition, ask.timestamp, limit):
-        return _refused(
-            ask,
-            ErrorCode.OFFSET_NOT_AVAILABLE
-            if context.version >= _NOT_AVAILABLE_FROM
-            else ErrorCode.LEADER_NOT_AVAILABLE,
-        )
     try:
+        if limit is not ReadLimit.LOG_END and _is_behind(partition, ask.timestamp, limit):
+            return _refused(
+                ask,
+                ErrorCode.OFFSET_NOT_AVAILABLE
+                if context.version >= _NOT_AVAILABLE_FROM
+                else ErrorCode.LEADER_NOT_AVAILABLE,
+            )
         found = _find(partition, ask.timestamp, limit)
-    except LogDirectoryOffline:
+    except (LogDirectoryOffline, DamagedRecords):
         return _refused(ask, ErrorCode.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
         partition_index=ask.partition_index,

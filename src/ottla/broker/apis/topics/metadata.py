@@ -5,12 +5,13 @@ it says UNKNOWN_TOPIC_OR_PARTITION, and the client asks again. Clients use the f
 topic is there, and suites of theirs check that it is not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ottla.broker.apis.describe_cluster import cluster_operations
+from ottla.broker.apis.cluster.describe_cluster import cluster_operations
 from ottla.broker.auto_topics import create_missing_topics, why_unknown
+from ottla.broker.logs.partition import UNLISTED_TOPICS
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import EncodedResponse, handles
@@ -91,7 +92,9 @@ def _maybe_create(missing: list[str], ask: MetadataRequest, context: RequestCont
         return
     if _creates_topics(ask, context):
         allowed = [name for name in missing if context.may(_DESCRIBE, name) and _may_create(name, context)]
-        if allowed:
+        # The request may have waited behind a fetch, and its sender may be gone since. If the topic was
+        # deleted meanwhile, nobody wants it back.
+        if allowed and not context.has_hung_up():
             create_missing_topics(allowed, context)
     else:
         context.broker.journal.topics_unknown(context, missing)
@@ -161,7 +164,7 @@ def _describe_topics(ask: MetadataRequest, context: RequestContext, living: froz
         version=version,
     )
     if ask.topics is None or (version == 0 and not ask.topics):
-        described = describe(topics)
+        described = describe(_listed(topics))
         return as_array(len(described), b"".join(described))
     found: dict[str | bytes, bytes] = {}
     for asked in ask.topics:
@@ -173,6 +176,10 @@ def _describe_topics(ask: MetadataRequest, context: RequestContext, living: froz
             else describe((topic,))[0]
         )
     return as_array(len(found), b"".join(found.values()))
+
+
+def _listed(topics: Iterable[Topic]) -> list[Topic]:
+    return [topic for topic in topics if topic.name not in UNLISTED_TOPICS]
 
 
 def _describe_visible(ask: MetadataRequest, context: RequestContext, living: frozenset[int]) -> Any:
@@ -187,7 +194,7 @@ def _describe_visible(ask: MetadataRequest, context: RequestContext, living: fro
         return described_topics.describe((topic,), living, operations, version)[0]
 
     if ask.topics is None or (version == 0 and not ask.topics):
-        visible = [describe(topic) for topic in topics if context.may(_DESCRIBE, topic.name)]
+        visible = [describe(topic) for topic in _listed(topics) if context.may(_DESCRIBE, topic.name)]
         return as_array(len(visible), b"".join(visible))
     found: dict[str | bytes, bytes] = {}
     for asked in ask.topics:

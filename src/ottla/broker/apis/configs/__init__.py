@@ -1,0 +1,1 @@
+"""Configs, quotas, features and what clients report."""

@@ -1,0 +1,13 @@
+"""PushTelemetry: a client pushes its metrics, as its subscription asks for (KIP-714)."""
+
+from ottla.broker.apis.configs.get_telemetry_subscriptions import identity_of
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
+from ottla.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+
+
+@handles(PushTelemetryRequest)
+def push_telemetry(ask: PushTelemetryRequest, context: RequestContext) -> PushTelemetryResponse:
+    """Take the metrics, or say why not."""
+    broker = context.broker
+    return PushTelemetryResponse(error_code=broker.telemetry.push(ask, identity_of(context), broker.image))

@@ -1,0 +1,1 @@
+"""The quorum that agrees on the metadata."""

@@ -1,0 +1,1 @@
+"""Records and offsets: Produce, Fetch and what belongs to them."""

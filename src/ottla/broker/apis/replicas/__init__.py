@@ -1,0 +1,1 @@
+"""Where replicas are, which of them lead, and which are in sync."""

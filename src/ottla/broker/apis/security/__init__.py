@@ -1,0 +1,1 @@
+"""Logins, users, tokens and access rules."""

@@ -1,0 +1,1 @@
+"""Share groups: what members, administrators and brokers ask about them (KIP-932)."""

@@ -1,0 +1,75 @@
+"""AlterShareGroupOffsets: an empty share group goes on from other offsets."""
+
+from ottla.broker.deferred import Deferred
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import handles
+from ottla.coordination.group.share.persister import Errors
+from ottla.model.uuid import ZERO_UUID
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+
+_UNKNOWN = "This server does not host this topic-partition."
+
+
+@handles(AlterShareGroupOffsetsRequest)
+def alter_share_group_offsets(
+    ask: AlterShareGroupOffsetsRequest, context: RequestContext
+) -> Deferred[AlterShareGroupOffsetsResponse]:
+    """Sort out what does not exist, and let the group coordinator set the rest."""
+    groups = context.broker.groups
+    if not groups.serves_share_protocol:
+        return Deferred.of(_refused(ErrorCode.UNSUPPORTED_VERSION))
+    if not ask.group_id:
+        return Deferred.of(_refused(ErrorCode.INVALID_GROUP_ID))
+    starts = {topic.topic_name: _known(topic, context) for topic in ask.topics}
+    answer: Deferred[AlterShareGroupOffsetsResponse] = Deferred()
+    groups.coordinator.alter_share_offsets(
+        ask.group_id,
+        starts,
+        lambda errors: answer.resolve(_response(ask, errors, context)),
+        lambda refused: answer.resolve(_refused(refused.error_code, refused.message)),
+    )
+    return answer
+
+
+def _known(topic: AlterShareGroupOffsetsRequestTopic, context: RequestContext) -> dict[int, int]:
+    found = context.broker.image.topics.find(topic.topic_name)
+    numbers = () if found is None else found.partitions
+    return {
+        one.partition_index: one.start_offset for one in topic.partitions if one.partition_index in numbers
+    }
+
+
+def _response(
+    ask: AlterShareGroupOffsetsRequest, errors: Errors, context: RequestContext
+) -> AlterShareGroupOffsetsResponse:
+    topics = []
+    for topic in ask.topics:
+        found = context.broker.image.topics.find(topic.topic_name)
+        topic_id = ZERO_UUID if found is None else found.id
+        partitions = []
+        for one in topic.partitions:
+            error_code = errors.get((topic_id, one.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            is_unknown = error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            message = _UNKNOWN if is_unknown else None if error_code is ErrorCode.NONE else error_code.name
+            partitions.append(
+                AlterShareGroupOffsetsResponsePartition(
+                    partition_index=one.partition_index, error_code=error_code, error_message=message
+                )
+            )
+        topics.append(
+            AlterShareGroupOffsetsResponseTopic(
+                topic_name=topic.topic_name, topic_id=topic_id, partitions=tuple(partitions)
+            )
+        )
+    return AlterShareGroupOffsetsResponse(responses=tuple(topics))
+
+
+def _refused(error_code: ErrorCode, message: str | None = None) -> AlterShareGroupOffsetsResponse:
+    return AlterShareGroupOffsetsResponse(error_code=error_code, error_message=message, responses=())
