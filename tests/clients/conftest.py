@@ -6,6 +6,13 @@ import pytest
 from tests.java.apache_kafka import ApacheKafka
 from tests.support.ottla_node import KEEPS_OLD_RECORDS, OttlaNode
 
+# A member of a share group learns what it reads with its second heartbeat.
+QUICK_SHARE_GROUPS = {
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": "300",
+    "group.share.min.record.lock.duration.ms": "1000",
+}
+
 
 @pytest.fixture(scope="session")
 def ottla_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
@@ -17,7 +24,12 @@ def ottla_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
 @pytest.fixture(scope="session")
 def ottla_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An Ottla node whose groups start at once."""
-    settings = {"num.partitions": "1", "group.initial.rebalance.delay.ms": "0", **KEEPS_OLD_RECORDS}
+    settings = {
+        "num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        **QUICK_SHARE_GROUPS,
+        **KEEPS_OLD_RECORDS,
+    }
     with OttlaNode(tmp_path_factory.mktemp("ottla"), settings) as node:
         yield node.bootstrap
 
@@ -25,7 +37,7 @@ def ottla_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def apache_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An Apache Kafka, skipped where there is no Java."""
-    settings = {"num.partitions": "1", **KEEPS_OLD_RECORDS}
+    settings = {"num.partitions": "1", **QUICK_SHARE_GROUPS, **KEEPS_OLD_RECORDS}
     with ApacheKafka(tmp_path_factory.mktemp("apache"), settings) as kafka:
         yield kafka.bootstrap
 

@@ -1,6 +1,7 @@
 """Our own client over TLS and SASL, against an Apache Kafka and a node of ours that ask for them."""
 
 import asyncio
+import base64
 import socket
 import ssl
 from collections.abc import Iterator
@@ -11,15 +12,27 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 from tests.java.apache_kafka import ApacheKafka, free_ports
+from tests.java.jars import QUICK_START
+from tests.support.identity_provider import AUDIENCE, CLIENT_SECRET, ISSUER, IdentityProvider
 from tests.support.ottla_node import OttlaNode
 
 from ottla.client.admin import Admin
 from ottla.client.admin.credentials import ScramMechanism
+from ottla.client.admin.settings import AdminSettings
+from ottla.client.bearer_tokens import BearerTokens
 from ottla.client.consumer import Consumer
 from ottla.client.errors import AuthenticationFailed, NoBrokerReached, UntrustedBroker
 from ottla.client.producer import Producer
 from ottla.client.properties import InvalidProperty
+from ottla.client.security import cluster_for, tls_context
 from ottla.model.ids import TopicPartition
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from ottla.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
+from ottla.wire.sasl.bearer_tokens import TokenSource
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORD = "se=cr,et ü"
@@ -31,6 +44,7 @@ class SecureKafka(NamedTuple):
 
     plaintext: str
     addresses: dict[str, str]
+    provider: IdentityProvider
     ca: str
     other_ca: str
     certificate: str
@@ -50,13 +64,15 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     files["server.pem"].write_bytes(_pkcs8(server) + _chain(server))
     files["client.pem"].write_bytes(_chain(client))
     client.private_key_pem.write_to_path(files["client.key"])
-    names = ("SSL", "MUTUAL", "SASL_PLAINTEXT", "SASL_SSL")
-    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(4), strict=True)}
+    names = ("SSL", "MUTUAL", "SASL_PLAINTEXT", "SASL_SSL", "BEARER")
+    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(5), strict=True)}
+    provider = IdentityProvider()
     added = ",".join(f"{name}://{address}" for name, address in addresses.items())
-    properties = _properties(files)
+    properties = {**_properties(files), **_bearer_properties(provider)}
     running: ApacheKafka | OttlaNode
     if request.param == "apache-kafka":
-        running = ApacheKafka(root)
+        allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={provider.keys_url}"
+        running = ApacheKafka(root, java_options=(*QUICK_START, "-Xmx512m", allowed))
         running.properties.update(properties)
         for key in ("listeners", "advertised.listeners"):
             running.properties[key] += f",{added}"
@@ -64,11 +80,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
         # Only properties files have escapes.
         settings = {name: text.replace(_escaped(PASSWORD), PASSWORD) for name, text in properties.items()}
         running = OttlaNode(root, {**settings, "listeners": f"PLAINTEXT://127.0.0.1:0,{added}"})
-    with running:
+    with provider, running:
         asyncio.run(_create_users(running.bootstrap))
         yield SecureKafka(
             running.bootstrap,
             addresses,
+            provider,
             *(str(files[name]) for name in ("ca.pem", "other.pem", "client.pem", "client.key")),
         )
 
@@ -88,7 +105,8 @@ def _properties(files: dict[str, Path]) -> dict[str, str]:
     plain, scram = (f"org.apache.kafka.common.security.{name}" for name in ("plain", "scram"))
     settings = {
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL,MUTUAL:SSL,"
-        "SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
+        "SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,BEARER:SASL_PLAINTEXT",
+        "delegation.token.secret.key": "a key of all nodes",
         "listener.name.mutual.ssl.client.auth": "required",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(files["server.pem"]),
@@ -105,6 +123,25 @@ def _properties(files: dict[str, Path]) -> dict[str, str]:
         for mechanism in ("scram-sha-256", "scram-sha-512"):
             settings[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{scram}.ScramLoginModule required;"
     return settings
+
+
+def _bearer_properties(provider: IdentityProvider) -> dict[str, str]:
+    java = "org.apache.kafka.common.security.oauthbearer"
+    prefix = "listener.name.bearer"
+    return {
+        f"{prefix}.sasl.enabled.mechanisms": "OAUTHBEARER",
+        f"{prefix}.oauthbearer.sasl.jaas.config": f"{java}.OAuthBearerLoginModule required;",
+        f"{prefix}.oauthbearer.sasl.server.callback.handler.class": (
+            f"{java}.OAuthBearerValidatorCallbackHandler"
+        ),
+        # The broker of Apache Kafka logs in itself, although it does not use this listener.
+        f"{prefix}.oauthbearer.sasl.login.callback.handler.class": (
+            f"{java}.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
+        ),
+        f"{prefix}.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": provider.keys_url,
+        f"{prefix}.oauthbearer.sasl.oauthbearer.expected.audience": AUDIENCE,
+        f"{prefix}.oauthbearer.sasl.oauthbearer.expected.issuer": ISSUER,
+    }
 
 
 def _escaped(text: str) -> str:
@@ -188,6 +225,129 @@ def test_a_wrong_password_is_told_in_one_sentence(
         )
 
 
+def _bearer(url: str) -> dict[str, Any]:
+    return {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "OAUTHBEARER",
+        "sasl_oauthbearer_token_endpoint_url": url,
+    }
+
+
+def test_records_go_round_by_a_token_in_a_file(kafka: SecureKafka, tmp_path: Path) -> None:
+    url = kafka.provider.token_file(tmp_path / "token", "ann")
+    _go_round(kafka.addresses["BEARER"], "by-file", **_bearer(url))
+
+
+def test_records_go_round_by_a_token_of_a_provider(kafka: SecureKafka) -> None:
+    before = kafka.provider.tokens_given
+    _go_round(
+        kafka.addresses["BEARER"],
+        "by-provider",
+        **_bearer(kafka.provider.token_url),
+        sasl_oauthbearer_client_credentials_client_id="ann",
+        sasl_oauthbearer_client_credentials_client_secret=CLIENT_SECRET,
+        sasl_oauthbearer_scope="kafka",
+    )
+    assert kafka.provider.tokens_given == before + 2, "the connections of a client share a token"
+
+
+def test_a_session_that_ends_with_its_token_goes_on_with_the_next(
+    kafka: SecureKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka.provider, "lifetime_s", 2)
+
+    async def scenario() -> None:
+        settings = {
+            **_bearer(kafka.provider.token_url),
+            "sasl_oauthbearer_client_credentials_client_id": "ann",
+            "sasl_oauthbearer_client_credentials_client_secret": CLIENT_SECRET,
+            "sasl_oauthbearer_scope": "kafka",
+        }
+        given = kafka.provider.tokens_given
+        async with Producer(kafka.addresses["BEARER"], **settings) as producer:
+            sent = 0
+            while kafka.provider.tokens_given < given + 4:
+                await (await producer.send("short-lived", str(sent).encode(), partition=0))
+                sent += 1
+                await asyncio.sleep(0.02)
+        async with Consumer(kafka.addresses["BEARER"], auto_offset_reset="earliest", **settings) as consumer:
+            consumer.assign([TopicPartition("short-lived", 0)])
+            values = [(await anext(consumer)).value for _ in range(sent)]
+        assert values == [str(number).encode() for number in range(sent)]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [{"aud": "others"}, {"iss": "https://others.example"}, {"exp": 1}, {"sub": None}, {"iat": None}],
+)
+def test_a_token_that_is_not_for_this_cluster_is_refused(
+    kafka: SecureKafka, tmp_path: Path, claims: dict[str, Any]
+) -> None:
+    path = tmp_path / "token"
+    path.write_text(kafka.provider.token("ann", **claims))
+    with pytest.raises(AuthenticationFailed, match=r"refused the token: .*invalid_token") as caught:
+        _connect(kafka.addresses["BEARER"], **_bearer(path.as_uri()))
+    assert path.read_text() not in str(caught.value)
+
+
+def test_a_token_of_somebody_else_is_refused(kafka: SecureKafka, tmp_path: Path) -> None:
+    url = IdentityProvider().token_file(tmp_path / "token", "ann")
+    with pytest.raises(AuthenticationFailed, match="invalid_token"):
+        _connect(kafka.addresses["BEARER"], **_bearer(url))
+
+
+def test_without_a_token_nobody_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(InvalidProperty, match=r"sasl\.oauthbearer\.token\.endpoint\.url"):
+        Admin("127.0.0.1:1", security_protocol="SASL_SSL", sasl_mechanism="OAUTHBEARER")
+    with pytest.raises(AuthenticationFailed, match=r"there is no token for the login: file:.*No such file"):
+        _connect_nowhere(_bearer((tmp_path / "missing").as_uri()))
+
+
+def _connect_nowhere(settings: dict[str, Any]) -> None:
+    async def scenario() -> None:
+        tokens = BearerTokens(TokenSource(settings["sasl_oauthbearer_token_endpoint_url"]))
+        await tokens.current()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_records_go_round_by_a_delegation_token(kafka: SecureKafka, mechanism: str) -> None:
+    login = {"security_protocol": "SASL_SSL", "ssl_ca_location": kafka.ca, "sasl_mechanism": mechanism}
+    address = kafka.addresses["SASL_SSL"]
+
+    async def make_token() -> CreateDelegationTokenResponse:
+        cluster = cluster_for(
+            AdminSettings.of(
+                {}, bootstrap_servers=address, sasl_username="ann", sasl_password=PASSWORD, **login
+            )
+        )
+        await cluster.start()
+        token = await cluster.ask_any(CreateDelegationTokenRequest(renewers=(), max_lifetime_ms=-1))
+        assert isinstance(token, CreateDelegationTokenResponse)
+        # The broker learns of it from the metadata log.
+        known: set[str] = set()
+        async with asyncio.timeout(30):
+            while token.token_id not in known:
+                described = await cluster.ask_any(DescribeDelegationTokenRequest(owners=None))
+                known = {one.token_id for one in described.tokens}
+        await cluster.close()
+        return token
+
+    token = asyncio.run(make_token())
+    assert token.error_code is ErrorCode.NONE
+    _go_round(
+        address,
+        f"by-delegation-token-{mechanism}",
+        sasl_username=token.token_id,
+        sasl_password=base64.b64encode(token.hmac).decode(),
+        sasl_tokenauth=True,
+        **login,
+    )
+
+
 def test_a_stranger_is_not_trusted(kafka: SecureKafka) -> None:
     with pytest.raises(UntrustedBroker, match=r"is not trusted.*check ssl\.ca\.location") as caught:
         _connect(kafka.addresses["SSL"], security_protocol="SSL", ssl_ca_location=kafka.other_ca)
@@ -240,9 +400,6 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None
 
 
 def test_an_old_tls_is_not_spoken(tmp_path: Path) -> None:
-    from ottla.client.admin.settings import AdminSettings
-    from ottla.client.security import tls_context
-
     context = tls_context(AdminSettings.of(bootstrap_servers="127.0.0.1:1", security_protocol="SSL"))
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
     assert context.verify_mode is ssl.CERT_REQUIRED

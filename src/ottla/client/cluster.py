@@ -71,12 +71,15 @@ class Cluster:
         """Return the connection to a broker, opening it if need be. Each lane is a connection of its own."""
         key = node_id, lane
         connection = self._connections.get(key)
-        if connection is not None and connection.is_open:
+        if connection is not None and connection.is_open and not connection.is_stale:
             return connection
         async with self._opening.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)
             if connection is not None and connection.is_open:
-                return connection
+                if not connection.is_stale:
+                    return connection
+                # Requests on two connections could overtake each other.
+                await connection.drain()
             address = self.topology.brokers.get(node_id)
             if address is None:
                 raise ConnectionLost(f"broker {node_id} is no longer part of the cluster")
@@ -88,7 +91,7 @@ class Cluster:
         open_ones = [
             connection
             for (_, lane), connection in self._connections.items()
-            if lane == MAIN_LANE and connection.is_open
+            if lane == MAIN_LANE and connection.is_open and not connection.is_stale
         ]
         if open_ones:
             return min(open_ones, key=lambda connection: connection.in_flight)

@@ -34,6 +34,9 @@ SOFTWARE_VERSION = __version__
 
 Authenticate = Callable[["BrokerConnection"], Awaitable[None]]
 
+_SESSION_SHARE = 0.85
+"""For which share of its life a login is used: what waits in the broker has to be answered in time."""
+
 
 class Address(NamedTuple):
     """Where a broker listens."""
@@ -69,11 +72,32 @@ class BrokerConnection:
         self._waiting: deque[_Waiting] = deque()
         self._correlation_id = 0
         self._lost: ClientError | None = None
+        # When to log in again, on another connection. 0: never.
+        self._stale_at_s = 0.0
+        self._drained: asyncio.Future[None] | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether another request may be sent."""
         return self._lost is None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the login is about to expire, so that the next request needs another connection."""
+        return 0 < self._stale_at_s <= asyncio.get_running_loop().time()
+
+    def is_logged_in_for(self, session_lifetime_ms: int) -> None:
+        """Take note of how long the broker lets a login hold; 0 means for ever (KIP-368)."""
+        if session_lifetime_ms > 0:
+            lifetime_s = session_lifetime_ms / 1000 * _SESSION_SHARE
+            self._stale_at_s = asyncio.get_running_loop().time() + lifetime_s
+
+    async def drain(self) -> None:
+        """Wait for all answers that are due, and close."""
+        if self._waiting and self.is_open:
+            self._drained = asyncio.get_running_loop().create_future()
+            await self._drained
+        await self.close()
 
     @property
     def in_flight(self) -> int:
@@ -228,6 +252,7 @@ class BrokerConnection:
         self._waiting.popleft()
         if not waiting.answer.done():
             waiting.answer.set_result(response)
+        self._maybe_drained()
 
     def _decode(self, waiting: _Waiting, frame: Frame) -> tuple[int, Any]:
         if waiting.api.response is ApiVersionsResponse and _says_unsupported(frame):
@@ -245,6 +270,11 @@ class BrokerConnection:
                 answer.set_exception(error)
                 # A caller that gave up must not make the loop complain that nobody looked at the error.
                 answer.exception()
+        self._maybe_drained()
+
+    def _maybe_drained(self) -> None:
+        if self._drained is not None and not self._waiting and not self._drained.done():
+            self._drained.set_result(None)
 
 
 def _says_unsupported(frame: Frame) -> bool:

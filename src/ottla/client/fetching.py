@@ -54,6 +54,8 @@ class FetchedPartition(NamedTuple):
     log_start_offset: int
     aborted: tuple[AbortedTransaction, ...]
     records: memoryview
+    # The replica to read from instead, which is nearer.
+    nearer_replica: int = -1
 
 
 class FetchLimits(NamedTuple):
@@ -103,6 +105,7 @@ def fetched_partitions(
                     data.log_start_offset,
                     data.aborted_transactions or (),
                     memoryview(b"") if data.records is None else data.records,
+                    data.preferred_read_replica,
                 )
 
 
@@ -120,7 +123,7 @@ async def fetch_once(
         by_leader.setdefault((await cluster.leader(where)).leader, {})[where] = offset
     answers = await asyncio.gather(
         *(
-            _fetch_from(cluster, node_id, asked, isolation, limits, timeout_s)
+            fetch_from(cluster, node_id, asked, isolation, limits, timeout_s)
             for node_id, asked in by_leader.items()
         )
     )
@@ -218,14 +221,15 @@ def _is_abort(batch: BatchView) -> bool:
     return record is not None and decode_control_type(record.key) is ControlType.ABORT
 
 
-async def _fetch_from(
+async def fetch_from(
     cluster: Cluster,
     node_id: int,
     asked: Mapping[TopicPartition, int],
-    isolation: IsolationLevel,
-    limits: FetchLimits,
-    timeout_s: float,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    limits: FetchLimits = DEFAULT_LIMITS,
+    timeout_s: float = 30.0,
 ) -> list[FetchedPartition]:
+    """Ask one broker once. Errors of partitions are in the answers."""
     connection = await cluster.connection(node_id, FETCH_LANE)
     topology = cluster.topology
     version = fetch_version(connection, topology, {where.topic for where in asked})

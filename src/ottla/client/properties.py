@@ -33,6 +33,7 @@ def prop(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     name: str = "",
+    is_secret: bool = False,
 ) -> Any:
     """Declare a property. Its Kafka name is the field's with dots for underscores, unless `name` is given.
 
@@ -41,7 +42,9 @@ def prop(
     if high is None and isinstance(default, int) and not isinstance(default, bool):
         high = INT_MAX
     return field(
-        default=default, metadata={"doc": doc, "low": low, "high": high, "choices": choices, "name": name}
+        default=default,
+        repr=not is_secret,
+        metadata={"doc": doc, "low": low, "high": high, "choices": choices, "name": name},
     )
 
 
@@ -73,14 +76,22 @@ class CommonSettings:
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
     sasl_mechanism: str = prop(
-        "The SASL mechanism.", "PLAIN", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+        "The SASL mechanism.", "PLAIN", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
     )
-    sasl_username: str = prop("The user name for SASL.", "")
-    sasl_password: str = field(
-        default="",
-        repr=False,
-        metadata={"doc": "The password for SASL.", "low": None, "high": None, "choices": (), "name": ""},
+    sasl_username: str = prop("The user name for PLAIN and SCRAM.", "")
+    sasl_password: str = prop("The password for PLAIN and SCRAM.", "", is_secret=True)
+    sasl_tokenauth: bool = prop(
+        "Whether the user name is the id of a delegation token, and the password its HMAC in base64.",
+        False,
     )
+    sasl_oauthbearer_token_endpoint_url: str = prop(
+        "Where the tokens for OAUTHBEARER come from: the URL of a provider, or `file:///path` of a token.", ""
+    )
+    sasl_oauthbearer_client_credentials_client_id: str = prop("The client id for the provider of tokens.", "")
+    sasl_oauthbearer_client_credentials_client_secret: str = prop(
+        "The client secret for the provider of tokens.", "", is_secret=True
+    )
+    sasl_oauthbearer_scope: str = prop("The scope to ask the provider of tokens for.", "")
     ssl_ca_location: str = prop("A PEM file with the certificates to trust.", "")
     ssl_certificate_location: str = prop("A PEM file with the client's certificate.", "")
     ssl_key_location: str = prop("A PEM file with the private key of the client's certificate.", "")

@@ -1,6 +1,6 @@
 """A `client.properties` file, as Apache Kafka's own clients and tools take it.
 
-What Java says in other words is translated: `sasl.jaas.config` to a user and a password, a trust store or
+What Java says in other words is translated: `sasl.jaas.config` to properties of its own, a trust store or
 key store in PEM to the file that it names. A store in one of Java's own formats is refused with the way out.
 What this client has no use for is left out with a warning, as Kafka's clients do: such files are shared.
 """
@@ -15,7 +15,15 @@ from typing import Final
 from ottla.model.properties import MalformedProperties, iter_properties
 
 _logger = logging.getLogger(__name__)
-_LOGIN_MODULES: Final = ("PlainLoginModule", "ScramLoginModule")
+_LOGIN_MODULES: Final = ("PlainLoginModule", "ScramLoginModule", "OAuthBearerLoginModule")
+_LOGIN_OPTIONS: Final = {
+    "username": "sasl.username",
+    "password": "sasl.password",
+    "tokenauth": "sasl.tokenauth",
+    "clientId": "sasl.oauthbearer.client.credentials.client.id",
+    "clientSecret": "sasl.oauthbearer.client.credentials.client.secret",
+    "scope": "sasl.oauthbearer.scope",
+}
 _STORES: Final = {"truststore": "ssl.ca.location", "keystore": "ssl.certificate.location"}
 
 
@@ -47,12 +55,13 @@ def _translate_login(given: dict[str, str]) -> None:
     module, _, options = login.partition(" ")
     if not module.endswith(_LOGIN_MODULES):
         raise UnusableProperties(
-            f"sasl.jaas.config has {module}, which this client does not support: use PLAIN or SCRAM"
+            f"sasl.jaas.config has {module}, which this client does not support: use PLAIN, "
+            "SCRAM or OAUTHBEARER"
         )
-    for option in ("username", "password"):
+    for option, name in _LOGIN_OPTIONS.items():
         if (found := re.search(rf'\b{option}\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))', options)) is not None:
             text = found[2] if found[1] is None else re.sub(r"\\(.)", r"\1", found[1])
-            given.setdefault(f"sasl.{option}", text)
+            given.setdefault(name, text)
 
 
 def _translate_store(given: dict[str, str], store: str, name: str) -> None:

@@ -1,11 +1,8 @@
-"""TLS and SASL: from settings to what a connection needs. PLAIN and SCRAM (RFC 5802)."""
+"""TLS and SASL: from settings to what a connection needs."""
 
-import base64
-import hashlib
-import hmac
-import secrets
 import ssl
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from ottla.client.cluster import Cluster
 from ottla.client.connection import BrokerConnection
@@ -15,13 +12,10 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 
-_ITERATIONS_MIN = 4096
-# The server chooses the iterations. A hostile one could keep us busy for hours.
-_ITERATIONS_MAX = 1_000_000
+if TYPE_CHECKING:
+    from ottla.wire.sasl.login import Login
 
-_UNREADABLE = "the broker sent an invalid SCRAM message: do not trust it"
-
-Exchange = Callable[[bytes], Awaitable[bytes]]
+MakeLogin = Callable[[], Awaitable["Login"]]
 
 
 def cluster_for(
@@ -29,7 +23,7 @@ def cluster_for(
 ) -> Cluster:
     """Return a cluster, not started yet, that connects as the settings say."""
     uses_tls = settings.security_protocol in ("SSL", "SASL_SSL")
-    uses_sasl = settings.security_protocol.startswith("SASL_")
+    make_login = _login_maker(settings) if settings.security_protocol.startswith("SASL_") else None
     return Cluster(
         settings.bootstrap_servers,
         client_id=settings.client_id,
@@ -37,7 +31,9 @@ def cluster_for(
         setup_timeout_s=settings.socket_connection_setup_timeout_ms / 1000,
         retry_timeout_s=retry_timeout_ms / 1000,
         tls=tls_context(settings) if uses_tls else None,
-        authenticate=(lambda connection: authenticate(connection, settings)) if uses_sasl else None,
+        authenticate=None
+        if make_login is None
+        else lambda connection: authenticate(connection, settings, make_login),
         allow_auto_topic_creation=allow_auto_topic_creation,
     )
 
@@ -66,82 +62,46 @@ def _unreadable(name: str, path: str, error: OSError) -> str:
     return f"{name}: {path} cannot be used, {reason}"
 
 
-async def authenticate(connection: BrokerConnection, settings: CommonSettings) -> None:
+def _login_maker(settings: CommonSettings) -> MakeLogin:
+    """Return what begins a login. It is imported only here, because few clients log in."""
+    mechanism, user, password = settings.sasl_mechanism, settings.sasl_username, settings.sasl_password
+    if mechanism == "OAUTHBEARER":
+        from ottla.client.bearer_tokens import bearer_login_maker
+
+        return bearer_login_maker(settings)
+
+    async def make() -> "Login":
+        from secrets import token_urlsafe
+
+        from ottla.wire.sasl.login import PlainLogin, ScramLogin
+
+        if mechanism == "PLAIN":
+            return PlainLogin(user, password)
+        return ScramLogin(mechanism, user, password, token_urlsafe(24), is_token=settings.sasl_tokenauth)
+
+    return make
+
+
+async def authenticate(connection: BrokerConnection, settings: CommonSettings, make_login: MakeLogin) -> None:
     """Prove who we are on a fresh connection."""
+    from ottla.wire.sasl.login import UntrustedServer
+
     mechanism = settings.sasl_mechanism
+    who = "the token" if mechanism == "OAUTHBEARER" else f"user {settings.sasl_username!r}"
+    login = await make_login()
     handshake = await connection.ask(SaslHandshakeRequest(mechanism=mechanism), 1)
     if handshake.error_code is not ErrorCode.NONE:
         raise AuthenticationFailed(
             f"the broker at {connection.address} does not support {mechanism}: use one of "
             f"{', '.join(handshake.mechanisms)}"
         )
-
-    async def exchange(token: bytes) -> bytes:
+    token: bytes | None = login.first()
+    while token is not None:
         answer = await connection.ask(SaslAuthenticateRequest(auth_bytes=token))
         if answer.error_code is not ErrorCode.NONE:
-            raise AuthenticationFailed(
-                f"{connection.address} refused user {settings.sasl_username!r}: {answer.error_message}"
-            )
-        content: bytes = answer.auth_bytes
-        return content
-
-    if mechanism == "PLAIN":
-        await exchange(b"\0" + settings.sasl_username.encode() + b"\0" + settings.sasl_password.encode())
-    else:
-        await scram(exchange, mechanism, settings.sasl_username, settings.sasl_password)
-
-
-async def scram(
-    exchange: Exchange, mechanism: str, username: str, password: str, nonce: str | None = None
-) -> None:
-    """Run SCRAM: both sides prove that they know the password, and neither says it."""
-    digest = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}[mechanism]
-    nonce = nonce or secrets.token_urlsafe(24)
-    name = username.replace("=", "=3D").replace(",", "=2C")
-    client_first = f"n={name},r={nonce}"
-    server_first = _text(await exchange(f"n,,{client_first}".encode()))
-    server_nonce, salt, iterations = _challenge(server_first)
-    if not server_nonce.startswith(nonce) or server_nonce == nonce:
-        raise AuthenticationFailed("the broker sent a wrong SCRAM nonce: do not trust it")
-    if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
-        raise AuthenticationFailed(
-            f"the broker asks for {iterations} SCRAM iterations, which is out of range: do not trust it"
-        )
-    salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
-    client_final = f"c=biws,r={server_nonce}"
-    signed = f"{client_first},{server_first},{client_final}".encode()
-    client_key = hmac.digest(salted, b"Client Key", digest)
-    signature = hmac.digest(hashlib.new(digest, client_key).digest(), signed, digest)
-    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-    server_final = await exchange(f"{client_final},p={base64.b64encode(proof).decode()}".encode())
-    expected = hmac.digest(hmac.digest(salted, b"Server Key", digest), signed, digest)
-    given = _decoded(_fields(_text(server_final)).get("v", ""))
-    if not hmac.compare_digest(expected, given):
-        raise AuthenticationFailed("the broker could not prove that it knows the password: do not trust it")
-
-
-def _fields(text: str) -> dict[str, str]:
-    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-
-
-def _challenge(server_first: str) -> tuple[str, bytes, int]:
-    """Return the nonce, the salt and the iterations that a server asks for."""
-    fields = _fields(server_first)
-    iterations = fields.get("i", "")
-    if not iterations.isdecimal() or len(iterations) > len(str(_ITERATIONS_MAX)):
-        raise AuthenticationFailed(_UNREADABLE)
-    return fields.get("r", ""), _decoded(fields.get("s", "")), int(iterations)
-
-
-def _text(token: bytes) -> str:
-    try:
-        return token.decode()
-    except UnicodeDecodeError as error:
-        raise AuthenticationFailed(_UNREADABLE) from error
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except ValueError as error:
-        raise AuthenticationFailed(_UNREADABLE) from error
+            raise AuthenticationFailed(f"{connection.address} refused {who}: {answer.error_message}")
+        try:
+            token = login.receive(answer.auth_bytes)
+        except UntrustedServer as error:
+            raise AuthenticationFailed(f"the login at {connection.address} failed: {error}") from error
+    connection.is_logged_in_for(answer.session_lifetime_ms)

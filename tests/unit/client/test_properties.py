@@ -101,7 +101,7 @@ def test_a_file_is_read_as_kafkas_clients_read_it(
     ("line", "message"),
     [
         ("ssl.truststore.location=/etc/trust.jks", "in the format JKS.*set ssl.ca.location to that file"),
-        ("sasl.jaas.config=com.sun.Krb5LoginModule required;", "use PLAIN or SCRAM"),
+        ("sasl.jaas.config=com.sun.Krb5LoginModule required;", "use PLAIN, SCRAM or OAUTHBEARER"),
         ("linger.ms=soon", "linger.ms is 'soon'"),
         ("client.id=\\u12", "cannot read .*client.properties: line 2: malformed"),
     ],

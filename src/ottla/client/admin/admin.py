@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ottla.client.admin.quotas import Quotas
     from ottla.client.admin.records import StoredRecords
     from ottla.client.admin.replicas import Replicas
+    from ottla.client.admin.reset_plans import ResetPlans
+    from ottla.client.admin.share_groups import ShareGroups
     from ottla.client.admin.topics import Topics
     from ottla.client.admin.transactions import Transactions
 
@@ -118,7 +120,14 @@ class Admin:
         """What groups have committed."""
         from ottla.client.admin.group_offsets import GroupOffsets
 
-        return GroupOffsets(self._routes, self.groups, self.offsets, self.topics)
+        return GroupOffsets(self._routes, self.groups, self.offsets, self._reset_plans)
+
+    @cached_property
+    def share_groups(self) -> "ShareGroups":
+        """Share groups, and how far they are."""
+        from ottla.client.admin.share_groups import ShareGroups
+
+        return ShareGroups(self._routes, self._reset_plans)
 
     @cached_property
     def transactions(self) -> "Transactions":
@@ -161,3 +170,9 @@ class Admin:
         from ottla.client.admin.credentials import Credentials
 
         return Credentials(self._routes)
+
+    @cached_property
+    def _reset_plans(self) -> "ResetPlans":
+        from ottla.client.admin.reset_plans import ResetPlans
+
+        return ResetPlans(self.offsets, self.topics)

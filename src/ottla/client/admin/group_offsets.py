@@ -4,20 +4,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ottla.client.admin.groups import GroupDescription, Groups, MemberDescription
+from ottla.client.admin.descriptions import GroupDescription, MemberDescription
+from ottla.client.admin.groups import Groups
 from ottla.client.admin.offsets import Offsets, OffsetSpec
+from ottla.client.admin.reset_plans import ResetPlans
 from ottla.client.admin.results import Results
 from ottla.client.admin.routes import MISPLACED, ByVersion, Routes, by_topic, outcome_of
-from ottla.client.admin.topics import Topics
 from ottla.client.cluster import GROUP
 from ottla.client.errors import BrokerError, ClientError
 from ottla.model.ids import TopicPartition
 from ottla.model.ledger_groups import is_ledger
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-)
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -68,11 +65,11 @@ class PartitionLag:
 class GroupOffsets:
     """The committed offsets of a cluster's groups."""
 
-    def __init__(self, routes: Routes, groups: Groups, offsets: Offsets, topics: Topics) -> None:
+    def __init__(self, routes: Routes, groups: Groups, offsets: Offsets, plans: ResetPlans) -> None:
         self._routes = routes
         self._groups = groups
         self._offsets = offsets
-        self._topics = topics
+        self._plans = plans
 
     async def list(
         self,
@@ -94,30 +91,6 @@ class GroupOffsets:
             OffsetFetchRequest,
             lambda version: _fetch_request(group_id, partitions, require_stable, version),
             _LAST_VERSION_WITH_NAMES,
-        )
-        return await self._routes.ask_coordinator(GROUP, group_id, request, outcome)
-
-    async def share_starts(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-        """Return from where on a share group has still to deliver records (Kafka 4.1).
-
-        Partitions in which it has not begun are left out.
-        """
-
-        def outcome(answer: Any) -> dict[TopicPartition, CommittedOffset] | ClientError:
-            group = answer.groups[0]
-            found = {
-                TopicPartition(topic.topic_name, item.partition_index): CommittedOffset(
-                    item.start_offset, item.leader_epoch
-                )
-                for topic in group.topics
-                for item in topic.partitions
-                if item.error_code is ErrorCode.NONE and item.start_offset >= 0
-            }
-            what = f"cannot read the offsets of share group {group_id!r}"
-            return outcome_of(group.error_code, what, group.error_message, found)
-
-        request = DescribeShareGroupOffsetsRequest(
-            groups=(DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=None),)
         )
         return await self._routes.ask_coordinator(GROUP, group_id, request, outcome)
 
@@ -195,50 +168,15 @@ class GroupOffsets:
         time, or the end where there is none; `shift_by` from the committed offset. Offsets that a partition
         does not have become the nearest that it has. Without topics and partitions: all that were committed.
         """
-        if sum(choice is not None for choice in (to, to_timestamp_ms, shift_by)) != 1:
-            raise ValueError("give exactly one of `to`, `to_timestamp_ms` and `shift_by`")
-        committed = await self.list(group_id)
-        chosen = await self._choose(committed, topics, partitions)
-        starts = (await self._offsets.earliest(chosen)).check()
-        ends = (await self._offsets.latest(chosen)).check()
-        times = {}
-        if to_timestamp_ms is not None:
-            times = (await self._offsets.list(dict.fromkeys(chosen, to_timestamp_ms))).check()
-        plan = {}
-        for where in chosen:
-            start, end = starts[where].offset, ends[where].offset
-            if to_timestamp_ms is not None:
-                found = times[where].offset
-                wanted = found if found >= 0 else end
-            elif shift_by is not None:
-                if where not in committed:
-                    raise BrokerError(
-                        ErrorCode.OFFSET_OUT_OF_RANGE,
-                        f"group {group_id!r} has no committed offset for {where}",
-                    )
-                wanted = committed[where].offset + shift_by
-            elif to is OffsetSpec.EARLIEST:
-                wanted = start
-            elif to is OffsetSpec.LATEST:
-                wanted = end
-            else:
-                assert to is not None, "one of the three was given"
-                wanted = to
-            plan[where] = min(max(wanted, start), end)
-        return plan
-
-    async def _choose(
-        self,
-        committed: Collection[TopicPartition],
-        topics: Collection[str] | None,
-        partitions: Collection[TopicPartition] | None,
-    ) -> tuple[TopicPartition, ...]:
-        if topics is None and partitions is None:
-            return tuple(sorted(committed))
-        chosen = set(partitions or ())
-        for description in (await self._topics.describe_many(topics or ())).check().values():
-            chosen.update(description.topic_partitions)
-        return tuple(sorted(chosen))
+        return await self._plans.plan(
+            group_id,
+            {where: item.offset for where, item in (await self.list(group_id)).items()},
+            topics=topics,
+            partitions=partitions,
+            to=to,
+            to_timestamp_ms=to_timestamp_ms,
+            shift_by=shift_by,
+        )
 
     async def _change(self, group_id: str, request: Any, what: str) -> Results[TopicPartition, None]:
         def outcome(answer: Any) -> dict[TopicPartition, ClientError | None] | ClientError:

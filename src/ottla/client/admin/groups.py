@@ -1,11 +1,15 @@
-"""Groups: list, describe, delete, and remove members. Both protocols, classic and KIP-848's."""
+"""Groups: list, describe, delete, and remove members. Classic, consumer (KIP-848) and streams groups.
+
+Share groups are described by `share_groups.py`: they have no partitions of their own.
+"""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ottla.client.admin.descriptions import GroupDescription, GroupListing, MemberDescription
 from ottla.client.admin.results import Results
 from ottla.client.admin.routes import ByVersion, Routes, outcome_of
+from ottla.client.admin.streams_groups import describe_streams_group
 from ottla.client.cluster import GROUP
 from ottla.client.errors import BrokerError, ClientError, UnsupportedByBroker, raise_for
 from ottla.model.ids import TopicPartition
@@ -18,53 +22,9 @@ from ottla.wire.messages import describe_groups as by_classic_protocol
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.streams_group_describe import StreamsGroupDescribeRequest
 
 _CONSUMER = "consumer"
-
-
-@dataclass(frozen=True, slots=True)
-class GroupListing:
-    """One line of the list of groups. Old brokers tell no state (before 2.6) and no type (before 3.8): ""."""
-
-    group_id: str
-    protocol_type: str
-    state: str
-    type: str
-    coordinator: int
-
-
-@dataclass(frozen=True, slots=True)
-class MemberDescription:
-    """One member of a group.
-
-    `epoch` and `target_assignment` are None under the classic protocol, where there is no such thing.
-    """
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    host: str
-    rack_id: str | None
-    epoch: int | None
-    subscribed_topics: tuple[str, ...]
-    subscribed_regex: str | None
-    assignment: tuple[TopicPartition, ...]
-    target_assignment: tuple[TopicPartition, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDescription:
-    """A group with its members. `type` is "classic" or "consumer"; the epochs are None for a classic one."""
-
-    group_id: str
-    type: str
-    state: str
-    protocol_type: str
-    assignor: str
-    coordinator: int
-    epoch: int | None
-    assignment_epoch: int | None
-    members: tuple[MemberDescription, ...]
 
 
 class Groups:
@@ -98,7 +58,7 @@ class Groups:
         return (await self.describe_many([group_id]))[group_id]
 
     async def describe_many(self, group_ids: Collection[str]) -> Results[str, GroupDescription]:
-        """Describe groups of either protocol."""
+        """Describe groups of any kind but share groups."""
         return await self._routes.ask_coordinators(GROUP, group_ids, self._describe_at)
 
     async def delete(self, group_id: str) -> None:
@@ -156,7 +116,25 @@ class Groups:
         classic = [group_id for group_id in group_ids if group_id not in outcomes]
         if classic:
             outcomes.update(await self._describe_classic_at(node_id, classic))
+        unknown = [group_id for group_id, outcome in outcomes.items() if _is_not_found(outcome)]
+        if unknown:
+            outcomes.update(await self._describe_streams_at(node_id, unknown))
         return outcomes
+
+    async def _describe_streams_at(
+        self, node_id: int, group_ids: Sequence[str]
+    ) -> dict[str, GroupDescription | ClientError]:
+        request = StreamsGroupDescribeRequest(group_ids=tuple(group_ids), include_authorized_operations=False)
+        try:
+            answer = await self._routes.ask_node(node_id, request)
+        except UnsupportedByBroker:
+            return {}
+        # What is not of this kind either does not exist: that has been said.
+        return {
+            group.group_id: describe_streams_group(group, node_id)
+            for group in answer.groups
+            if group.error_code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+        }
 
     async def _describe_classic_at(
         self, node_id: int, group_ids: Sequence[str]
@@ -164,6 +142,10 @@ class Groups:
         request = by_classic_protocol.DescribeGroupsRequest(groups=tuple(group_ids))
         answer = await self._routes.ask_node(node_id, request)
         return {group.group_id: _of_classic_protocol(group, node_id) for group in answer.groups}
+
+
+def _is_not_found(outcome: GroupDescription | ClientError) -> bool:
+    return isinstance(outcome, BrokerError) and outcome.error_code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def _of_consumer_protocol(

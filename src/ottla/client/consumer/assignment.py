@@ -80,6 +80,23 @@ class PartitionState:
         self.reset_to: str | int | None = None
         """Where to go instead of where auto.offset.reset says, when the user asked to seek there."""
         self.wait_until_s = 0.0
+        self._nearer_replica = -1
+        self._nearer_until_s = 0.0
+
+    def read_from(self, replica: int, until_s: float) -> None:
+        """Read from a replica that is nearer than the leader, for a while (KIP-392)."""
+        self._nearer_replica, self._nearer_until_s = replica, until_s
+
+    def read_from_leader(self) -> bool:
+        """Go back to the leader. Says whether another replica was read from."""
+        was_elsewhere, self._nearer_replica = self._nearer_replica >= 0, -1
+        return was_elsewhere
+
+    def source(self, leader: int, now_s: float) -> int:
+        """Return the broker to read from."""
+        if self._nearer_replica >= 0 and now_s >= self._nearer_until_s:
+            self._nearer_replica = -1
+        return leader if self._nearer_replica < 0 else self._nearer_replica
 
     def seek(self, position: Position) -> None:
         """Go on elsewhere. What was fetched is thrown away."""

@@ -9,14 +9,12 @@ A field that has not changed since the last heartbeat that got through is left o
 everything is said again.
 """
 
-import base64
 import contextlib
-import uuid
 from collections.abc import Callable
 from typing import Final
 
-from ottla.client import surroundings
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.heartbeats import new_member_id
 from ottla.client.consumer.membership import Handover, Membership
 from ottla.client.consumer.settings import ConsumerSettings
 from ottla.client.errors import ClientError
@@ -47,7 +45,7 @@ class BrokerLedMembership(Membership):
     ) -> None:
         super().__init__(cluster, settings, handover, wake)
         # The member makes its own id, and keeps it through everything.
-        self._member_id = _new_member_id()
+        self._member_id = new_member_id()
         self._epoch = _JOIN_EPOCH
         self._target: AssignedTopics | None = None
         self._is_out = False
@@ -211,9 +209,3 @@ class BrokerLedMembership(Membership):
     def _say_all_again(self) -> None:
         """Whether the broker heard the last heartbeat is not known: leave nothing out of the next."""
         self._must_tell_subscription = self._must_tell_owned = True
-
-
-def _new_member_id() -> str:
-    """Return a random id, written as Kafka's clients write theirs."""
-    made = uuid.UUID(bytes=surroundings.current.random.randbytes(16), version=4)
-    return base64.urlsafe_b64encode(made.bytes).decode().rstrip("=")

@@ -154,7 +154,11 @@ class Fetcher:
             if view is None:
                 leaderless.append(state)
             else:
-                wanted.setdefault(view.leader, []).append(state)
+                source = state.source(view.leader, now_s)
+                if source not in self._cluster.topology.brokers:
+                    state.read_from_leader()
+                    source = view.leader
+                wanted.setdefault(source, []).append(state)
         if leaderless:
             self._put_off(leaderless)
             self._learn({state.where.topic for state in leaderless})
@@ -167,6 +171,8 @@ class Fetcher:
         except ClientError as error:
             self._put_off(states)
             self._session(node_id).lost()
+            for state in states:
+                state.read_from_leader()
             if error.retriable:
                 _logger.debug("a fetch from broker %d failed: %s", node_id, error)
                 self._learn({state.where.topic for state in states})
@@ -227,6 +233,10 @@ class Fetcher:
         state.high_watermark = fetched.high_watermark
         state.last_stable_offset = fetched.last_stable_offset
         state.log_start_offset = fetched.log_start_offset
+        if fetched.nearer_replica >= 0:
+            max_age_s = self._settings.metadata_max_age_ms / 1000
+            state.read_from(fetched.nearer_replica, asyncio.get_running_loop().time() + max_age_s)
+            return
         if not len(fetched.records):
             return
         if memoryview(fetched.records.obj).nbytes > _SHARE_MAX * len(fetched.records):
@@ -253,6 +263,9 @@ class Fetcher:
 
     def _refused(self, state: PartitionState, fetched: FetchedPartition) -> None:
         code = fetched.error_code
+        if state.read_from_leader() and code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            # A follower may not have it yet. What counts is what the leader says.
+            return
         if code in _ELSEWHERE or code.retriable:
             self._put_off([state])
             self._learn({fetched.where.topic})

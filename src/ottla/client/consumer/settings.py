@@ -75,7 +75,9 @@ class ConsumerSettings(CommonSettings):
     )
     check_crcs: bool = prop("Whether the checksum of every batch is checked.", True)
     client_rack: str = prop(
-        "The rack of this client. It is sent to the group; records are always fetched from leaders.", ""
+        "The rack of this client. It is sent to the group, and records come from a replica in this rack, if "
+        "the brokers are set up for that.",
+        "",
     )
     allow_auto_create_topics: bool = prop("Whether subscribing may create a topic.", True)
     exclude_internal_topics: bool = prop("Whether a pattern excludes internal topics.", True)

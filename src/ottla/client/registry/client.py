@@ -7,6 +7,7 @@ It waits for answers, and remembers all that cannot change. So a serializer wait
 each schema, and not for each record.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -75,7 +76,7 @@ class RegistryClient:
         self._by_id: dict[tuple[int, str | None], Registered] = {}
         self._by_guid: dict[str, Registered] = {}
         self._versions: dict[tuple[str, int], Registered] = {}
-        self._known: dict[tuple[object, ...], Registered] = {}
+        self._known: dict[tuple[str, str, bool], Registered] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -99,17 +100,8 @@ class RegistryClient:
         normalize: bool = False,
     ) -> Registered:
         """Register a schema, or find it if it is there."""
-        key = "register", subject, text, schema_type, tuple(references), normalize
-        known = self._known.get(key)
-        if known is None:
-            answer = self.ask(
-                "POST",
-                f"/subjects/{_quote(subject)}/versions",
-                _body(text, schema_type, references),
-                normalize=normalize,
-            )
-            known = self._known[key] = _registered({**answer, "subject": subject}, schema_type, text)
-        return known
+        body = _body(text, schema_type, references)
+        return self._known_or_asked(f"/subjects/{_quote(subject)}/versions", subject, body, normalize)
 
     def find(
         self,
@@ -121,16 +113,17 @@ class RegistryClient:
         normalize: bool = False,
     ) -> Registered:
         """Find a schema in a subject. Raises RegistryRefused if it is not there."""
-        key = "find", subject, text, schema_type, tuple(references), normalize
+        body = _body(text, schema_type, references)
+        return self._known_or_asked(f"/subjects/{_quote(subject)}", subject, body, normalize)
+
+    def _known_or_asked(self, path: str, subject: str, body: dict[str, Any], normalize: bool) -> Registered:
+        """Send a schema to a path, unless that was done before: the answer cannot have changed."""
+        key = path, json.dumps(body), normalize
         known = self._known.get(key)
         if known is None:
-            answer = self.ask(
-                "POST",
-                f"/subjects/{_quote(subject)}",
-                _body(text, schema_type, references),
-                normalize=normalize,
-            )
-            known = self._known[key] = _registered(answer, schema_type, text)
+            answer = self.ask("POST", path, body, normalize=normalize)
+            # Older registries answer with the id alone.
+            known = self._known[key] = _registered({**body, "subject": subject, **answer})
         return known
 
     def by_id(self, schema_id: int, subject: str | None = None) -> Registered:
@@ -261,11 +254,11 @@ def _body(text: str, schema_type: str, references: Sequence[Reference]) -> dict[
     return body
 
 
-def _registered(answer: Mapping[str, Any], schema_type: str = "AVRO", text: str = "") -> Registered:
+def _registered(answer: Mapping[str, Any]) -> Registered:
     return Registered(
         id=answer["id"],
-        schema_type=answer.get("schemaType") or schema_type,
-        text=answer.get("schema") or text,
+        schema_type=answer.get("schemaType") or "AVRO",
+        text=answer.get("schema") or "",
         references=tuple(
             Reference(item["name"], item["subject"], item["version"])
             for item in answer.get("references") or ()

@@ -6,5 +6,6 @@ They connect when they are made, and are context managers: leaving the block sen
 from ottla.client.sync.admin import Admin
 from ottla.client.sync.consumer import Consumer
 from ottla.client.sync.producer import Delivery, Producer
+from ottla.client.sync.share_consumer import ShareConsumer
 
-__all__ = ["Admin", "Consumer", "Delivery", "Producer"]
+__all__ = ["Admin", "Consumer", "Delivery", "Producer", "ShareConsumer"]

@@ -19,6 +19,7 @@ from ottla.client.admin.quorum import Quorum
 from ottla.client.admin.quotas import Quotas
 from ottla.client.admin.records import StoredRecords
 from ottla.client.admin.replicas import Replicas
+from ottla.client.admin.share_groups import ShareGroups
 from ottla.client.admin.topics import Topics
 from ottla.client.admin.transactions import Transactions
 from ottla.client.properties import Properties
@@ -110,6 +111,17 @@ class BlockingGroupOffsets(Noun[GroupOffsets]):
     plan_reset = blocking(GroupOffsets.plan_reset)
 
 
+class BlockingShareGroups(Noun[ShareGroups]):
+    """The share groups of a cluster."""
+
+    describe = blocking(ShareGroups.describe)
+    describe_many = blocking(ShareGroups.describe_many)
+    offsets = blocking(ShareGroups.offsets)
+    alter_offsets = blocking(ShareGroups.alter_offsets)
+    delete_offsets = blocking(ShareGroups.delete_offsets)
+    plan_reset = blocking(ShareGroups.plan_reset)
+
+
 class BlockingTransactions(Noun[Transactions]):
     """The transactions of a cluster."""
 
@@ -180,6 +192,7 @@ class Admin:
         self.offsets = BlockingOffsets(thread, self._twin.offsets)
         self.groups = BlockingGroups(thread, self._twin.groups)
         self.group_offsets = BlockingGroupOffsets(thread, self._twin.group_offsets)
+        self.share_groups = BlockingShareGroups(thread, self._twin.share_groups)
         self.transactions = BlockingTransactions(thread, self._twin.transactions)
         self.replicas = BlockingReplicas(thread, self._twin.replicas)
         self.log_dirs = BlockingLogDirs(thread, self._twin.log_dirs)
