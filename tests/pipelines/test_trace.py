@@ -25,9 +25,10 @@ TOPIC = "traced-payments"
 OFFSET = 7
 
 
-def trace(bootstrap: str, directory: Path) -> dict[str, Any]:
+def trace(bootstrap: str, directory: Path, data: Path) -> dict[str, Any]:
     """Type the command."""
-    words = ["trace", f"{TOPIC}/0@{OFFSET}", "-b", bootstrap, "--directory", str(directory), "--json"]
+    places = ["--directory", str(directory), "--data", str(data)]
+    words = ["trace", f"{TOPIC}/0@{OFFSET}", "-b", bootstrap, *places, "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "ottla", *words], capture_output=True, text=True, check=False
     )
@@ -87,12 +88,13 @@ def test_a_record_through_three_nodes_two_groups_and_a_pipeline(
         readers = [read(cluster.bootstrap, group, 20) for group in ("billing", "audit")]
         read_ms = int(time.time() * 1000)
         directory = tmp_path / "pipelines"
+        data = next((tmp_path / "cluster").rglob(f"{TOPIC}-0")).parent
         run = RunSettings({"bootstrap.servers": cluster.bootstrap}, directory, trigger=AVAILABLE_NOW)
         (status,) = run_pipelines([copied], run, session=spark)
         assert status.state == DONE, status
         deadline = time.monotonic() + 120
         while True:
-            story = trace(cluster.bootstrap, directory)
+            story = trace(cluster.bootstrap, directory, data)
             steps = story["steps"]
             kinds = [step["kind"] for step in steps]
             if kinds.count("delivered") >= 2 and "till-7" in steps[0]["text"]:
@@ -114,6 +116,12 @@ def test_a_record_through_three_nodes_two_groups_and_a_pipeline(
     for group, step in by_group.items():
         assert step["text"] == f"group {group} has committed {OFFSET + 1} by {group}-1"
         assert written_ms <= step["at_ms"] <= read_ms
+    (appended,) = [step for step in steps if step["kind"] == "appended"]
+    assert f"{TOPIC}-0/00000000000000000000.log from byte " in appended["text"]
+    (replicated,) = [step for step in steps if step["kind"] == "replicated"]
+    assert "to all of its 3 replicas" in replicated["text"]
+    (wrote,) = [step for step in steps if step["kind"] == "wrote"]
+    assert wrote["text"].startswith("pipeline traced wrote traced-out/0@0 to 19 in batch 0, task 0")
     (batch,) = [step for step in steps if step["kind"] == "pipeline"]
     assert "pipeline traced read it in batch 0" in batch["text"]
     assert batch["text"].endswith("done")

@@ -7,9 +7,12 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import trustme
 from tests.registry.conftest import QUICK
 from tests.support.ottla_node import OttlaNode
 from tests.support.registry_process import RegistryProcess, ask
+
+from ottla.client.registry import RegistryClient, RegistryRefused
 
 KILLS = int(os.environ.get("KILLS", "1"))
 
@@ -129,3 +132,32 @@ def test_followers_forward_what_is_to_be_written(node: OttlaNode, subject: str) 
             assert instance.register(subject, '"int"')["id"] == first["id"]
             status, deleted = instance.ask("DELETE", f"/subjects/{subject}-none")
             assert (status, deleted["error_code"]) == (404, 40401)
+
+
+def test_instances_forward_over_tls_and_with_the_login_of_the_client(node: OttlaNode, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    certificate = authority.issue_cert("127.0.0.1")
+    certificate.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "own.pem"))
+    (tmp_path / "users").write_text("ann: secret\n")
+    options = [
+        "--topic", "_guarded", "--group", "guarded", "--users", str(tmp_path / "users"),
+        "--tls-certificate", str(tmp_path / "own.pem"), "--tls-client-ca", str(tmp_path / "ca.pem"),
+    ]  # fmt: skip
+    own = str(tmp_path / "own.pem")
+    with (
+        RegistryProcess(node.bootstrap, *options, scheme="https") as writer,
+        RegistryProcess(node.bootstrap, *options, "--never-write", scheme="https") as other,
+        RegistryClient(
+            other.url, username="ann", password="secret", ca_location=str(tmp_path / "ca.pem"),
+            certificate=(own, own),
+        ) as client,
+        RegistryClient(
+            writer.url, username="ann", password="wrong", ca_location=str(tmp_path / "ca.pem"),
+            certificate=(own, own),
+        ) as stranger,
+    ):  # fmt: skip
+        registered = client.register("guarded-value", _schema(1)["schema"])
+        assert (registered.id, registered.version) == (1, 1)
+        with pytest.raises(RegistryRefused, match="401"):
+            stranger.latest("guarded-value")

@@ -20,6 +20,8 @@ class HttpSettings:
     certificate: Path | None = None
     key: Path | None = None
     client_ca: Path | None = None
+    ca: Path | None = None
+    """The authorities of the certificates of other instances, beside those that the system trusts."""
     is_insecure: bool = False
 
     @property
@@ -54,6 +56,21 @@ class HttpSettings:
             if self.client_ca is not None:
                 context.load_verify_locations(self.client_ca)
                 context.verify_mode = ssl.CERT_REQUIRED
+        except OSError as error:
+            raise UnusableSettings(f"the files for TLS cannot be used: {error}") from error
+        return context
+
+    def tls_to_others(self) -> ssl.SSLContext | None:
+        """Return what TLS needs on the way to another instance like this one. Raises UnusableSettings."""
+        if self.certificate is None:
+            return None
+        context = ssl.create_default_context()
+        try:
+            # An instance that wants a certificate of its clients wants one of other instances too.
+            context.load_cert_chain(self.certificate, self.key)
+            for authorities in (self.ca, self.client_ca):
+                if authorities is not None:
+                    context.load_verify_locations(authorities)
         except OSError as error:
             raise UnusableSettings(f"the files for TLS cannot be used: {error}") from error
         return context

@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol
 from ottla.model.topic_names import find_topic_name_fault
 
 MODES: Final = ("append", "update", "complete")
+VALUES: Final = ("json", "avro")
 AVAILABLE_NOW: Final = "available-now"
 # As soon as the last batch is done.
 CONTINUOUSLY: Final = "0 seconds"
@@ -91,6 +92,7 @@ class PipelineDefinition:
     is_exactly_once: bool
     dead_letters: str | None
     options: Mapping[str, str]
+    values: str = "json"
 
     def __call__(self, *frames: Any, **named: Any) -> Any:
         return self.function(*frames, **named)
@@ -201,6 +203,7 @@ def pipeline(
     trigger: str = CONTINUOUSLY,
     exactly_once: bool = True,
     dead_letters: str | bool = True,
+    values: str = "json",
     options: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], PipelineDefinition]:
     """Make a pipeline of a function that returns a DataFrame, or a mapping of outputs to DataFrames.
@@ -208,8 +211,9 @@ def pipeline(
     `to` is the topic, or the topics, that it writes; or a `spark_sink`, or a function by `foreach_batch`.
     `key` names the columns that make the key of a record.
     All columns make its value, as JSON, unless there is a column `value` of strings or bytes and nothing else
-    than the sink's columns. `dead_letters` is the topic for what cannot be read or written, by default
-    `<name>.dead_letters`; with False such a row stops the pipeline.
+    than the sink's columns. With `values="avro"` they are Avro instead, with a schema that is registered
+    under `<topic>-value` before the pipeline starts. `dead_letters` is the topic for what cannot be read or
+    written, by default `<name>.dead_letters`; with False such a row stops the pipeline.
     """
 
     def decorate(function: Callable[..., Any]) -> PipelineDefinition:
@@ -224,10 +228,15 @@ def pipeline(
             is_exactly_once=exactly_once,
             dead_letters=_dead_letters(name, dead_letters),
             options=_frozen(options),
+            values=values,
         )
 
     outputs = to if isinstance(to, tuple) else (to,)
     _check(name, outputs, mode)
+    if values not in VALUES:
+        raise InvalidPipeline(
+            f"unknown values {values!r} of pipeline {name!r}: use one of {', '.join(VALUES)}"
+        )
     return decorate
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from ottla.client.admin.group_offsets import GroupOffsets
 from ottla.client.admin.groups import Groups
 from ottla.client.admin.offsets import Offsets
+from ottla.client.admin.reset_plans import ResetPlans
 from ottla.client.admin.routes import Routes
 from ottla.client.admin.topics import Topics
 from ottla.client.cluster import Cluster
@@ -38,7 +39,8 @@ class Link:
         )
         routes = Routes(self.cluster, retry_timeout_ms, settings.request_timeout_ms)
         self.topics = Topics(routes)
-        self.group_offsets = GroupOffsets(routes, Groups(routes), Offsets(routes), self.topics)
+        offsets = Offsets(routes)
+        self.group_offsets = GroupOffsets(routes, Groups(routes), offsets, ResetPlans(offsets, self.topics))
         self._runner = asyncio.Runner()
         self._is_started = False
 

@@ -4,12 +4,12 @@ from collections import OrderedDict
 from typing import Final
 
 from ottla.registry.errors import RegistryError, invalid_schema
-from ottla.registry.store.state import State
-from ottla.registry.store.values import StoredSchema
-from ottla.registry.subjects import Subject
 from ottla.schemas.errors import InvalidSchema
 from ottla.schemas.parsed import ParsedSchema, Reference
 from ottla.schemas.parsing import SCHEMA_TYPES, parse_schema
+from ottla.schemas.stored.state import State
+from ottla.schemas.stored.subjects import Subject
+from ottla.schemas.stored.values import StoredSchema
 
 _PARSED_MAX: Final = 1000
 _REFERENCES_MAX: Final = 1000

@@ -56,7 +56,7 @@ async def _run(options: RegistryOptions, ready: Callable[[str], None]) -> None:
             is_eligible=options.registry.is_eligible,
         )
         registry = Registry(options.properties, options.registry, identity)
-        forwarder = Forwarder(registry)
+        forwarder = Forwarder(registry, http.tls_to_others())
         starting = asyncio.create_task(registry.start())
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)

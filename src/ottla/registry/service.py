@@ -22,8 +22,8 @@ from ottla.registry.errors import no_leader, store_failed, timed_out, too_large
 from ottla.registry.leading.election import Election
 from ottla.registry.leading.protocol import Identity
 from ottla.registry.parsing import Parser
-from ottla.registry.store.state import State
-from ottla.registry.store.topic import TopicReader, TopicWriter, WriterFenced, ensure_topic
+from ottla.registry.topic import TopicReader, TopicWriter, WriterFenced, ensure_topic
+from ottla.schemas.stored.state import State
 from ottla.wire.error_code import ErrorCode
 
 _logger = logging.getLogger(__name__)

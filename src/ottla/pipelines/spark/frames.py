@@ -8,6 +8,8 @@ frame of their own. The offsets of values that cannot be read are *observed*, as
 pass. They arrive beside the result of a batch, and its delivery fetches those few records again.
 """
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -280,13 +282,44 @@ def to_rows(frame: DataFrame, key: tuple[str, ...]) -> DataFrame:
     is_ready = isinstance(types.get("value"), StringType | BinaryType) and types.keys() <= set(COLUMNS)
     if is_ready and not key:
         return frame
-    missing = [name for name in key if name not in types]
-    if missing:
-        raise InvalidPipeline(
-            f"there is no column {missing[0]!r} for the key: the columns are {', '.join(types)}"
-        )
+    _check_key(frame, key)
     value = F.col("value") if is_ready else F.to_json(F.struct("*"))
     return frame.select(_key_column(key).alias("key"), value.alias("value"))
+
+
+def to_registered_rows(frame: DataFrame, key: tuple[str, ...], topic: str, url: str) -> DataFrame:
+    """Return a DataFrame as rows for the sink whose values are Avro. Their schema is registered."""
+    from ottla.pipelines.columns.encoded_values import Unregistered, avro_schema, register_columns
+    from ottla.schemas.errors import InvalidSchema
+
+    _check_key(frame, key)
+    columns = pa.struct(list(to_arrow_schema(frame.schema, timezone="UTC")))
+    try:
+        schema = avro_schema(columns, re.sub(r"\W", "_", topic))
+        schema_id = register_columns(url, topic, json.dumps(schema))
+    except (InvalidSchema, Unregistered) as error:
+        raise InvalidPipeline(str(error)) from error
+    # The schema and its id are enough to write with, so workers need no registry.
+    make: Any = arrow_udf
+    encode = make(_encoding(schema, schema_id), BinaryType())
+    return frame.select(_key_column(key).alias("key"), encode(F.struct("*")).alias("value"))
+
+
+def _encoding(schema: dict[str, Any], schema_id: int) -> Callable[[pa.Array], pa.Array]:
+    def encode(rows: pa.Array) -> pa.Array:
+        from ottla.pipelines.columns.encoded_values import make_encoder
+
+        return make_encoder(schema, schema_id)(rows)
+
+    return encode
+
+
+def _check_key(frame: DataFrame, key: tuple[str, ...]) -> None:
+    missing = [name for name in key if name not in frame.columns]
+    if missing:
+        raise InvalidPipeline(
+            f"there is no column {missing[0]!r} for the key: the columns are {', '.join(frame.columns)}"
+        )
 
 
 def _key_column(key: tuple[str, ...]) -> Column:

@@ -25,7 +25,13 @@ from ottla.pipelines.definition import (
 )
 from ottla.pipelines.link import Link
 from ottla.pipelines.spark.delivery import BatchFunction, burying, topic_writer
-from ottla.pipelines.spark.frames import FrameReader, ObservedInput, to_rows
+from ottla.pipelines.spark.frames import (
+    REGISTRY,
+    FrameReader,
+    ObservedInput,
+    to_registered_rows,
+    to_rows,
+)
 from ottla.pipelines.spark.session import is_remote
 
 _SINK_OPTIONS = ("kafka.", "deliveryguarantee")
@@ -72,7 +78,7 @@ def plan_queries(
         query = PlannedQuery(
             name,
             definition.name,
-            to_rows(frame, definition.key) if isinstance(output, str) else frame,
+            _rows(frame, definition, output, options) if isinstance(output, str) else frame,
             output,
             definition.mode,
             tuple(reader.streams),
@@ -81,6 +87,20 @@ def plan_queries(
         )
         queries.append(query)
     return _with_dead_letters(spark, definition, reader, queries)
+
+
+def _rows(
+    frame: DataFrame, definition: PipelineDefinition, topic: str, options: Mapping[str, str]
+) -> DataFrame:
+    if definition.values == "json":
+        return to_rows(frame, definition.key)
+    url = {**options, **definition.options}.get(REGISTRY)
+    if url is None:
+        raise InvalidPipeline(
+            f"pipeline {definition.name!r} writes {definition.values}, which needs a schema registry: add "
+            "--registry URL"
+        )
+    return to_registered_rows(frame, definition.key, topic, url)
 
 
 def _with_dead_letters(

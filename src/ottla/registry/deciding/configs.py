@@ -5,10 +5,10 @@ from typing import Any, Final
 from ottla.registry.deciding.decision import Decision
 from ottla.registry.deciding.modes import check_writable
 from ottla.registry.errors import RegistryError, invalid_level, subject_not_found
-from ottla.registry.store.records import CONFIG_FIELDS, config_record
-from ottla.registry.store.state import State
-from ottla.registry.store.values import Json, clean_metadata
 from ottla.schemas.compatibility import Level
+from ottla.schemas.stored.records import CONFIG_FIELDS, config_record
+from ottla.schemas.stored.state import State
+from ottla.schemas.stored.values import Json, clean_metadata
 
 DEFAULT_LEVEL: Final = Level.BACKWARD
 _POLICIES: Final = ("STRICT", "LENIENT")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ottla.registry.store.records import Record
+from ottla.schemas.stored.records import Record
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from ottla.registry.errors import (
     version_not_soft_deleted,
     version_soft_deleted,
 )
-from ottla.registry.store.records import (
+from ottla.schemas.stored.records import (
     Record,
     config_record,
     context_record,
@@ -23,9 +23,9 @@ from ottla.registry.store.records import (
     schema_record,
     schema_tombstone,
 )
-from ottla.registry.store.state import State
-from ottla.registry.store.values import StoredSchema
-from ottla.registry.subjects import Subject, context_of
+from ottla.schemas.stored.state import State
+from ottla.schemas.stored.subjects import Subject, context_of
+from ottla.schemas.stored.values import StoredSchema
 
 
 def decide_delete_version(state: State, subject: str, version: int, *, permanent: bool) -> Decision[int]:

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from ottla.registry.deciding.decision import Decision
 from ottla.registry.errors import invalid_mode, not_permitted, reference_exists, subject_not_found
-from ottla.registry.store.records import Record, clear_subject_record, mode_record, schema_tombstone
-from ottla.registry.store.state import State
-from ottla.registry.store.values import Json
-from ottla.registry.subjects import ALL_CONTEXTS, GLOBAL_CONTEXT, Subject, prefix_of
+from ottla.schemas.stored.records import Record, clear_subject_record, mode_record, schema_tombstone
+from ottla.schemas.stored.state import State
+from ottla.schemas.stored.subjects import ALL_CONTEXTS, GLOBAL_CONTEXT, Subject, prefix_of
+from ottla.schemas.stored.values import Json
 
 
 class Mode(StrEnum):

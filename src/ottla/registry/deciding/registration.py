@@ -13,13 +13,13 @@ from ottla.registry.deciding.modes import Mode, check_may_register, mode_in_scop
 from ottla.registry.deciding.requests import SchemaRequest
 from ottla.registry.errors import incompatible, invalid_schema, not_permitted
 from ottla.registry.parsing import Parser, unusable
-from ottla.registry.store.records import Record, context_record, schema_record, schema_tombstone
-from ottla.registry.store.state import State
-from ottla.registry.store.values import Json, StoredSchema, merge_metadata
-from ottla.registry.subjects import context_of, prefix_of
 from ottla.schemas.compatibility import Level, Version, check
 from ottla.schemas.errors import InvalidSchema
 from ottla.schemas.parsed import ParsedSchema
+from ottla.schemas.stored.records import Record, context_record, schema_record, schema_tombstone
+from ottla.schemas.stored.state import State
+from ottla.schemas.stored.subjects import context_of, prefix_of
+from ottla.schemas.stored.values import Json, StoredSchema, merge_metadata
 
 VERSION_PROPERTY: Final = "confluent:version"
 RESERVED_PROPERTY: Final = "confluent:reserved"

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.registry.errors import RegistryError
-from ottla.registry.store.values import Json, clean_metadata, references_from
 from ottla.schemas.parsed import Reference
+from ottla.schemas.stored.values import Json, clean_metadata, references_from
 
 _RULE_KINDS: Final = ("TRANSFORM", "CONDITION")
 _RULE_MODES: Final = ("UPGRADE", "DOWNGRADE", "UPDOWN", "WRITE", "READ", "WRITEREAD")

@@ -5,8 +5,8 @@ import re
 from typing import Any, Final
 
 from ottla.registry.errors import RegistryError
-from ottla.registry.store.values import Json, StoredSchema, references_to_json
-from ottla.registry.subjects import Subject
+from ottla.schemas.stored.subjects import Subject
+from ottla.schemas.stored.values import Json, StoredSchema, references_to_json
 
 CONTENT_TYPES: Final = (
     "application/vnd.schemaregistry.v1+json",

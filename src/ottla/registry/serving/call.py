@@ -8,8 +8,8 @@ from ottla.registry.deciding.decision import Decision
 from ottla.registry.errors import RegistryError, invalid_version
 from ottla.registry.service import Registry
 from ottla.registry.serving.bodies import read_body
-from ottla.registry.store.values import Json
-from ottla.registry.subjects import Subject, normalize
+from ottla.schemas.stored.subjects import Subject, normalize
+from ottla.schemas.stored.values import Json
 
 T = TypeVar("T")
 LATEST: Final = -1

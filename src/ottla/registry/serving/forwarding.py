@@ -19,12 +19,11 @@ _REPEATABLE: Final = ("POST", "PUT")
 class Forwarder:
     """Forwards requests. What was forwarded once is not forwarded again."""
 
-    def __init__(self, registry: Registry, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, registry: Registry, tls: ssl.SSLContext | None) -> None:
         self._registry = registry
+        # Without TLS here there is none at the others: they are started alike.
         self._client = httpx.AsyncClient(
-            timeout=registry.settings.timeout_s,
-            trust_env=False,
-            verify=(True if tls is None else tls) if registry.identity.scheme == "https" else False,
+            timeout=registry.settings.timeout_s, trust_env=False, verify=False if tls is None else tls
         )
 
     async def close(self) -> None:

@@ -30,8 +30,8 @@ from ottla.registry.errors import (
 )
 from ottla.registry.serving import bodies
 from ottla.registry.serving.call import LATEST, Call, Change, NoContent, Text
-from ottla.registry.store.values import Json, StoredSchema
-from ottla.registry.subjects import (
+from ottla.schemas.parsing import SCHEMA_TYPES
+from ottla.schemas.stored.subjects import (
     DEFAULT_CONTEXT,
     GLOBAL_CONTEXT,
     WILDCARD,
@@ -40,7 +40,7 @@ from ottla.registry.subjects import (
     context_prefix,
     is_valid,
 )
-from ottla.schemas.parsing import SCHEMA_TYPES
+from ottla.schemas.stored.values import Json, StoredSchema
 
 # The service.
 

@@ -2,7 +2,7 @@
 
 from urllib.parse import quote, unquote
 
-from ottla.registry.subjects import context_prefix
+from ottla.schemas.stored.subjects import context_prefix
 
 Query = list[tuple[str, str]]
 

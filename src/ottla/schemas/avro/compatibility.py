@@ -2,6 +2,8 @@
 
 Names are compared without their namespaces, and a reader's alias stands for the full name of the writer's
 type. Logical types, defaults and orders play no part. A pair that is being compared already is compatible.
+What is wrong within a branch of a union is told only if the same pair is met elsewhere, with a path that
+begins at the branch: Avro does so too.
 """
 
 from typing import Final
@@ -51,12 +53,16 @@ class _Comparison:
             return [
                 _lacking(path + (str(place),), branch)
                 for place, branch in enumerate(writer.branches)
-                if self.pair(reader, branch, path)
+                if self.pair(reader, branch, ())
             ]
         if isinstance(writer, UnionType):
-            return [item for branch in writer.branches for item in self.pair(reader, branch, path)]
+            return [
+                item
+                for place, branch in enumerate(writer.branches)
+                for item in self.pair(reader, branch, path + (str(place),))
+            ]
         if isinstance(reader, UnionType):
-            if any(not self.pair(branch, writer, path) for branch in reader.branches):
+            if any(not self.pair(branch, writer, ()) for branch in reader.branches):
                 return []
             return [_lacking(path, writer)]
         if isinstance(reader, ArrayType) and isinstance(writer, ArrayType):

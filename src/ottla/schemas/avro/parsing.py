@@ -96,7 +96,6 @@ def _union(value: list[Any], names: Names, namespace: str | None, depth: int) ->
 def _record(kind: str, value: dict[str, Any], names: Names, namespace: str | None, depth: int) -> RecordType:
     name, space, doc, aliases = _heading(value, namespace)
     record = RecordType(kind, _props(value, _RESERVED), name=name, namespace=space, doc=doc, aliases=aliases)
-    _define(record, names)
     fields = value.get("fields")
     if not isinstance(fields, list):
         raise InvalidSchema(f"record {record.full_name!r} has no list of fields")
@@ -105,6 +104,8 @@ def _record(kind: str, value: dict[str, Any], names: Names, namespace: str | Non
         if record.find_field(field.name) is not None:
             raise InvalidSchema(f"record {record.full_name!r} has the field {field.name!r} twice")
         record.fields.append(field)
+    # Within itself it is a name that is defined further down, as in Avro's parser.
+    _define(record, names)
     return record
 
 
@@ -228,7 +229,8 @@ def _props(value: dict[str, Any], reserved: frozenset[str]) -> dict[str, Any]:
 def _resolve(parsed: AvroType, names: Names, seen: set[int]) -> AvroType:
     """Put the types in place of names that were used before they were defined."""
     if isinstance(parsed, Unresolved):
-        found = names.get(parsed.full_name) or names.get(parsed.name)
+        # Avro's parser looks outside the namespace only among the types that came before.
+        found = names.get(parsed.full_name)
         if found is None:
             raise InvalidSchema(f"the type {parsed.full_name!r} is not defined: is a reference missing?")
         return found

@@ -21,7 +21,7 @@ from ottla.model.ids import TopicPartition
 from ottla.records.batch import iter_batches
 from ottla.records.batch_records import iter_batch_records
 from ottla.records.builder import build_batch
-from ottla.registry.store.records import NOOP, Change, Record, UnreadableRecord, decode
+from ottla.schemas.stored.records import NOOP, Change, Record, UnreadableRecord, decode
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest

@@ -15,7 +15,8 @@ from ottla.registry.leading.protocol import (
     encode_identity,
 )
 from ottla.registry.serving.paths import without_context
-from ottla.registry.store.records import (
+from ottla.schemas.parsed import Reference
+from ottla.schemas.stored.records import (
     Record,
     UnreadableRecord,
     clear_subject_record,
@@ -24,10 +25,9 @@ from ottla.registry.store.records import (
     schema_record,
     schema_tombstone,
 )
-from ottla.registry.store.state import State
-from ottla.registry.store.values import StoredSchema
-from ottla.registry.subjects import Subject
-from ottla.schemas.parsed import Reference
+from ottla.schemas.stored.state import State
+from ottla.schemas.stored.subjects import Subject
+from ottla.schemas.stored.values import StoredSchema
 
 
 def _stored(subject: str = "s", version: int = 1, schema_id: int = 1, text: str = '"int"') -> StoredSchema:

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from ottla.registry.store.values import (
+from ottla.schemas.stored.values import (
     Json,
     StoredSchema,
     clean_metadata,

@@ -8,9 +8,9 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ottla.registry.store.records import Change
-from ottla.registry.store.values import Json, StoredSchema
-from ottla.registry.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject, context_of
+from ottla.schemas.stored.records import Change
+from ottla.schemas.stored.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject, context_of
+from ottla.schemas.stored.values import Json, StoredSchema
 
 _logger = logging.getLogger(__name__)
 

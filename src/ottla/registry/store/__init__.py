@@ -1,1 +1,0 @@
-"""The topic `_schemas`: its records, what they mean, and how they are read and written."""

@@ -1,0 +1,1 @@
+"""Schemas as the topic of a registry has them."""
