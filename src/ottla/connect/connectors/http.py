@@ -1,0 +1,228 @@
+"""Records from and to HTTP."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import httpx
+
+from ottla.connect.configs.keys import Importance, Key, Kind, at_least, one_of
+from ottla.connect.converters.json import JsonConverter
+from ottla.connect.data.record import Record
+from ottla.connect.data.schema import STRING
+from ottla.connect.errors import ConnectError, DataError
+from ottla.connect.plugins import Config, ConnectorPlugin, Offset, PluginKind
+from ottla.connect.running.task import RetryLater, SinkContext, SourceContext, SourceTask
+from ottla.model.ids import TopicPartition
+
+_MEDIUM, _LOW = Importance.MEDIUM, Importance.LOW
+_OFFSET: Final = "offset"
+_COMMON_KEYS: Final = (
+    Key("http.headers", Kind.LIST, "Headers of requests, as name:value.", [], _MEDIUM),
+    Key("http.timeout.ms", Kind.INT, "How long to wait for an answer.", 30_000, _LOW, check=at_least(1)),
+)
+_SINK_KEYS: Final = (
+    Key("http.url", Kind.STRING, "Where records are sent. ${topic} and ${key} are replaced."),
+    Key(
+        "http.method",
+        Kind.STRING,
+        "The method.",
+        "POST",
+        _MEDIUM,
+        check=one_of("POST", "PUT", "PATCH", "DELETE"),
+    ),
+    *_COMMON_KEYS,
+)
+_SOURCE_KEYS: Final = (
+    Key("http.url", Kind.STRING, "What is asked. ${offset} is replaced by the last position."),
+    Key("topic", Kind.STRING, "The topic to write to."),
+    Key(
+        "http.records.pointer",
+        Kind.STRING,
+        "Where in the answer the list of records is, as /a/b. Empty: the answer is the list, or one record.",
+        "",
+    ),
+    Key("http.offset.field", Kind.STRING, "The field of a record that is its position.", "", _MEDIUM),
+    Key("http.initial.offset", Kind.STRING, "The position to begin with.", "0", _MEDIUM),
+    Key("poll.interval.ms", Kind.INT, "How long to wait between two requests.", 5000, check=at_least(1)),
+    *_COMMON_KEYS,
+)
+
+
+def _headers(config: Config) -> dict[str, str]:
+    pairs = [part.partition(":") for part in config.get("http.headers", "").split(",") if part.strip()]
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _client(config: Config) -> httpx.AsyncClient:
+    timeout_s = int(config.get("http.timeout.ms", "30000")) / 1000
+    return httpx.AsyncClient(timeout=timeout_s, trust_env=False, headers=_headers(config))
+
+
+class HttpSinkTask:
+    """Sends each record in a request of its own, in order.
+
+    A record is sent again if it is not known whether it arrived, with the same `Idempotency-Key`.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._converter = JsonConverter({"schemas.enable": "false", "decimal.format": "NUMERIC"})
+        self._client: httpx.AsyncClient | None = None
+        self._context: SinkContext | None = None
+        self._sent: dict[TopicPartition, int] = {}
+
+    async def start(self, context: SinkContext) -> None:
+        """Make a client."""
+        self._context = context
+        self._client = _client(self._config)
+
+    async def opened(self, _partitions: frozenset[TopicPartition]) -> dict[TopicPartition, int]:
+        """The other side keeps no offsets."""
+        return {}
+
+    async def put(self, records: Sequence[Record]) -> None:
+        """Send records. Those of an earlier attempt that arrived are left out."""
+        assert self._context is not None, "it was started"
+        for record in records:
+            assert record.origin is not None, "a sink's records come from topics"
+            if self._sent.get(record.origin.where, -1) >= record.origin.offset:
+                continue
+            try:
+                await self._send(record)
+            except DataError as error:
+                self._context.report(record, error)
+            self._sent[record.origin.where] = record.origin.offset
+
+    async def _send(self, record: Record) -> None:
+        assert self._client is not None, "it was started"
+        assert self._context is not None, "it was started"
+        assert record.origin is not None, "a sink's records come from topics"
+        key = "" if record.key is None else str(record.key)
+        url = self._config["http.url"].replace("${topic}", record.topic).replace("${key}", key)
+        is_text = isinstance(record.value, str)
+        body = (
+            record.value.encode()
+            if is_text
+            else self._converter.to_bytes("", record.value_schema, record.value)
+        )
+        origin = record.origin
+        headers = {
+            "Content-Type": "text/plain; charset=utf-8" if is_text else "application/json",
+            "Idempotency-Key": f"{self._context.connector}/{origin.topic}/{origin.partition}/{origin.offset}",
+        }
+        method = self._config.get("http.method", "POST")
+        try:
+            answer = await self._client.request(method, url, content=body, headers=headers)
+        except httpx.HTTPError as error:
+            raise RetryLater(f"{url} does not answer: {error!r}") from error
+        if answer.status_code in (408, 429) or answer.status_code >= 500:
+            raise RetryLater(f"{url} answered {answer.status_code}")
+        if answer.status_code >= 400:
+            raise DataError(f"{url} answered {answer.status_code}: {answer.text[:200]}")
+
+    async def flush(self) -> None:
+        """What was put has arrived."""
+
+    async def stop(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+
+class HttpSourceTask(SourceTask):
+    """Asks again and again, and takes the records of the answer."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._field = config.get("http.offset.field", "")
+        self._interval_s = int(config.get("poll.interval.ms", "5000")) / 1000
+        self._position = config.get("http.initial.offset", "0")
+        self._partition = {"url": config["http.url"]}
+        self._client: httpx.AsyncClient | None = None
+        self._is_first = True
+
+    async def start(self, context: SourceContext) -> None:
+        """Find where to go on."""
+        found = context.position(self._partition)
+        if found is not None:
+            self._position = str(found[_OFFSET])
+        self._client = _client(self._config)
+
+    async def poll(self) -> Sequence[Record]:
+        """Ask for records."""
+        assert self._client is not None, "it was started"
+        if not self._is_first:
+            await asyncio.sleep(self._interval_s)
+        self._is_first = False
+        url = self._config["http.url"].replace("${offset}", self._position)
+        try:
+            answer = await self._client.get(url)
+            answer.raise_for_status()
+            content = answer.json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise ConnectError(f"{url} cannot be read: {error}") from error
+        records = []
+        for item in _listed(content, self._config.get("http.records.pointer", "")):
+            if self._field:
+                if not isinstance(item, dict) or self._field not in item:
+                    raise ConnectError(f"a record of {url} has no field {self._field!r}")
+                self._position = str(item[self._field])
+            records.append(self._record(item))
+        return records
+
+    def _record(self, item: Any) -> Record:
+        schema, value = (STRING, item) if isinstance(item, str) else (None, item)
+        return Record(
+            self._config["topic"],
+            None,
+            None,
+            None,
+            schema,
+            value,
+            source_partition=self._partition,
+            source_offset={_OFFSET: self._position},
+        )
+
+    async def stop(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+
+def _listed(content: Any, pointer: str) -> list[Any]:
+    for part in pointer.split("/")[1:]:
+        if not isinstance(content, dict) or part not in content:
+            raise ConnectError(f"the answer has nothing at {pointer!r}: {json.dumps(content)[:200]}")
+        content = content[part]
+    return content if isinstance(content, list) else [content]
+
+
+def _check_offsets(_config: Config, offsets: Iterable[Offset]) -> None:
+    for partition, offset in offsets:
+        if "url" not in partition or (offset is not None and _OFFSET not in offset):
+            raise ConnectError("Partition objects should contain the key 'url', and offsets the key 'offset'")
+
+
+PLUGINS: Final = (
+    ConnectorPlugin(
+        "ottla.connect.HttpSourceConnector",
+        PluginKind.SOURCE,
+        HttpSourceTask,
+        _SOURCE_KEYS,
+        doc="JSON from an address that is asked again and again.",
+        delivery="exactly once, if the address answers from a position on that http.offset.field names",
+        task_class="ottla.connect.HttpSourceTask",
+        check_offsets=_check_offsets,
+    ),
+    ConnectorPlugin(
+        "ottla.connect.HttpSinkConnector",
+        PluginKind.SINK,
+        HttpSinkTask,
+        _SINK_KEYS,
+        doc="Each record as a request: text as it is, everything else as JSON.",
+        delivery="at least once, with an `Idempotency-Key` by which the other side can leave out repetitions",
+        task_class="ottla.connect.HttpSinkTask",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Each format of Spark as a source and a sink."""

@@ -1,0 +1,1 @@
+"""Tables of databases: SQLite and PostgreSQL."""

@@ -1,0 +1,1 @@
+"""What connectors pass on: schemas, values and records."""

@@ -1,0 +1,32 @@
+"""What goes wrong with connectors."""
+
+
+class RestError(Exception):
+    """An answer that is an error, with Kafka Connect's status and text."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class ConnectError(Exception):
+    """A connector or a task that cannot go on. It may be better after a while."""
+
+
+class DataError(ConnectError):
+    """A record that cannot be converted or transformed."""
+
+
+class ToleranceExceeded(ConnectError):
+    """A record that the task may not leave out. Trying again would meet the same record."""
+
+
+def not_found(name: str) -> RestError:
+    """Return the error for a connector that does not exist."""
+    return RestError(404, f"Connector {name} not found")
+
+
+def unknown_connector(name: str, colon: str = "") -> RestError:
+    """Return the error for a connector that cannot be paused, stopped or restarted, as it does not exist."""
+    return RestError(404, f"Unknown connector{colon} {name}")

@@ -1,0 +1,1 @@
+"""Who runs what: decisions as functions of what the topics say."""

@@ -1,0 +1,99 @@
+"""Keeps a task going: tells how it does, and starts again what failed, later each time.
+
+A task whose record is not tolerated is not started again by itself: it would meet the same record.
+
+Deviation: in Kafka a failed task waits for somebody who restarts it. Here it also says FAILED, with the
+reason, and is tried again after a pause that grows from one second to one minute. It says RUNNING again when
+it has done something.
+"""
+
+import asyncio
+import contextlib
+import logging
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+from ottla.connect.errors import ToleranceExceeded
+from ottla.connect.herding.units import Unit
+from ottla.connect.store.statuses import FAILED, RUNNING
+
+_logger = logging.getLogger(__name__)
+_FIRST_WAIT_S: Final = 1.0
+_LONGEST_WAIT_S: Final = 60.0
+_STOP_S: Final = 10.0
+
+
+class Run(Protocol):
+    """One life of a unit."""
+
+    async def run(self, ready: Callable[[], None], is_stopping: Callable[[], bool]) -> None:
+        """Work until stopped."""
+
+
+Tell = Callable[[Unit, str, str | None], None]
+"""Publishes a state, with the reason if it is FAILED."""
+
+
+class SupervisedUnit:
+    """A unit through all its lives."""
+
+    def __init__(self, unit: Unit, make: Callable[[], Awaitable[Run]], tell: Tell) -> None:
+        self._unit = unit
+        self._make = make
+        self._tell = tell
+        self._is_stopping = False
+        self._is_told = False
+        self._wait_s = _FIRST_WAIT_S
+        self._task = asyncio.create_task(self._live())
+
+    async def stop(self) -> None:
+        """End it. What it has begun it may finish, for a while."""
+        self._is_stopping = True
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._task), _STOP_S)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _live(self) -> None:
+        lives = 0
+        while not self._is_stopping:
+            lives += 1
+            self._is_told = False
+            rounds_until_told = 0 if lives == 1 else 1
+            try:
+                run = await self._make()
+                await run.run(self._ready_after(rounds_until_told), lambda: self._is_stopping)
+            except asyncio.CancelledError:
+                raise
+            except ToleranceExceeded as error:
+                self._failed(error, "")
+                return
+            # Whatever a connector may raise, the others go on.
+            except Exception as error:
+                self._failed(error, f"The next attempt is in {self._wait_s:.0f} s.\n")
+                await self._pause()
+
+    def _ready_after(self, rounds: int) -> Callable[[], None]:
+        calls = 0
+
+        def ready() -> None:
+            nonlocal calls
+            calls += 1
+            if calls > rounds and not self._is_told:
+                self._is_told = True
+                self._wait_s = _FIRST_WAIT_S
+                self._tell(self._unit, RUNNING, None)
+
+        return ready
+
+    async def _pause(self) -> None:
+        deadline_s = asyncio.get_running_loop().time() + self._wait_s
+        self._wait_s = min(self._wait_s * 2, _LONGEST_WAIT_S)
+        while not self._is_stopping and asyncio.get_running_loop().time() < deadline_s:
+            await asyncio.sleep(0.1)
+
+    def _failed(self, error: Exception, outlook: str) -> None:
+        _logger.error("%s failed: %s", self._unit, error, exc_info=error)
+        trace = "".join(traceback.format_exception(error))
+        self._tell(self._unit, FAILED, f"{error}\n{outlook}{trace}")

@@ -1,0 +1,82 @@
+"""What tasks of connectors do. They are written against this, and know nothing of topics and offsets of
+Kafka.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ottla.connect.data.record import Record
+from ottla.model.ids import TopicPartition
+
+
+@dataclass(frozen=True)
+class SourceContext:
+    """What a source can ask its worker."""
+
+    connector: str
+    task: int
+    position: Callable[[Mapping[str, Any]], dict[str, Any] | None]
+    """Where to go on in a partition of the source, as the last committed transaction left it."""
+
+
+class SourceTask(ABC):
+    """Reads records. It must be able to read again from any position that it gave a record."""
+
+    transaction_timeout_ms = 60_000
+    """How long a transaction may take."""
+
+    @abstractmethod
+    async def start(self, context: SourceContext) -> None:
+        """Open the source."""
+
+    @abstractmethod
+    async def poll(self) -> Sequence[Record]:
+        """Return the next records, or none after a short wait."""
+
+    @property
+    def may_commit(self) -> bool:
+        """Say whether a transaction may end after the last poll. Otherwise it goes on with the next."""
+        return True
+
+    async def committed(self) -> None:
+        """Take note that all records so far, and their positions, are committed."""
+        return
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Close the source."""
+
+
+@dataclass(frozen=True)
+class SinkContext:
+    """What a sink can ask its worker."""
+
+    connector: str
+    task: int
+    report: Callable[[Record, Exception], None]
+    """Reports a record that the target does not take. Raises if that is not tolerated."""
+
+
+class SinkTask(Protocol):
+    """Writes records."""
+
+    async def start(self, context: SinkContext) -> None:
+        """Open the target."""
+
+    async def opened(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, int]:
+        """Take on partitions. Returns from where to read those whose position the target keeps."""
+
+    async def put(self, records: Sequence[Record]) -> None:
+        """Write records. Raises ConnectError."""
+
+    async def flush(self) -> None:
+        """Make what was put durable: its offsets are committed next."""
+
+    async def stop(self) -> None:
+        """Close the target."""
+
+
+class RetryLater(Exception):
+    """A target or a source that cannot be reached now. The same records are put again."""

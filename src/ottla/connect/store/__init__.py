@@ -1,0 +1,1 @@
+"""The three topics in which workers keep configs, statuses and offsets."""

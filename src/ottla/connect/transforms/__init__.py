@@ -1,0 +1,1 @@
+"""Changes of single records on their way, by the names of Kafka's transformations."""

@@ -1,0 +1,7 @@
+"""All transformations and predicates."""
+
+from typing import Final
+
+from ottla.connect.transforms import fields, predicates, routing, times
+
+PLUGINS: Final = (*routing.PLUGINS, *fields.PLUGINS, *times.PLUGINS, *predicates.PLUGINS)

@@ -1,0 +1,263 @@
+"""Copying partitions: fetch whole batches from their leader, and have them appended at the same offsets.
+
+One task serves one leader of the source. While a piece is being written, the next one is fetched. Where the
+target's log ends is where copying goes on, so nothing has to be remembered, and whatever is killed, a batch
+is written once: the target refuses an offset that it has.
+
+Everything up to the source's high watermark is copied, also open transactions and markers. So a reader of the
+copy sees what a reader of the source sees, with either isolation level.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import BrokerError, ClientError
+from ottla.client.fetching import FetchedPartition, FetchLimits, fetch_from
+from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
+from ottla.mirror.progress import PartitionProgress, Progress
+from ottla.model.ids import TopicPartition
+from ottla.records.batch import iter_batches
+from ottla.records.errors import RecordsError
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.produce import (
+    TOPIC_IDS_FROM,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
+
+_logger = logging.getLogger("ottla.mirror")
+
+MIRRORED_ACKS: Final = -2
+"""How a produce request says that its batches keep their offsets. Only Ottla takes it."""
+_LIMITS: Final = FetchLimits(max_bytes=16 << 20, partition_max_bytes=4 << 20)
+_WRITE_TIMEOUT_MS: Final = 30_000
+_PAUSE_S: Final = 0.2
+_PAUSE_MAX_S: Final = 5.0
+# What comes of leaders that moved, and of targets whose high watermark is behind: look again, then go on.
+_PASSING: Final = (ErrorCode.OFFSET_OUT_OF_RANGE,)
+
+
+class Copying:
+    """Copies the partitions of one link."""
+
+    def __init__(self, source: Cluster, target: Cluster, progress: Progress) -> None:
+        self._source = source
+        self._target = target
+        self._progress = progress
+        self._by_source: dict[TopicPartition, TopicPartition] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def follow(self, partitions: Mapping[TopicPartition, TopicPartition]) -> None:
+        """Copy these partitions of the source, by their names in the target."""
+        for where, source in partitions.items():
+            self._progress.partitions.setdefault(where, PartitionProgress(source))
+        for where in [where for where in self._progress.partitions if where not in partitions]:
+            del self._progress.partitions[where]
+        for part in self._progress.partitions.values():
+            if part.error is not None:
+                # An operator may have mended it: it is tried again, from the end of the copy.
+                part.error, part.copied_to = None, -1
+        self._by_source = {source: where for where, source in partitions.items()}
+        for node_id in self._source.topology.brokers:
+            task = self._tasks.get(node_id)
+            if task is None or task.done():
+                self._tasks[node_id] = asyncio.create_task(self._run(node_id))
+
+    async def stop(self) -> None:
+        """Stop. What was not written yet is fetched again the next time."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _run(self, node_id: int) -> None:
+        pause_s = _PAUSE_S
+        while True:
+            try:
+                await self._copy_from(node_id)
+                pause_s = _PAUSE_S
+            except ClientError as error:
+                self._progress.error = str(error)
+                _logger.warning("copying from broker %d pauses: %s", node_id, error)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+                await self._learn_leaders()
+            except Exception:
+                _logger.exception("copying from broker %d pauses", node_id)
+                await asyncio.sleep(_PAUSE_MAX_S)
+
+    async def _learn_leaders(self) -> None:
+        try:
+            await self._source.refresh({where.topic for where in self._by_source})
+            await self._target.refresh({where.topic for where in self._by_source.values()})
+        except ClientError as error:
+            self._progress.error = str(error)
+
+    async def _copy_from(self, node_id: int) -> None:
+        """Copy until something goes wrong, or the leaders change."""
+        await self._find_positions(node_id)
+        writing: asyncio.Task[None] | None = None
+        try:
+            while positions := self._positions(node_id):
+                fetched = await fetch_from(self._source, node_id, positions, limits=_LIMITS)
+                if writing is not None:
+                    await writing
+                    writing = None
+                pieces, misplaced = self._pieces(fetched)
+                self._progress.error = None
+                if pieces:
+                    writing = asyncio.create_task(self._write(pieces))
+                for part in misplaced:
+                    await self._relocate(part)
+                await self._find_positions(node_id)
+        finally:
+            if writing is not None:
+                await asyncio.gather(writing, return_exceptions=True)
+        await asyncio.sleep(_PAUSE_S)
+
+    def _led_by(self, node_id: int) -> list[TopicPartition]:
+        leader_of = self._source.topology.leader_of
+        return [
+            source
+            for source, where in self._by_source.items()
+            if (view := leader_of(source)) is not None
+            and view.leader == node_id
+            and self._part(where).error is None
+        ]
+
+    def _positions(self, node_id: int) -> dict[TopicPartition, int]:
+        found = {source: self._part(self._by_source[source]).copied_to for source in self._led_by(node_id)}
+        return {source: offset for source, offset in found.items() if offset >= 0}
+
+    async def _find_positions(self, node_id: int) -> None:
+        """Find where the target's logs end, of partitions for which that is not known."""
+        unknown = [self._by_source[source] for source in self._led_by(node_id)]
+        unknown = [where for where in unknown if self._part(where).copied_to < 0]
+        if unknown:
+            for where, found in (await list_offsets(self._target, dict.fromkeys(unknown, LATEST))).items():
+                self._part(where).copied_to = found.offset
+
+    def _pieces(
+        self, fetched: Collection[FetchedPartition]
+    ) -> tuple[dict[TopicPartition, memoryview], list[PartitionProgress]]:
+        """Return whole batches to write, and move the positions on; and what is not where we look for it."""
+        pieces: dict[TopicPartition, memoryview] = {}
+        misplaced: list[PartitionProgress] = []
+        for item in fetched:
+            where = self._by_source.get(item.where)
+            if where is None:
+                continue
+            part = self._part(where)
+            if item.fetch_offset != part.copied_to or part.error is not None:
+                # The piece before it was not written, so this one would leave a hole.
+                continue
+            if item.error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                misplaced.append(part)
+                continue
+            if item.error_code is not ErrorCode.NONE:
+                self._take_error(item, part)
+                continue
+            part.source_end, part.source_start = item.high_watermark, item.log_start_offset
+            try:
+                piece, end = _whole_batches(item.records)
+            except RecordsError as error:
+                part.error = f"{item.where} has damaged bytes at or after {item.fetch_offset}: {error}"
+                continue
+            if piece:
+                pieces[where] = piece
+                part.copied_to = end
+        return pieces, misplaced
+
+    def _take_error(self, item: FetchedPartition, part: PartitionProgress) -> None:
+        if item.error_code.retriable:
+            raise BrokerError(item.error_code, f"cannot read {item.where}")
+        part.error = f"the source refuses {item.where}: {item.error_code.name}"
+
+    async def _relocate(self, part: PartitionProgress) -> None:
+        """Go on after what the source has removed. If it lost what was copied, stop: the copy is ahead."""
+        source, position = part.source, part.copied_to
+        start = (await list_offsets(self._source, {source: EARLIEST}))[source].offset
+        end = (await list_offsets(self._source, {source: LATEST}))[source].offset
+        if position > end:
+            part.error = (
+                f"the copy of {source} ends at {position}, but the source at {end}: the source has lost "
+                "records that were copied. Delete the copy to begin again, or fail over to keep it"
+            )
+        elif position < start:
+            _logger.warning("%s: the source removed offsets %d to %d", source, position, start - 1)
+            part.records_skipped += start - position
+        part.copied_to = max(position, start)
+
+    async def _write(self, pieces: Mapping[TopicPartition, memoryview]) -> None:
+        """Have pieces appended by their leaders. After an error, positions are asked for again."""
+        by_leader: dict[int, dict[TopicPartition, memoryview]] = {}
+        try:
+            for where, piece in pieces.items():
+                by_leader.setdefault((await self._target.leader(where)).leader, {})[where] = piece
+            await asyncio.gather(*(self._write_to(node_id, mine) for node_id, mine in by_leader.items()))
+        except BaseException:
+            for where in pieces:
+                self._part(where).copied_to = -1
+            raise
+
+    async def _write_to(self, node_id: int, pieces: Mapping[TopicPartition, memoryview]) -> None:
+        connection = await self._target.connection(node_id)
+        version = connection.version_for(ProduceRequest)
+        topics = self._target.topology.topics
+        by_topic: dict[str, list[PartitionProduceData]] = {}
+        for where, piece in pieces.items():
+            data = PartitionProduceData(partition_index=where.partition, records=piece)
+            by_topic.setdefault(where.topic, []).append(data)
+        request = ProduceRequest(
+            acks=MIRRORED_ACKS,
+            timeout_ms=_WRITE_TIMEOUT_MS,
+            topic_data=tuple(
+                TopicProduceData(name=name, topic_id=topics[name].topic_id, partition_data=tuple(items))
+                for name, items in by_topic.items()
+            ),
+        )
+        answer = await connection.ask(request, version, timeout_s=2 * _WRITE_TIMEOUT_MS / 1000)
+        names = {topics[name].topic_id: name for name in by_topic}
+        passing: BrokerError | None = None
+        for topic in answer.responses:
+            name = names[topic.topic_id] if version >= TOPIC_IDS_FROM else topic.name
+            for item in topic.partition_responses:
+                where = TopicPartition(name, item.partition_index)
+                passing = self._take_answer(where, item, len(pieces[where])) or passing
+        if passing is not None:
+            raise passing
+
+    def _take_answer(
+        self, where: TopicPartition, item: PartitionProduceResponse, size_bytes: int
+    ) -> BrokerError | None:
+        part = self._part(where)
+        code = item.error_code
+        if code is ErrorCode.NONE:
+            part.bytes_copied += size_bytes
+            return None
+        part.copied_to = -1
+        error = BrokerError(code, f"the target refuses {where}", item.error_message)
+        if code.retriable or code in _PASSING:
+            return error
+        part.error = str(error)
+        if code is ErrorCode.INVALID_REQUIRED_ACKS:
+            part.error = f"{where} is not a mirror any more: it was made writable"
+        return None
+
+    def _part(self, where: TopicPartition) -> PartitionProgress:
+        found = self._progress.partitions.get(where)
+        # It may have left while a request was on the way. Then nobody is interested in its numbers.
+        return PartitionProgress(where) if found is None else found
+
+
+def _whole_batches(records: memoryview) -> tuple[memoryview, int]:
+    """Return the bytes without a batch that is cut off at the end, and the offset after them."""
+    size_bytes, end = 0, -1
+    for batch in iter_batches(records):
+        size_bytes += len(batch.view)
+        end = batch.next_offset
+    return records[:size_bytes], end

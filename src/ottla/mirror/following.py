@@ -1,0 +1,220 @@
+"""What follows the records: topics, partitions, configs, access rules, committed offsets and log starts.
+
+Offsets are the same on both sides, so the offsets of a group need no translation. A group that has members in
+the target is left alone. Topics that are deleted in the source stay in the target.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from ottla.client.admin import Admin
+from ottla.client.admin.access_rules import Operation, Pattern, Permission, Resource, Rule
+from ottla.client.admin.configs import ConfigResource
+from ottla.client.admin.topics import NewTopic
+from ottla.client.errors import BrokerError, ClientError
+from ottla.mirror.link import Link
+from ottla.mirror.progress import Progress
+from ottla.model.ids import TopicPartition
+from ottla.wire.config_kinds import ConfigSource, ResourceType
+from ottla.wire.error_code import ErrorCode
+
+_logger = logging.getLogger("ottla.mirror")
+
+SOURCE_CONFIG: Final = "ottla.mirror.source"
+# What depends on the brokers of a cluster, not on the topic, as in MirrorMaker 2.
+_LEFT_OUT: Final = frozenset(
+    (
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "min.insync.replicas",
+        "unclean.leader.election.enable",
+        SOURCE_CONFIG,
+    )
+)
+_ALL_TOPICS: Final = "*"
+
+
+class NotAnOttla(ClientError):
+    """A target that cannot keep offsets."""
+
+
+class Following:
+    """Makes the target follow the source, a round at a time."""
+
+    def __init__(self, link: Link, source: Admin, target: Admin, progress: Progress) -> None:
+        self._link = link
+        self._source = source
+        self._target = target
+        self._progress = progress
+        self._starts: dict[TopicPartition, int] = {}
+
+    async def topics(self) -> dict[TopicPartition, TopicPartition]:
+        """Make topics, partitions and configs follow. Returns what to copy: partitions by target name."""
+        wanted = {
+            item.name: item.partitions
+            for item in await self._source.topics.list()
+            if self._link.wants_topic(item.name)
+        }
+        there = {item.name: item.partitions for item in await self._target.topics.list()}
+        errors: dict[str, str] = {}
+        partitions: dict[TopicPartition, TopicPartition] = {}
+        configs = await _own_configs(self._source, list(wanted))
+        ours = await _own_configs(self._target, [self._link.target_name(name) for name in wanted])
+        for name, count in wanted.items():
+            copy = self._link.target_name(name)
+            try:
+                if copy not in there:
+                    await self._create(copy, count, configs[name])
+                elif ours.get(copy, {}).get(SOURCE_CONFIG) != self._link.source_name:
+                    errors[copy] = (
+                        f"it is not a mirror of {self._link.source_name}: it was there before, or was made "
+                        "writable. Delete it to mirror again"
+                    )
+                    continue
+                else:
+                    await self._keep_up(copy, there[copy], count, configs[name], ours[copy])
+            except BrokerError as error:
+                errors[copy] = str(error)
+                continue
+            for number in range(count):
+                partitions[TopicPartition(copy, number)] = TopicPartition(name, number)
+        self._progress.topic_errors = errors
+        return partitions
+
+    async def _create(self, copy: str, count: int, configs: Mapping[str, str]) -> None:
+        new = NewTopic(
+            copy,
+            partitions=count,
+            replication_factor=self._link.replication_factor if self._link.replication_factor > 0 else None,
+            configs={**configs, SOURCE_CONFIG: self._link.source_name},
+        )
+        try:
+            (await self._target.topics.create_many([new])).check()
+        except BrokerError as error:
+            if error.error_code is ErrorCode.INVALID_CONFIG and SOURCE_CONFIG in str(error):
+                raise NotAnOttla(
+                    "the target does not keep the offsets of a source: it is not Ottla. Over Kafka's "
+                    "protocol alone nobody can write a record at a given offset, so use MirrorMaker 2 there"
+                ) from error
+            raise
+
+    async def _keep_up(
+        self, copy: str, there: int, count: int, configs: Mapping[str, str], ours: Mapping[str, str]
+    ) -> None:
+        if there < count:
+            await self._target.topics.add_partitions(copy, count)
+        changes: dict[str, str | None] = {
+            name: value
+            for name, value in configs.items()
+            if ours.get(name) != value and name not in _LEFT_OUT
+        }
+        changes |= {name: None for name in ours if name not in configs and name not in _LEFT_OUT}
+        if changes:
+            await self._target.configs.alter(ResourceType.TOPIC, copy, changes)
+
+    async def access_rules(self) -> None:
+        """Copy who may read: rules for writing are left out, since a mirror takes no writes."""
+        try:
+            theirs = await self._source.access_rules.list(resource=Resource.TOPIC)
+            ours = await self._target.access_rules.list(resource=Resource.TOPIC)
+        except BrokerError as error:
+            if error.error_code is ErrorCode.SECURITY_DISABLED:
+                return
+            raise
+        names = {part.source.topic: where.topic for where, part in self._progress.partitions.items()}
+        wanted = {copy for rule in theirs if (copy := self._copied(rule, names)) is not None}
+        if missing := wanted - set(ours):
+            await self._target.access_rules.create(sorted(missing))
+        mirrored = set(names.values())
+        gone = {
+            rule
+            for rule in ours
+            if _lets_read(rule)
+            and rule.pattern == Pattern.LITERAL
+            and rule.name in mirrored
+            and rule not in wanted
+        }
+        if gone:
+            await self._target.access_rules.delete(sorted(gone))
+
+    def _copied(self, rule: Rule, names: Mapping[str, str]) -> Rule | None:
+        if rule.permission == Permission.ALLOW and rule.operation == Operation.WRITE:
+            return None
+        if rule.permission == Permission.ALLOW and rule.operation == Operation.ALL:
+            rule = rule._replace(operation=Operation.READ)
+        if rule.pattern == Pattern.LITERAL and rule.name != _ALL_TOPICS:
+            return rule._replace(name=names[rule.name]) if rule.name in names else None
+        if rule.pattern == Pattern.PREFIXED:
+            return rule._replace(name=self._link.target_name(rule.name))
+        return rule
+
+    async def groups(self) -> None:
+        """Copy committed offsets, as far as what they point to has been copied."""
+        copies = {part.source: where for where, part in self._progress.partitions.items()}
+        for listed in await self._source.groups.list():
+            if listed.type.lower() not in ("", "classic", "consumer"):
+                continue
+            if not self._link.wants_group(listed.group_id):
+                continue
+            theirs = await self._source.group_offsets.list(listed.group_id)
+            wanted = {
+                copies[where]: replace(
+                    item, offset=min(item.offset, self._copied_to(copies[where])), leader_epoch=-1
+                )
+                for where, item in theirs.items()
+                if where in copies and self._copied_to(copies[where]) >= 0
+            }
+            if not wanted:
+                continue
+            try:
+                ours = await self._target.group_offsets.list(listed.group_id, tuple(wanted))
+                changed = {
+                    where: item
+                    for where, item in wanted.items()
+                    if where not in ours or ours[where].offset != item.offset
+                }
+                if changed:
+                    # A group with members refuses: it reads here already.
+                    await self._target.group_offsets.alter(listed.group_id, changed)
+            except BrokerError as error:
+                _logger.info("the offsets of group %r do not follow: %s", listed.group_id, error)
+
+    async def log_starts(self) -> None:
+        """Remove what the source has removed."""
+        behind = {
+            where: min(part.source_start, part.copied_to)
+            for where, part in self._progress.partitions.items()
+            if part.source_start > 0 and part.copied_to > 0 and part.error is None
+        }
+        changed = {where: offset for where, offset in behind.items() if self._starts.get(where, 0) < offset}
+        if changed:
+            for where, start in (await self._target.records.delete(changed)).succeeded.items():
+                self._starts[where] = start
+
+    def _copied_to(self, where: TopicPartition) -> int:
+        return self._progress.partitions[where].copied_to
+
+
+def _lets_read(rule: Rule) -> bool:
+    return rule.permission == Permission.ALLOW and rule.operation == Operation.READ
+
+
+async def _own_configs(admin: Admin, topics: list[str]) -> dict[str, dict[str, str]]:
+    """Return what was set on topics themselves. Topics that are not there are left out."""
+    found: dict[str, dict[str, str]] = {}
+    if not topics:
+        return found
+    described = await admin.configs.describe_many(
+        [ConfigResource(ResourceType.TOPIC, name) for name in topics]
+    )
+    for (_, name), configs in described.succeeded.items():
+        found[name] = {
+            key: item.value
+            for key, item in configs.items()
+            if item.source is ConfigSource.TOPIC
+            and item.value is not None
+            and (key not in _LEFT_OUT or key == SOURCE_CONFIG)
+        }
+    return found

@@ -1,0 +1,120 @@
+"""How far a link is: by partition, in numbers that commands and metrics show."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.model.ids import TopicPartition
+
+
+@dataclass(slots=True)
+class PartitionProgress:
+    """One partition of the target. Offsets are -1 until they are known."""
+
+    source: TopicPartition
+    copied_to: int = -1
+    source_start: int = -1
+    source_end: int = -1
+    bytes_copied: int = 0
+    records_skipped: int = 0
+    """Offsets that retention had removed from the source before they were copied."""
+    error: str | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets the copy is behind; None before the source was asked."""
+        return None if self.source_end < 0 or self.copied_to < 0 else max(0, self.source_end - self.copied_to)
+
+
+@dataclass(slots=True)
+class Progress:
+    """One link."""
+
+    source_name: str
+    partitions: dict[TopicPartition, PartitionProgress] = field(default_factory=dict)
+    topic_errors: dict[str, str] = field(default_factory=dict)
+    """Why topics cannot be mirrored at all."""
+    error: str | None = None
+    """What is wrong with the link as a whole, if anything."""
+    bytes_per_second: float = 0.0
+    _bytes_before: int = 0
+    _measured_at_s: float = 0.0
+
+    def measure(self, now_s: float) -> None:
+        """Work out the throughput since the last call."""
+        copied = sum(part.bytes_copied for part in self.partitions.values())
+        if self._measured_at_s and now_s > self._measured_at_s:
+            self.bytes_per_second = (copied - self._bytes_before) / (now_s - self._measured_at_s)
+        self._bytes_before, self._measured_at_s = copied, now_s
+
+    def as_json(self, now_ms: int) -> bytes:
+        """Return what the target keeps of it."""
+        return json.dumps(
+            {
+                "source": self.source_name,
+                "at_ms": now_ms,
+                "bytes_per_second": round(self.bytes_per_second),
+                "error": self.error,
+                "topic_errors": self.topic_errors,
+                "partitions": [
+                    {
+                        "topic": where.topic,
+                        "partition": where.partition,
+                        "source_topic": part.source.topic,
+                        "copied_to": part.copied_to,
+                        "source_end": part.source_end,
+                        "lag": part.lag,
+                        "bytes_copied": part.bytes_copied,
+                        "records_skipped": part.records_skipped,
+                        "error": part.error,
+                    }
+                    for where, part in sorted(self.partitions.items())
+                ],
+            }
+        ).encode()
+
+    def metrics(self) -> str:
+        """Return the numbers as Prometheus reads them."""
+        return "".join(self._metric_lines())
+
+    def _metric_lines(self) -> Iterator[str]:
+        link = f'source="{self.source_name}"'
+        yield from _family("ottla_mirror_bytes_per_second", "gauge", "Bytes copied per second.")
+        yield f"ottla_mirror_bytes_per_second{{{link}}} {self.bytes_per_second:.0f}\n"
+        yield from _family("ottla_mirror_up", "gauge", "1 if the link works, 0 if it has an error.")
+        yield f"ottla_mirror_up{{{link}}} {int(self.error is None and not self.topic_errors)}\n"
+        for name, kind, what, of in _PARTITION_METRICS:
+            yield from _family(name, kind, what)
+            for where, part in sorted(self.partitions.items()):
+                value = of(part)
+                if value is not None:
+                    labels = f'{link},topic="{where.topic}",partition="{where.partition}"'
+                    yield f"{name}{{{labels}}} {value}\n"
+
+
+def _family(name: str, kind: str, what: str) -> Iterator[str]:
+    yield f"# HELP {name} {what}\n# TYPE {name} {kind}\n"
+
+
+_PARTITION_METRICS: Any = (
+    ("ottla_mirror_lag", "gauge", "Offsets that the copy is behind.", lambda part: part.lag),
+    (
+        "ottla_mirror_copied_bytes_total",
+        "counter",
+        "Bytes copied since the start.",
+        lambda part: part.bytes_copied,
+    ),
+    (
+        "ottla_mirror_skipped_records_total",
+        "counter",
+        "Offsets that the source had removed before they were copied.",
+        lambda part: part.records_skipped,
+    ),
+    (
+        "ottla_mirror_failed",
+        "gauge",
+        "1 if the partition cannot be copied.",
+        lambda part: int(part.error is not None),
+    ),
+)

@@ -1,0 +1,117 @@
+"""What the records of the config topic add up to, and what a worker does about it."""
+
+import pytest
+
+from ottla.connect.errors import RestError
+from ottla.connect.herding.decide import decide_create, decide_delete, decide_tasks, wanted_units
+from ottla.connect.herding.reconcile import decide_steps, wanted_by
+from ottla.connect.herding.units import Unit
+from ottla.connect.store import records
+from ottla.connect.store.configs import ConfigState, Restart
+from ottla.connect.store.records import StoredRecord, UnreadableRecord
+
+CONFIG = {"name": "a", "connector.class": "X"}
+
+
+def _replayed(*stored: StoredRecord) -> ConfigState:
+    state = ConfigState()
+    for record in stored:
+        state.replay(record.key, record.value)
+    return state
+
+
+def test_tasks_count_from_their_commit_on() -> None:
+    state = _replayed(records.connector_record("a", CONFIG), records.task_record("a", 0, {"n": "0"}))
+    assert wanted_units(state) == [Unit("a")]
+
+    commit = records.commit_record("a", 1)
+    state.replay(commit.key, commit.value)
+
+    assert wanted_units(state) == [Unit("a"), Unit("a", 0)]
+    assert state.tasks["a"] == [{"n": "0"}]
+
+
+def test_fewer_tasks_drop_the_rest() -> None:
+    state = _replayed(records.connector_record("a", CONFIG))
+    for record in decide_tasks(state, "a", [{"n": "0"}, {"n": "1"}]):
+        state.replay(record.key, record.value)
+    for record in decide_tasks(state, "a", [{"n": "0"}]):
+        state.replay(record.key, record.value)
+
+    assert state.tasks["a"] == [{"n": "0"}]
+    assert decide_tasks(state, "a", [{"n": "0"}]) == []
+
+
+def test_a_commit_whose_tasks_were_compacted_away_does_not_count() -> None:
+    state = _replayed(records.connector_record("a", CONFIG), records.commit_record("a", 2))
+
+    assert "a" not in state.tasks
+
+
+def test_a_deleted_connector_leaves_nothing() -> None:
+    state = _replayed(*decide_create(ConfigState(), "a", CONFIG, "PAUSED"))
+    assert state.target_state("a") == "PAUSED"
+
+    for record in decide_delete(state, "a"):
+        state.replay(record.key, record.value)
+
+    assert (state.connectors, state.tasks, state.target_states) == ({}, {}, {})
+
+
+def test_a_connector_cannot_be_created_twice() -> None:
+    state = _replayed(*decide_create(ConfigState(), "a", CONFIG, None))
+
+    with pytest.raises(RestError, match="Connector a already exists"):
+        decide_create(state, "a", CONFIG, None)
+
+
+def test_stopped_is_paused_for_workers_that_do_not_know_it() -> None:
+    record = records.target_state_record("a", "STOPPED")
+
+    assert record == (b"target-state-a", b'{"state":"PAUSED","state.v2":"STOPPED"}')
+
+
+def test_a_restart_is_an_event_and_changes_nothing() -> None:
+    state = _replayed(records.connector_record("a", CONFIG))
+    record = records.restart_record("a", include_tasks=True, only_failed=False)
+
+    assert state.replay(record.key, record.value) == Restart("a", True, False)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"nobody-knows-it", b"{}"),
+        (b"connector-a", b"[]"),
+        (b"connector-a", b"{"),
+        (b"connector-a", b'{"properties":3}'),
+        (b"commit-a", b'{"tasks":"many"}'),
+        (b"task-a", b'{"properties":{}}'),
+        (b"\xff", None),
+    ],
+)
+def test_a_record_that_no_worker_writes_is_refused(key: bytes, value: bytes | None) -> None:
+    with pytest.raises(UnreadableRecord):
+        ConfigState().replay(key, value)
+
+
+def test_a_worker_restarts_what_has_another_configuration_and_leaves_the_rest() -> None:
+    state = _replayed(records.connector_record("a", CONFIG), records.connector_record("b", CONFIG))
+    running = wanted_by([Unit("a"), Unit("b")], state)
+    changed = records.connector_record("a", {**CONFIG, "more": "1"})
+    state.replay(changed.key, changed.value)
+
+    steps = decide_steps(wanted_by([Unit("a"), Unit("b")], state), running)
+
+    assert (steps.stop, list(steps.start)) == ([Unit("a")], [Unit("a")])
+
+
+def test_a_stopped_connector_has_no_tasks_that_run() -> None:
+    state = _replayed(
+        records.connector_record("a", CONFIG),
+        records.task_record("a", 0, {}),
+        records.commit_record("a", 1),
+        records.target_state_record("a", "STOPPED"),
+    )
+
+    assert list(wanted_by([Unit("a"), Unit("a", 0)], state)) == [Unit("a")]

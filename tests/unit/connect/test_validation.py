@@ -1,0 +1,96 @@
+"""What is said about a configuration that cannot be used, in Kafka's words."""
+
+import pytest
+
+from ottla.connect.catalog import all_plugins
+from ottla.connect.configs.validation import check_config, validate
+from ottla.connect.errors import RestError
+from ottla.connect.settings import WorkerSettings, read_settings
+
+PLUGINS = all_plugins()
+WORKER = WorkerSettings().defaults
+SOURCE = {"name": "c", "connector.class": "FileStreamSource", "topic": "t", "file": "f"}
+_LOG = "Invalid value maybe for configuration errors.log.enable"
+SINK = {"name": "c", "connector.class": "FileStreamSink", "topics": "t", "file": "f"}
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        ({**SOURCE, "name": ""}, "Invalid value  for configuration name: String may not be empty"),
+        (
+            {**SOURCE, "tasks.max": "0"},
+            "Invalid value 0 for configuration tasks.max: Value must be at least 1",
+        ),
+        (
+            {**SOURCE, "errors.log.enable": "maybe"},
+            f"{_LOG}: Expected value to be either true or false",
+        ),
+        (
+            {**SOURCE, "value.converter": "X"},
+            "Invalid value X for configuration value.converter: Class X could not be found.",
+        ),
+        (
+            {**SINK, "topics.regex": "("},
+            "topics and topics.regex are mutually exclusive options, but both are set.",
+        ),
+        (
+            {**SOURCE, "transforms": "a", "transforms.a.type": "RegexRouter"},
+            'Missing required configuration "transforms.a.regex" which has no default value.',
+        ),
+        (
+            {**SOURCE, "predicates": "p", "predicates.p.type": "TopicNameMatches"},
+            'Missing required configuration "predicates.p.pattern" which has no default value.',
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(config: dict[str, str], text: str) -> None:
+    with pytest.raises(RestError) as raised:
+        check_config(PLUGINS, config, WORKER)
+
+    assert raised.value.status == 400
+    assert text in raised.value.message.splitlines()
+
+
+def test_a_good_configuration_has_no_errors_and_all_keys() -> None:
+    answer = validate(PLUGINS, {**SINK, "errors.tolerance": "all"}, WORKER)
+
+    assert answer["error_count"] == 0
+    names = [item["definition"]["name"] for item in answer["configs"]]
+    assert len(names) == len(set(names))
+    assert {"name", "topics", "errors.deadletterqueue.topic.name", "file"} <= set(names)
+
+
+def test_secrets_are_not_shown() -> None:
+    config = {
+        "name": "c",
+        "connector.class": "JdbcSource",
+        "connection.url": "jdbc:sqlite:x",
+        "connection.password": "hunter2",
+        "mode": "bulk",
+        "topic.prefix": "t",
+    }
+
+    answer = validate(PLUGINS, config, WORKER)
+
+    assert "hunter2" not in str(answer)
+
+
+def test_properties_of_a_kafka_worker_are_understood() -> None:
+    settings, clients = read_settings(
+        {
+            "bootstrap.servers": "h:1",
+            "group.id": "g",
+            "offset.storage.partitions": "3",
+            "config.storage.replication.factor": "-1",
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "key.converter.schemas.enable": "false",
+            "plugin.path": "/opt",
+            "producer.linger.ms": "7",
+        }
+    )
+
+    assert clients == {"bootstrap.servers": "h:1"}
+    assert (settings.group_id, settings.offset_partitions, settings.config_replicas) == ("g", 3, None)
+    assert settings.defaults["key.converter.schemas.enable"] == "false"
+    assert settings.client("producer", {"producer.override.acks": "all"}) == {"linger.ms": "7", "acks": "all"}

@@ -1,0 +1,71 @@
+"""What is mirrored, by our options and by MirrorMaker 2's properties."""
+
+import pytest
+
+from ottla.mirror.link import Link, UnusableLink
+from ottla.mirror.mirror_maker import read_links
+from ottla.mirror.progress import PartitionProgress, Progress
+from ottla.model.ids import TopicPartition
+
+FILE = {
+    "clusters": "A, B",
+    "A.bootstrap.servers": "a:9092",
+    "A.security.protocol": "SSL",
+    "B.bootstrap.servers": "b:9092",
+    "A->B.enabled": "true",
+    "A->B.topics": "pay.*, orders",
+    "B->A.enabled": "false",
+    "refresh.topics.interval.seconds": "4",
+}
+
+
+def test_patterns_match_whole_names_and_never_internal_topics() -> None:
+    link = Link(source_name="a", source={}, target={}, topics="pay.*", prefix="a.")
+    assert link.wants_topic("payments")
+    assert not link.wants_topic("repay")
+    assert not Link(source_name="a", source={}, target={}).wants_topic("__consumer_offsets")
+    assert link.target_name("payments") == "a.payments"
+
+
+def test_a_pattern_that_is_none_is_refused() -> None:
+    with pytest.raises(UnusableLink, match="regular expression"):
+        Link(source_name="a", source={}, target={}, topics="(")
+
+
+def test_a_file_of_mirror_maker_is_a_link() -> None:
+    (link,) = read_links(FILE)
+    assert (link.source_name, link.prefix, link.refresh_s) == ("A", "A.", 4.0)
+    assert link.source == {"bootstrap.servers": "a:9092", "security.protocol": "SSL"}
+    assert link.target == {"bootstrap.servers": "b:9092"}
+    assert [name for name in ("payments", "orders", "orders2") if link.wants_topic(name)] == [
+        "payments",
+        "orders",
+    ]
+
+
+def test_names_stay_with_the_identity_policy() -> None:
+    policy = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    (link,) = read_links({**FILE, "replication.policy.class": policy})
+    assert link.prefix == ""
+
+
+def test_a_file_without_a_direction_is_refused() -> None:
+    with pytest.raises(UnusableLink, match="enabled"):
+        read_links({**FILE, "A->B.enabled": "false"})
+    with pytest.raises(UnusableLink, match=r"B\.bootstrap\.servers"):
+        read_links({name: value for name, value in FILE.items() if name != "B.bootstrap.servers"})
+
+
+def test_progress_is_told_in_numbers() -> None:
+    progress = Progress("A")
+    where = TopicPartition("A.payments", 0)
+    part = PartitionProgress(TopicPartition("payments", 0), copied_to=40, source_end=45)
+    progress.partitions[where] = part
+    progress.measure(10.0)
+    part.bytes_copied = 5000
+    progress.measure(12.0)
+    assert (part.lag, progress.bytes_per_second) == (5, 2500)
+    assert PartitionProgress(TopicPartition("payments", 0)).lag is None
+    lines = progress.metrics().splitlines()
+    assert 'ottla_mirror_lag{source="A",topic="A.payments",partition="0"} 5' in lines
+    assert 'ottla_mirror_up{source="A"} 1' in lines
