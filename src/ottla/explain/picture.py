@@ -4,7 +4,8 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from ottla.explain.answer import duration_text, time_text
-from ottla.explain.trace import Step, Story
+from ottla.explain.steps import Step
+from ottla.explain.trace import Story
 
 _LANE: Final = 210
 _MARGIN: Final = 30

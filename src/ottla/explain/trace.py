@@ -1,13 +1,12 @@
 """The story of a record: facts in the order of their times, each with its source.
 
     produced -> appended -> visible -> delivered to each group -> committed by each group -> delivered again
-    -> read by a pipeline -> gone, or going
+    -> read by a pipeline, which wrote something -> gone, or going
 
 What is known is a range where only samples are known: a record was appended between two looks of the journal.
 The waits between the steps are the point, so the longest is said first.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,23 +21,13 @@ from ottla.explain.evidence.group_history import GroupHistory, read_group_histor
 from ottla.explain.evidence.journal import JournalEvent, JournalView, read_journal
 from ottla.explain.evidence.logs import BatchFacts, RecordFacts, partitions_of, read_batches, sample_log
 from ottla.explain.lag.outlook import Retention, retention_of
+from ottla.explain.outputs import pipeline_steps
+from ottla.explain.places import SegmentPlace, find_place
+from ottla.explain.steps import Step
 from ottla.model.ids import TopicPartition
 from ottla.model.ledger_groups import is_ledger
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One fact of the story. `actor` is who did it, for the picture: a client, the log, or a group."""
-
-    at_ms: int | None
-    kind: str
-    text: str
-    source: str
-    actor: str
-    until_ms: int | None = None
-    """For what is known as a range: when it had happened at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +120,14 @@ async def search_records(
     ]
 
 
-async def tell_story(access: Access, record: RecordFacts, checkpoints: Path | None = None) -> Story:
-    """Gather what is known of a record."""
+async def tell_story(
+    access: Access, record: RecordFacts, checkpoints: Path | None = None, data: Path | None = None
+) -> Story:
+    """Gather what is known of a record. `data` is a data directory of a node that has a replica."""
     journal = await read_journal(access)
-    steps = [*_produced(record, journal), *_appended(record, journal)]
+    place = None if data is None else find_place(data, record)
+    steps = [*_produced(record, journal), *_appended(record, journal, place)]
+    steps += _replicated(record, journal, await _replicas(access, record))
     end, is_open = await _transaction_end(access, record)
     steps += _visible(end, is_open)
     for item in await access.admin.groups.list():
@@ -143,7 +136,7 @@ async def tell_story(access: Access, record: RecordFacts, checkpoints: Path | No
         history = await read_group_history(access, item.group_id)
         steps += _read_by(record, item.group_id, history, journal)
     if checkpoints is not None:
-        steps += _pipelines(record, checkpoints)
+        steps += await pipeline_steps(access, record, checkpoints)
     steps += await _going(access, record)
     missing = []
     if not journal.exists:
@@ -157,12 +150,14 @@ async def tell_story(access: Access, record: RecordFacts, checkpoints: Path | No
 _ORDER = (
     "produced",
     "appended",
+    "replicated",
     "visible",
     "aborted",
     "delivered",
     "committed",
     "again",
     "pipeline",
+    "wrote",
     "going",
 )
 
@@ -190,7 +185,7 @@ def _produced(record: RecordFacts, journal: JournalView) -> Iterator[Step]:
         yield Step(record.timestamp, "produced", f"by {who}", "the log", actor)
 
 
-def _appended(record: RecordFacts, journal: JournalView) -> Iterator[Step]:
+def _appended(record: RecordFacts, journal: JournalView, place: SegmentPlace | None) -> Iterator[Step]:
     batch = record.batch
     text = (
         f"in a batch of {batch.records} records and {batch.size_bytes} bytes ({batch.codec}), offsets "
@@ -198,10 +193,11 @@ def _appended(record: RecordFacts, journal: JournalView) -> Iterator[Step]:
     )
     if batch.is_transactional:
         text += ", in a transaction"
-    place = f"{record.where.topic}/{record.where.partition}"
+    if place is not None:
+        text += f", in {place.path} from byte {place.position} to {place.position + batch.size_bytes - 1}"
     before = None
     for event in journal.of("appended-at"):
-        end = event.facts.get("ends", {}).get(place)
+        end = event.facts.get("ends", {}).get(_name(record))
         if end is None:
             continue
         if end > record.offset:
@@ -218,6 +214,39 @@ def _appended(record: RecordFacts, journal: JournalView) -> Iterator[Step]:
         before = event.at_ms
     at_ms = batch.max_timestamp if batch.has_append_time else None
     yield Step(at_ms, "appended", text, "the log", "log")
+
+
+def _replicated(record: RecordFacts, journal: JournalView, replicas: int) -> Iterator[Step]:
+    """Say when all replicas in sync had it: when the high watermark had passed it."""
+    if replicas < 2:
+        return
+    name = _name(record)
+    for event in journal.of("appended-at"):
+        end = event.facts.get("ends", {}).get(name)
+        if end is not None and event.facts.get("high", {}).get(name, end) > record.offset:
+            yield Step(
+                event.at_ms,
+                "replicated",
+                f"to all of its {replicas} replicas that were in sync, at this time at the latest",
+                f"journal {event.place}",
+                "log",
+            )
+            return
+
+
+async def _replicas(access: Access, record: RecordFacts) -> int:
+    try:
+        described = await access.admin.topics.describe(record.where.topic)
+    except ClientError:
+        return 0
+    return max(
+        (len(one.replicas) for one in described.partitions if one.partition == record.where.partition),
+        default=0,
+    )
+
+
+def _name(record: RecordFacts) -> str:
+    return f"{record.where.topic}/{record.where.partition}"
 
 
 async def _transaction_end(access: Access, record: RecordFacts) -> tuple[BatchFacts | None, bool]:
@@ -312,44 +341,6 @@ def _commits_past(record: RecordFacts, group_id: str, history: GroupHistory) -> 
                 group_id,
             )
         before = commit.offset
-
-
-def _pipelines(record: RecordFacts, checkpoints: Path) -> Iterator[Step]:
-    """Read from Spark's checkpoints in which batch of a query the record was."""
-    for directory in sorted(checkpoints.glob("*/offsets")):
-        query = directory.parent.name
-        begin: dict[str, Any] = {}
-        for number in sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit()):
-            end = _end_offsets(directory / str(number), record.where.topic)
-            place = str(record.where.partition)
-            if place in end and begin.get(place, 0) <= record.offset < end[place]:
-                committed = directory.parent / "commits" / str(number)
-                at_ms = int(
-                    (committed if committed.exists() else directory / str(number)).stat().st_mtime * 1000
-                )
-                done = "done" if committed.exists() else "planned, not done yet"
-                yield Step(
-                    at_ms,
-                    "pipeline",
-                    f"pipeline {query} read it in batch {number} (offsets {begin.get(place, 0)} to "
-                    f"{end[place] - 1}), {done}",
-                    f"{directory / str(number)}",
-                    query,
-                )
-                break
-            begin = end or begin
-
-
-def _end_offsets(path: Path, topic: str) -> dict[str, int]:
-    """Return the offsets of a batch of Spark's: lines of JSON, one for each source."""
-    for line in path.read_text().splitlines():
-        try:
-            content = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(content, dict) and isinstance(content.get(topic), dict):
-            return {str(place): int(offset) for place, offset in content[topic].items()}
-    return {}
 
 
 async def _going(access: Access, record: RecordFacts) -> Sequence[Step]:

@@ -45,11 +45,14 @@ class Reader(Protocol):
 class ConfluentReader:
     """A member written with confluent-kafka."""
 
-    def __init__(self, topics: list[str], properties: dict[str, Any]) -> None:
-        from confluent_kafka import Consumer
+    def __init__(self, topics: list[str], properties: dict[str, Any], assigns: bool = False) -> None:
+        from confluent_kafka import Consumer, TopicPartition
 
         self._consumer = Consumer(properties)
-        self._consumer.subscribe(topics)
+        if assigns:
+            self._consumer.assign([TopicPartition(topic, 0, 0) for topic in topics])
+        else:
+            self._consumer.subscribe(topics)
 
     def poll(self) -> list[Position]:
         """Return a record, if there is one."""
@@ -89,11 +92,16 @@ class ConfluentReader:
 class OwnReader:
     """A member written with our own client."""
 
-    def __init__(self, topics: list[str], properties: dict[str, Any]) -> None:
+    def __init__(self, topics: list[str], properties: dict[str, Any], assigns: bool = False) -> None:
         from ottla.client.sync import Consumer
+        from ottla.model.ids import TopicPartition
 
         self._consumer = Consumer(properties=properties)
-        if any(topic.startswith("^") for topic in topics):
+        if assigns:
+            self._consumer.assign([TopicPartition(topic, 0) for topic in topics])
+            for topic in topics:
+                self._consumer.seek(TopicPartition(topic, 0), 0)
+        elif any(topic.startswith("^") for topic in topics):
             self._consumer.subscribe(pattern=topics[0])
         else:
             self._consumer.subscribe(topics)
@@ -140,7 +148,7 @@ class OwnReader:
 def run(plan: dict[str, Any], orders: "queue.Queue[str]") -> None:
     """Be a member until told to stop."""
     make: Callable[..., Reader] = ConfluentReader if plan["client"] == "confluent" else OwnReader
-    reader = make(plan["topics"], plan["properties"])
+    reader = make(plan["topics"], plan["properties"], plan["assigns"])
     work_s, commits = plan["work_ms"] / 1000, plan["commits"]
     unread: Position | None = None
     print("# joined", flush=True)

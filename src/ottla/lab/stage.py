@@ -7,6 +7,7 @@ have caused, never for a time.
 import asyncio
 import json
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,10 @@ class Member:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{text}\n")
         self._process.stdin.flush()
+
+    def freeze(self) -> None:
+        """Stop the process where it is. Its connections stay open."""
+        self._process.send_signal(signal.SIGSTOP)
 
     def kill(self) -> None:
         """End the process without a warning."""
@@ -139,9 +144,10 @@ class Stage:
         client: str | None = None,
         commits: str = "each",
         work_ms: float = 0,
+        assigns: bool = False,
         **properties: Any,
     ) -> Member:
-        """Start a member. Underscores in properties are dots."""
+        """Start a member. Underscores in properties are dots. One that `assigns` reads without joining."""
         client = client or self.client()
         name = name or f"reader-{len(self._members) + 1}"
         plan = {
@@ -149,6 +155,7 @@ class Stage:
             "topics": list(topics or [self.topic]),
             "commits": commits,
             "work_ms": work_ms,
+            "assigns": assigns,
             "properties": {
                 "bootstrap.servers": self.node.bootstrap,
                 "group.id": group or self.group,

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from ottla.client.admin.descriptions import GroupDescription, MemberDescription
 from ottla.client.admin.group_offsets import PartitionLag
-from ottla.client.admin.groups import GroupDescription, MemberDescription
 from ottla.client.producer.partitioner import murmur2
 from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked, render
 from ottla.explain.causes.order import why_order
@@ -197,6 +197,21 @@ def test_a_commit_that_goes_back_is_a_reset_or_a_seek() -> None:
     assert "offsets 5 to 49 of t-0" in answer.sentence
     seek = history((10, 50), (30, 5), hands=((1, "a"),))
     assert first(why_twice(group(history=seek))) == "seek-back"
+
+
+def test_offsets_that_are_gone_have_expired_or_were_deleted() -> None:
+    gone = history((10, 50), (70_000, None), (80_000, 5), hands=((1, "a"), (20, "")))
+    for retention_ms, name in (
+        (60_000, "offsets-expired"),
+        (600_000, "offsets-deleted"),
+        (None, "offsets-deleted"),
+    ):
+        answer = why_twice(group(history=gone, offsets_retention_ms=retention_ms))
+        assert first(answer) == name
+        assert len(answer.causes[0].evidence) == 3
+    # It went on where it was, so nothing came twice.
+    on = history((10, 50), (70_000, None), (80_000, 60), hands=((1, "a"), (20, "")))
+    assert why_twice(group(history=on, offsets_retention_ms=60_000)).causes == ()
 
 
 def handed_over(**left: Any) -> GroupCase:

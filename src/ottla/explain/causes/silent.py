@@ -9,7 +9,7 @@ The tree, from what is missing to what is in the way:
 
 from collections.abc import Iterator
 
-from ottla.client.admin.groups import MemberDescription
+from ottla.client.admin.descriptions import MemberDescription
 from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked, time_text
 from ottla.explain.evidence.cases import NO_JOURNAL, GroupCase, OpenTransaction
 from ottla.explain.evidence.journal import JournalEvent

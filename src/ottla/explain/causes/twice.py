@@ -4,8 +4,9 @@ The tree:
 
     written twice: the same batch again (a retry without idempotence), by another producer (a restart),
         by one producer that sent it twice
-    delivered twice: the group went back (a reset, or a seek), or a member was gone before it had committed
-        what it had read: it exceeded its poll interval, it crashed, it left; or its commit was refused
+    delivered twice: the group went back (a reset, or a seek), or its offsets were deleted or expired, or a
+        member was gone before it had committed what it had read: it exceeded its poll interval, it crashed,
+        it left; or its commit was refused
 
 At-least-once is what Kafka promises without transactions. So each answer says which range was delivered
 again, and what makes it harmless.
@@ -167,14 +168,49 @@ def _writer(record: RecordFacts, names: dict[int, str]) -> str:
 
 def _went_back(case: GroupCase) -> Iterator[Cause]:
     highest: dict[TopicPartition, Commit] = {}
+    deleted: dict[TopicPartition, Commit] = {}
     for commit in case.history.commits:
         before = highest.get(commit.where)
         if commit.offset is None:
+            deleted[commit.where] = commit
             continue
         if before is not None and commit.offset < (before.offset or 0):
-            yield _back(case, before, commit)
+            gone = deleted.get(commit.where)
+            yield _back(case, before, commit) if gone is None else _forgotten(case, before, gone, commit)
             return
         highest[commit.where] = commit
+        deleted.pop(commit.where, None)
+
+
+def _forgotten(case: GroupCase, before: Commit, gone: Commit, commit: Commit) -> Cause:
+    """Say that the group had lost its offsets when it began again."""
+    retention_ms, idle_ms = case.offsets_retention_ms, gone.at_ms - before.at_ms
+    is_expired = retention_ms is not None and idle_ms >= retention_ms
+    how = (
+        f"had expired, {duration_text(idle_ms)} after the last commit"
+        if is_expired
+        else "had been deleted by an admin"
+    )
+    return Cause(
+        "offsets-expired" if is_expired else "offsets-deleted",
+        Strength.PROVED,
+        f"group {case.group_id} began {commit.where} again where auto.offset.reset says, because its "
+        f"committed offset {how}",
+        (
+            Evidence(f"committed {before.offset}", f"__consumer_offsets@{before.log_offset}", before.at_ms),
+            Evidence("the offset was deleted", f"__consumer_offsets@{gone.log_offset}", gone.at_ms),
+            Evidence(
+                f"then committed {commit.offset}", f"__consumer_offsets@{commit.log_offset}", commit.at_ms
+            ),
+        ),
+        (
+            "raise offsets.retention.minutes above the longest time that the group is stopped"
+            if is_expired
+            else "reset offsets on purpose with `ottla group reset`, and do not delete them",
+            _IDEMPOTENT,
+        ),
+        weight=8.2,
+    )
 
 
 def _back(case: GroupCase, before: Commit, commit: Commit) -> Cause:
@@ -310,14 +346,18 @@ def _refused(case: GroupCase) -> Iterator[Cause]:
             yield Cause(
                 "commit-refused",
                 Strength.PROVED,
-                f"a commit of {client} was refused: it was no longer a member of the group ({error}), and "
-                "its partitions had been given to another",
+                f"a commit of {client} was refused: it was not a member of the group, or not any more "
+                f"({error}), so what it had read is read again",
                 (
                     Evidence(
                         f"{event.facts['count']} commits got {error}", f"journal {event.place}", event.at_ms
                     ),
                 ),
-                ("see to it that processing takes less than max.poll.interval.ms", _IDEMPOTENT),
+                (
+                    "process faster than max.poll.interval.ms",
+                    "give a consumer that assigns partitions to itself a group.id of its own",
+                    _IDEMPOTENT,
+                ),
                 weight=7,
             )
             return

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ottla.client.admin.groups import GroupDescription
+from ottla.client.admin.descriptions import GroupDescription
 from ottla.client.admin.offsets import OffsetSpec
 from ottla.client.errors import BrokerError, ClientError
 from ottla.explain.access import Access
@@ -19,6 +19,7 @@ from ottla.explain.evidence.logs import LogSample, partitions_of, sample_log
 from ottla.explain.lag.looking import GroupLook, Looks, look, with_speeds
 from ottla.explain.lag.outlook import PartitionLook
 from ottla.model.ids import TopicPartition
+from ottla.wire.config_kinds import ResourceType
 
 NO_JOURNAL: Final = (
     "who fetched what, why members left, and which requests were refused: the cluster has no journal "
@@ -57,6 +58,8 @@ class GroupCase:
     open_transactions: tuple[OpenTransaction, ...] = ()
     last_record_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
     log: LogSample | None = None
+    offsets_retention_ms: int | None = None
+    """How long the offsets of an empty group are kept, if that may be known."""
 
     @property
     def partitions(self) -> tuple[PartitionLook, ...]:
@@ -137,6 +140,7 @@ async def gather_group(
         await _open_transactions(access, places),
         await _last_record_ms(access, places),
         log,
+        await _offsets_retention_ms(access),
     )
 
 
@@ -158,6 +162,17 @@ async def _last_record_ms(access: Access, places: Collection[TopicPartition]) ->
     except ClientError:
         return {}
     return {where: item.timestamp_ms for where, item in found.succeeded.items() if item.timestamp_ms >= 0}
+
+
+async def _offsets_retention_ms(access: Access) -> int | None:
+    name = "offsets.retention.minutes"
+    try:
+        broker = next(iter((await access.admin.cluster.describe()).brokers))
+        found = await access.admin.configs.describe(ResourceType.BROKER, str(broker.node_id), keys=[name])
+    except ClientError:
+        return None
+    value = found[name].value if name in found else None
+    return None if value is None else int(value) * 60_000
 
 
 async def _open_transactions(

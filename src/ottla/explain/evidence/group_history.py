@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
 from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.explain.access import Access
-from ottla.explain.evidence.logs import partitions_of, read_batches
+from ottla.explain.evidence.logs import BatchFacts, partitions_of, read_batches
 from ottla.model.ids import TopicPartition
 from ottla.wire.codec import decode_from
 from ottla.wire.consumer_protocol import ConsumerProtocolAssignment
@@ -37,6 +37,8 @@ class Commit(NamedTuple):
     metadata: str
     is_transactional: bool
     log_offset: int
+    producer: tuple[int, int] = (-1, -1)
+    """The producer id and epoch of the transaction that it was part of."""
 
 
 class MemberFacts(NamedTuple):
@@ -98,7 +100,7 @@ async def read_group_history(access: Access, group_id: str) -> GroupHistory:
                 decoded: Any = GROUP_RECORDS.decode(record.key, record.value)
             except WireError:
                 continue
-            fold.take(decoded, record.timestamp, record.offset, batch.is_transactional)
+            fold.take(decoded, record.timestamp, record.offset, batch)
     return fold.history()
 
 
@@ -116,7 +118,7 @@ class _Fold:
         """Return what was found."""
         return GroupHistory(tuple(self._commits), tuple(self._generations))
 
-    def take(self, record: Any, at_ms: int, offset: int, is_transactional: bool) -> None:
+    def take(self, record: Any, at_ms: int, offset: int, batch: BatchFacts) -> None:
         """Take one record."""
         key = record.key
         match key:
@@ -129,8 +131,9 @@ class _Fold:
                         where,
                         None if value is None else value.offset,
                         "" if value is None else value.metadata,
-                        is_transactional,
+                        batch.is_transactional,
                         offset,
+                        (batch.producer_id, batch.producer_epoch),
                     )
                 )
             case GroupMetadataKey(group=group) if group == self._group_id:

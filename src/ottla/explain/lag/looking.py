@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ottla.client.admin.configs import ConfigResource
+from ottla.client.admin.descriptions import GroupDescription, GroupListing, MemberDescription
 from ottla.client.admin.group_offsets import CommittedOffset, PartitionLag
-from ottla.client.admin.groups import GroupDescription, GroupListing, MemberDescription
 from ottla.client.errors import BrokerError, ClientError
 from ottla.explain.access import Access
 from ottla.explain.lag.outlook import PartitionLook, Retention, Velocity, retention_of, velocities
@@ -153,7 +153,8 @@ async def _committed(
 ) -> dict[TopicPartition, CommittedOffset] | ClientError:
     try:
         if item.type == _SHARE:
-            return await access.admin.group_offsets.share_starts(item.group_id)
+            starts = await access.admin.share_groups.offsets(item.group_id)
+            return {where: CommittedOffset(at.start_offset, at.leader_epoch) for where, at in starts.items()}
         return await access.admin.group_offsets.list(item.group_id)
     except ClientError as error:
         return error

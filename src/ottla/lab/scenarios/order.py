@@ -86,6 +86,25 @@ def own_choice(stage: Stage, is_faulty: bool) -> Answer:
     return ask_order(stage)
 
 
+@scenario("order", "sent-out-of-order", "An application sends records in another order than it made them.")
+def shuffled(stage: Stage, is_faulty: bool) -> Answer:
+    """Send some records with the times at which they were made, later than younger ones."""
+    stage.create(stage.rng.randrange(1, 4))
+    keys = _keys(stage, 5)
+    now_ms = time.time_ns() // 1_000_000 - 60_000
+    times = [now_ms + 50 * number for number in range(100)]
+    if is_faulty:
+        at = stage.rng.randrange(20, 60)
+        times[at : at + 30] = reversed(times[at : at + 30])
+    stage.write(
+        stage.values(100),
+        keys=lambda number: keys[number % len(keys)],
+        timestamp=lambda number: times[number],
+        enable_idempotence="true",
+    )
+    return ask_order(stage)
+
+
 @scenario("order", "several-producers", "Two producers write the same keys.")
 def two_producers(stage: Stage, is_faulty: bool) -> Answer:
     """Let one producer linger while another overtakes it."""

@@ -34,6 +34,16 @@ def wrong_group_name(stage: Stage, is_faulty: bool) -> Answer:
         return ask_silent(stage, stage.group.replace("-", "_") if is_faulty else stage.group)
 
 
+@scenario("silent", "not-a-member", "Somebody asks for a consumer that is in another group.")
+def in_another_group(stage: Stage, is_faulty: bool) -> Answer:
+    """Ask for a client that has joined another group."""
+    member = _reads(stage)
+    other = stage.member(name="elsewhere", group=f"{stage.group}-2")
+    stage.until_joined(1, f"{stage.group}-2")
+    with stage.stream(RATE):
+        return ask_silent(stage, client=other.client_id if is_faulty else member.client_id)
+
+
 @scenario("silent", "no-members", "The last consumer of a group has ended, and nobody noticed.")
 def nobody_there(stage: Stage, is_faulty: bool) -> Answer:
     """Let the only member leave."""

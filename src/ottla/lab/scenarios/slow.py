@@ -109,6 +109,43 @@ def skewed(stage: Stage, is_faulty: bool) -> Answer:
         return ask_slow(stage)
 
 
+@scenario("slow", "slow-fetching", "The network between a consumer and its broker is slow.")
+def slow_network(stage: Stage, is_faulty: bool) -> Answer:
+    """Delay each fetch, and let it bring one small batch."""
+    stage.create(1)
+    stage.member(
+        client="confluent", max_partition_fetch_bytes=1_000, fetch_max_bytes=1_000, message_max_bytes=1_000
+    )
+    stage.until_joined(1)
+    with ExitStack() as slowed, stage.stream(400 if is_faulty else 40):
+        stage.until_committed(10)
+        if is_faulty:
+            slowed.enter_context(stage.node.faults.delay("fetch", 0.15))
+            _until_behind(stage)
+        else:
+            stage.until_committed(60)
+        return ask_slow(stage)
+
+
+@scenario("slow", "too-many-rebalances", "Members come and go all the time.")
+def restless(stage: Stage, is_faulty: bool) -> Answer:
+    """Let members join and leave, again and again."""
+    stage.create(2)
+    work_ms = 30 if is_faulty else 0
+    stage.member(client="confluent", work_ms=work_ms)
+    stage.until_joined(1)
+    with stage.stream(200 if is_faulty else 40, partition=lambda number: number % 2):
+        stage.until_committed(10)
+        for number in range(4 if is_faulty else 1):
+            guest = stage.member(client="confluent", work_ms=work_ms, name=f"guest-{number}")
+            stage.until_joined(2)
+            guest.close()
+            stage.until_joined(1)
+        if is_faulty:
+            _until_behind(stage)
+        return ask_slow(stage)
+
+
 @scenario("slow", "throttled", "A group is slowed down by a quota.")
 def throttled(stage: Stage, is_faulty: bool) -> Answer:
     """Limit how many bytes a reader may fetch."""

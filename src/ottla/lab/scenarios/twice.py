@@ -5,6 +5,7 @@ from ottla.explain.access import Access
 from ottla.explain.answer import Answer
 from ottla.lab.scenario import ask_topic_twice, ask_twice, scenario
 from ottla.lab.stage import Stage
+from ottla.model.ids import TopicPartition
 
 
 @scenario("twice", "poll-interval-exceeded", "A consumer takes too long between two polls.")
@@ -49,6 +50,66 @@ def dies(stage: Stage, is_faulty: bool) -> Answer:
     other = stage.member(client=client, name="other")
     stage.until_seen(other) if is_faulty else stage.until_joined(1)
     stage.until_journal("fetch-position", client="other")
+    return ask_twice(stage)
+
+
+@scenario("twice", "session-expired", "A consumer is frozen for longer than its session.")
+def frozen(stage: Stage, is_faulty: bool) -> Answer:
+    """Stop the process of a member, as a paused machine would."""
+    stage.create(1)
+    stage.write(stage.values(stage.rng.randrange(30, 100)))
+    client = stage.client()
+    victim = stage.member(
+        client=client, commits="never" if is_faulty else "each", session_timeout_ms=3_000, name="victim"
+    )
+    stage.until_seen(victim, 20)
+    stage.until_journal("fetch-position", client="victim")
+    if is_faulty:
+        victim.freeze()
+        stage.until_journal("member-left", group=stage.group, why="session")
+    else:
+        victim.close()
+    other = stage.member(client=client, name="other")
+    stage.until_seen(other) if is_faulty else stage.until_joined(1)
+    stage.until_journal("fetch-position", client="other")
+    return ask_twice(stage)
+
+
+@scenario("twice", "commit-refused", "A consumer that assigns partitions to itself shares a group.id.")
+def commits_as_a_stranger(stage: Stage, is_faulty: bool) -> Answer:
+    """Let a consumer that has not joined commit for a group with members, under the same client.id."""
+    stage.create(1)
+    count = stage.rng.randrange(30, 100)
+    stage.write(stage.values(count))
+    client = stage.client()
+    stage.member(client=client, name="reader")
+    stage.until_committed(count)
+    group = stage.group if is_faulty else f"{stage.group}-apart"
+    stranger = stage.member(client=client, name="reader", group=group, assigns=True)
+    stage.until_seen(stranger, 10)
+    if is_faulty:
+        stage.until_journal("request-refused", api="offset_commit")
+    return ask_twice(stage)
+
+
+@scenario("twice", "offsets-deleted", "The committed offsets of a group were deleted.")
+def deleted_offsets(stage: Stage, is_faulty: bool) -> Answer:
+    """Delete the offsets of an empty group."""
+    stage.create(1)
+    count = stage.rng.randrange(30, 100)
+    stage.write(stage.values(count))
+    member = stage.member()
+    stage.until_committed(count)
+    member.close()
+    stage.until_journal("member-left", group=stage.group)
+    where = TopicPartition(stage.topic, 0)
+    if is_faulty:
+        stage.ask(lambda access: access.admin.group_offsets.delete(stage.group, [where]))
+    again = stage.member(name="again")
+    stage.until_joined(1)
+    if is_faulty:
+        stage.until_seen(again, count)
+        stage.until_committed(count)
     return ask_twice(stage)
 
 
