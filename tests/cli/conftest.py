@@ -11,6 +11,9 @@ from ottla.testing.node import ThreadNode
 SETTINGS = {
     # Otherwise no transaction could be made to hang: brokers ask coordinators before they take a write.
     "transaction.partition.verification.enable": "false",
+    # A member of a share group learns what it reads with its second heartbeat.
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": "300",
     **KEEPS_OLD_RECORDS,
 }
 

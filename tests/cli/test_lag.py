@@ -143,5 +143,5 @@ async def begin_share_group(bootstrap: str, name: str, offset: int) -> None:
         request = AlterShareGroupOffsetsRequest(group_id=name, topics=(topic,))
         # The group is told of the topic by a record that the coordinator writes in its own time.
         async with asyncio.timeout(60):
-            while not await access.admin.group_offsets.share_starts(name):
+            while not await access.admin.share_groups.offsets(name):
                 await connection.ask(request)

@@ -265,11 +265,16 @@ def test_wrong_usage_exits_with_2() -> None:
 # The rest
 
 
-def test_several_nodes_need_ports_and_no_config_file(tmp_path: Path) -> None:
+def test_several_nodes_need_ports_and_share_a_config_file(tmp_path: Path) -> None:
     assert "choose one from 1 to 64000" in fail("up", "--nodes", "3", "--port", "0", "--data", str(tmp_path))
+    assert "--secure is for one node" in run("up", "--nodes", "3", "--secure").err
     file = tmp_path / "server.properties"
-    file.write_text("")
-    assert "--config and --secure are for one node" in run("up", "--nodes", "3", "--config", str(file)).err
+    file.write_text("node.id=1\nnum.partitions=5\n")
+    told = fail("up", "--nodes", "3", "--config", str(file), "--data", str(tmp_path))
+    assert "remove node.id, or run each node with a file of its own" in told
+    file.write_text("num.partitions=\\u12\n")
+    told = fail("up", "--nodes", "3", "--config", str(file), "--data", str(tmp_path))
+    assert f"cannot use {file}: line 1" in told
 
 
 def test_the_version_is_told() -> None:

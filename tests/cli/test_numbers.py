@@ -67,6 +67,8 @@ def _arguments(command: click.Command) -> Iterator[str]:
             yield "bounds"
 
 
+# A benchmark and satellites would run on.
+RUN_ON = ("bench", "registry", "connect", "mirror")
 OPTIONS = [option for option in numeric_options(main) if option.path[0] != "up"]
 
 
@@ -103,9 +105,10 @@ def test_a_number_beyond_all_bounds_is_refused_in_a_sentence(bounds: str, option
         assert typed.exit_code or option.option == "--to-time", (number, typed.output)
 
 
-# A benchmark and a registry would run on.
 @pytest.mark.parametrize(
-    "option", [option for option in OPTIONS if option.path[0] not in ("bench", "registry")], ids=str
+    "option",
+    [option for option in OPTIONS if option.path[0] not in RUN_ON],
+    ids=str,
 )
 def test_a_number_at_the_bound_ends_in_a_sentence_or_works(bounds: str, option: Numeric) -> None:
     for number in AT_THE_BOUND:

@@ -48,14 +48,14 @@ def bench(
 
 
 async def _create(admin: "Admin", topic: str, partitions: int) -> None:
-    from ottla.cli.settling import until_served
+    from ottla.cli.admin.settling import until_served
 
     await admin.topics.create(topic, partitions=partitions)
     await until_served(admin, topic, partitions)
 
 
 async def _delete(admin: "Admin", topic: str) -> None:
-    from ottla.cli.settling import until_gone
+    from ottla.cli.admin.settling import until_gone
 
     await admin.topics.delete(topic)
     await until_gone(admin, [topic])

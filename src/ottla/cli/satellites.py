@@ -48,6 +48,12 @@ def http_options(default_port: int) -> Callable[[F], F]:
                     help="A PEM file with authorities. Clients need a certificate of one of them.",
                 ),
                 click.option(
+                    "--tls-ca",
+                    "ca",
+                    type=_FILE,
+                    help="A PEM file with authorities that the other instances have their certificates from.",
+                ),
+                click.option(
                     "--insecure",
                     is_flag=True,
                     help="Listen on other addresses than loopback without login: any client that reaches the "
@@ -74,6 +80,7 @@ def http_settings(given: dict[str, Any]) -> "HttpSettings":
         certificate=given.pop("certificate"),
         key=given.pop("key"),
         client_ca=given.pop("client_ca"),
+        ca=given.pop("ca"),
         is_insecure=given.pop("insecure"),
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from ottla.broker.lifecycle.startup import NodeFailure
 from ottla.cli.cluster import explain
-from ottla.cli.up import next_step
+from ottla.cli.nodes.up import next_step
 from ottla.client.errors import AuthenticationFailed, BrokerError, NoBrokerReached
 from ottla.wire.error_code import ErrorCode
 

@@ -8,6 +8,7 @@ import click
 
 from ottla.cli.cluster import failed_items, with_admin
 from ottla.cli.clusters.plan import Move, TooFewBrokers, plan_moves, shares
+from ottla.cli.clusters.token import token
 from ottla.cli.failure import Failure
 from ottla.cli.numbers import COUNT, PARTITION
 from ottla.cli.output import confirm, format_table, json_option, show_done, show_one, show_rows
@@ -40,6 +41,9 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmati
 @click.group()
 def cluster() -> None:
     """Describe the nodes of a cluster, and decide which of them holds and leads what."""
+
+
+cluster.add_command(token)
 
 
 @cluster.command()

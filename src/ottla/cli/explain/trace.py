@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="The directory of pipelines: also say which batch of which pipeline read it.",
+    help="The directory of pipelines: also say which batch of which pipeline read it, and what it wrote.",
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="A data directory of a node: also say in which segment the record is, and at which byte.",
 )
 @click.option(
     "--svg",
@@ -42,6 +47,7 @@ def trace(
     header: str | None,
     text: str | None,
     directory: Path | None,
+    data: Path | None,
     picture: Path | None,
 ) -> None:
     """Show the story of a record: its producer, when it could be read, and which groups have read it.
@@ -74,7 +80,7 @@ def trace(
             if not records:
                 raise Failure(f"none of the newest records of {topic} has that")
             found = max(records, key=lambda item: (item.timestamp, item.offset))
-        return await tell_story(access, found, directory)
+        return await tell_story(access, found, directory, data)
 
     story = with_access(properties, work)
     if picture is not None:

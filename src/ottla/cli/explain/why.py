@@ -13,7 +13,7 @@ from ottla.cli.times import parse_time_ms
 if TYPE_CHECKING:
     from ottla.explain.access import Access
     from ottla.explain.answer import Answer
-    from ottla.explain.evidence.cases import GroupCase
+    from ottla.explain.evidence.cases import GroupCase, TopicCase
 
 over_option = click.option(
     "--over",
@@ -89,7 +89,7 @@ def twice(name: str, properties: dict[str, str], as_json: bool, is_topic: bool, 
         from ottla.explain.evidence.cases import gather_group, gather_topic
 
         if is_topic or not await _is_group(access, name):
-            return why_topic_twice(await gather_topic(access, name))
+            return why_topic_twice(_topic_then(await gather_topic(access, name), at_ms))
         return why_twice(_then(await gather_group(access, name, 0.0, with_log=True), at_ms))
 
     show_answer(with_access(properties, work), as_json)
@@ -100,14 +100,17 @@ def twice(name: str, properties: dict[str, str], as_json: bool, is_topic: bool, 
 @cluster_options
 @json_option
 @click.option("--key", help="Only the records with this key.")
-def order(topic: str, properties: dict[str, str], as_json: bool, key: str | None) -> None:
+@at_option
+def order(topic: str, properties: dict[str, str], as_json: bool, key: str | None, at: str | None) -> None:
     """Find out why records of TOPIC are not in order."""
+    at_ms = None if at is None else parse_time_ms(at, "--at")
 
     async def work(access: "Access") -> "Answer":
         from ottla.explain.causes.order import why_order
         from ottla.explain.evidence.cases import gather_topic
 
-        return why_order(await gather_topic(access, topic), None if key is None else key.encode())
+        case = _topic_then(await gather_topic(access, topic), at_ms)
+        return why_order(case, None if key is None else key.encode())
 
     show_answer(with_access(properties, work), as_json)
 
@@ -147,3 +150,16 @@ def _then(case: "GroupCase", at_ms: int | None) -> "GroupCase":
         generations=tuple(one for one in case.history.generations if one.at_ms <= at_ms),
     )
     return replace(case, now_ms=at_ms, journal=case.journal.until(at_ms), history=history)
+
+
+def _topic_then(case: "TopicCase", at_ms: int | None) -> "TopicCase":
+    """Return what was known of a topic at a time."""
+    if at_ms is None:
+        return case
+    from dataclasses import replace
+
+    sample = case.sample._replace(
+        records=tuple(one for one in case.sample.records if one.timestamp <= at_ms),
+        batches=tuple(one for one in case.sample.batches if one.max_timestamp <= at_ms),
+    )
+    return replace(case, now_ms=at_ms, journal=case.journal.until(at_ms), sample=sample)

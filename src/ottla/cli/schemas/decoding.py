@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.cli.schemas.options import open_registry
 
 if TYPE_CHECKING:
-    from ottla.cli.templates import Printable
+    from ottla.cli.records.templates import Printable
 
 
 async def decoded(

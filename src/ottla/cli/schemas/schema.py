@@ -2,8 +2,9 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -15,11 +16,37 @@ if TYPE_CHECKING:
     from ottla.client.registry.client import Registered, RegistryClient
     from ottla.schemas.parsed import Reference
 
+F = TypeVar("F", bound=Callable[..., Any])
 _TYPES: Final = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 _DESCRIPTION: Final = re.compile(
     r"description: ?(?:'(.*?)'(?:, additionalInfo|\})|\"(.*?)[\"']\})", re.DOTALL
 )
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def _schema_in_a_file(command: F) -> F:
+    """Add the arguments and options of a command that reads a schema from a file."""
+    for option in (
+        click.option(
+            "--reference",
+            "references",
+            metavar="NAME=SUBJECT:VERSION",
+            multiple=True,
+            help="A schema that this one uses. Can be repeated.",
+        ),
+        click.option(
+            "--type",
+            "schema_type",
+            type=click.Choice(("AVRO", "JSON", "PROTOBUF")),
+            help="Default: by the name of the file (.avsc, .json, .proto).",
+        ),
+        json_option,
+        registry_options,
+        click.argument("file", type=_FILE),
+        click.argument("subject"),
+    ):
+        command = option(command)
+    return command
 
 
 @click.group()
@@ -88,23 +115,7 @@ def get(
 
 
 @schema.command()
-@click.argument("subject")
-@click.argument("file", type=_FILE)
-@registry_options
-@json_option
-@click.option(
-    "--type",
-    "schema_type",
-    type=click.Choice(("AVRO", "JSON", "PROTOBUF")),
-    help="Default: by the name of the file (.avsc, .json, .proto).",
-)
-@click.option(
-    "--reference",
-    "references",
-    metavar="NAME=SUBJECT:VERSION",
-    multiple=True,
-    help="A schema that this one uses. Can be repeated.",
-)
+@_schema_in_a_file
 @click.option("--normalize", is_flag=True, help="Ignore differences that are only a matter of style.")
 def register(
     url: str,
@@ -132,23 +143,7 @@ def register(
 
 
 @schema.command()
-@click.argument("subject")
-@click.argument("file", type=_FILE)
-@registry_options
-@json_option
-@click.option(
-    "--type",
-    "schema_type",
-    type=click.Choice(("AVRO", "JSON", "PROTOBUF")),
-    help="Default: by the name of the file (.avsc, .json, .proto).",
-)
-@click.option(
-    "--reference",
-    "references",
-    metavar="NAME=SUBJECT:VERSION",
-    multiple=True,
-    help="A schema that this one uses. Can be repeated.",
-)
+@_schema_in_a_file
 def check(
     url: str,
     user: str | None,

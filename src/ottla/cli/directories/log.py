@@ -23,7 +23,7 @@ def dump(paths: tuple[Path, ...], as_json: bool, with_records: bool) -> None:
 
     Segments, indexes, snapshots, checkpoints, the metadata log and its snapshots, what coordinators wrote.
     """
-    from ottla.cli.dump import dump_file, is_known
+    from ottla.cli.directories.dump import dump_file, is_known
 
     for path in paths:
         files = sorted(file for file in path.iterdir() if is_known(file)) if path.is_dir() else [path]
@@ -52,7 +52,12 @@ def verify(paths: tuple[Path, ...], as_json: bool) -> None:
     Checks every batch, index and snapshot. Data that an earlier start set aside is listed, but does not count
     as damage. Exits with 1 if something is damaged.
     """
-    from ottla.cli.segment_files import Finding, partition_directories, verify_file, verify_partition
+    from ottla.cli.directories.segment_files import (
+        Finding,
+        partition_directories,
+        verify_file,
+        verify_partition,
+    )
 
     findings: list[Finding] = []
     for path in paths:
@@ -82,8 +87,8 @@ def salvage(paths: tuple[Path, ...], with_damaged: bool) -> None:
     PATHS are segments, files that a start has set aside (`.damaged`), or directories with such files.
     `ottla produce --format json` writes the records to a topic again.
     """
-    from ottla.cli.segment_files import Salvage, is_kept, partition_directories
-    from ottla.cli.templates import Printer, printer_for
+    from ottla.cli.directories.segment_files import Salvage, is_kept, partition_directories
+    from ottla.cli.records.templates import Printer, printer_for
 
     files: list[Path] = []
     for path in paths:
@@ -113,7 +118,7 @@ def salvage(paths: tuple[Path, ...], with_damaged: bool) -> None:
 
 def _check_unused(path: Path) -> None:
     """Refuse to look at what a server is writing."""
-    from ottla.cli.directory_checks import is_locked
+    from ottla.cli.directories.directory_checks import is_locked
     from ottla.storage.names import LOCK_FILE
 
     for directory in (path, *path.absolute().parents[:2]):

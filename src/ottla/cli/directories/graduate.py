@@ -17,7 +17,7 @@ from ottla.cli.failure import Failure
 from ottla.cli.output import json_option, progress, show_done
 
 if TYPE_CHECKING:
-    from ottla.cli.directory_checks import Contents
+    from ottla.cli.directories.directory_checks import Contents
 
 KAFKA_PORT = 9092
 CONTROLLER_PORT = 9093
@@ -104,7 +104,7 @@ def server_properties(directory: Path, contents: "Contents", port: int, controll
 
 
 def _check(directory: Path) -> "Contents":
-    from ottla.cli.directory_checks import UnusableData, find_problems, read_contents
+    from ottla.cli.directories.directory_checks import UnusableData, find_problems, read_contents
 
     try:
         contents = read_contents(directory)
@@ -135,6 +135,6 @@ def _compare(directory: Path, contents: "Contents", kafka_home: Path | None) -> 
     libs = None if kafka_home is None else kafka_home / "libs"
     if libs is None or not list(libs.glob("kafka-clients-*.jar")):
         raise Failure("--verify needs Apache Kafka's jars: give its directory in --kafka-home or KAFKA_HOME")
-    from ottla.cli.hand_over import compare_with_kafka
+    from ottla.cli.directories.hand_over import compare_with_kafka
 
     return compare_with_kafka(directory, contents, java, os.fspath(libs / "*"))

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from ottla.cli.failure import Failure
 from ottla.cli.places import Kind, Place
-from ottla.cli.templates import Printable
+from ottla.cli.records.templates import Printable
 from ottla.cli.topic_patterns import has_patterns, matching
 from ottla.client.cluster import Cluster
 from ottla.client.errors import BrokerError, ClientError

@@ -4,7 +4,9 @@ A resource is written `topic:payments`, `topic:pay*` for all names that begin wi
 every topic. There are also `group`, `transactional-id`, `token` and `user`, and `cluster` without a name.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
@@ -43,6 +45,7 @@ OPERATIONS: Final = (
 )
 _CLUSTER: Final = "kafka-cluster"
 _operation = click.Choice(OPERATIONS, case_sensitive=False)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @click.group()
@@ -69,25 +72,32 @@ def list_rules(properties: dict[str, str], as_json: bool, principal: str | None)
     show_rows(rows, as_json, "there are no access rules")
 
 
+def _rule_options(command: F) -> F:
+    """Add the arguments and options that name one rule. The command gets it as `rule`."""
+
+    @wraps(command)
+    def with_rule(
+        *, principal: str, operation: str, resource: str, host: str, deny: bool, **others: Any
+    ) -> None:
+        command(rule=_rule(principal, operation, resource, host, deny), **others)
+
+    for option in (
+        click.option("--host", default="*", show_default=True, help="The IP address in the rule."),
+        click.option("--deny", is_flag=True, help="The rule forbids instead of allowing."),
+        click.argument("resource"),
+        click.argument("operation", type=_operation),
+        click.argument("principal"),
+    ):
+        option(with_rule)
+    return cast("F", with_rule)
+
+
 @acl.command()
-@click.argument("principal")
-@click.argument("operation", type=_operation)
-@click.argument("resource")
-@click.option("--deny", is_flag=True, help="Forbid it instead of allowing it.")
-@click.option("--host", default="*", show_default=True, help="Only for clients on this IP address.")
+@_rule_options
 @cluster_options
 @json_option
-def add(
-    properties: dict[str, str],
-    as_json: bool,
-    principal: str,
-    operation: str,
-    resource: str,
-    deny: bool,
-    host: str,
-) -> None:
+def add(properties: dict[str, str], as_json: bool, rule: "Rule") -> None:
     """Allow PRINCIPAL the OPERATION on RESOURCE, or forbid it with --deny."""
-    rule = _rule(principal, operation, resource, host, deny)
 
     async def work(admin: "Admin") -> None:
         await admin.access_rules.create([rule])
@@ -97,24 +107,11 @@ def add(
 
 
 @acl.command()
-@click.argument("principal")
-@click.argument("operation", type=_operation)
-@click.argument("resource")
-@click.option("--deny", is_flag=True, help="The rule forbids.")
-@click.option("--host", default="*", show_default=True, help="The host in the rule.")
+@_rule_options
 @cluster_options
 @json_option
-def remove(
-    properties: dict[str, str],
-    as_json: bool,
-    principal: str,
-    operation: str,
-    resource: str,
-    deny: bool,
-    host: str,
-) -> None:
+def remove(properties: dict[str, str], as_json: bool, rule: "Rule") -> None:
     """Remove exactly this rule."""
-    rule = _rule(principal, operation, resource, host, deny)
 
     async def work(admin: "Admin") -> Any:
         return await admin.access_rules.delete([rule])
@@ -154,15 +151,17 @@ def why(
 
     (super_users, allows), rules = with_admin(properties, work)
     authorizer = StandardAuthorizer(super_users or "", allows_without_rules=allows)
-    authorizer.use(
-        AccessRule(
-            ResourcePattern(rule.resource, rule.name, rule.pattern),
-            rule.principal,
-            rule.host,
-            rule.operation,
-            rule.permission,
+    authorizer.change(
+        enumerate(
+            AccessRule(
+                ResourcePattern(rule.resource, rule.name, rule.pattern),
+                rule.principal,
+                rule.host,
+                rule.operation,
+                rule.permission,
+            )
+            for rule in rules
         )
-        for rule in rules
     )
     right = Right(Operation(asked.operation), ResourceType(asked.resource))
     decision = authorizer.decide(parse_principal(asked.principal), java_address(host), right, asked.name)

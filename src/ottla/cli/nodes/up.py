@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ottla.cli.directories.formatting import format_options, read_format_options
 from ottla.cli.failure import Failure
-from ottla.cli.formatting import format_options, read_format_options
 from ottla.cli.profiles import DEFAULT_BOOTSTRAP
 from ottla.cli.settings import DEFAULT_DATA_DIRECTORY, load_settings, read_assignments, settings_options
 
@@ -60,6 +60,9 @@ Any Kafka client works as well, with {address} as its bootstrap.servers."""
     "directories node-1, node-2 and so on below --data.",
 )
 @click.option("--registry", "with_registry", is_flag=True, help="Also run a schema registry, on port 8081.")
+@click.option(
+    "--connect", "with_connect", is_flag=True, help="Also run a worker of connectors, on port 8083."
+)
 @click.option("--hints", is_flag=True, help="Print example commands on stderr when the node is ready.")
 @click.option(
     "--insecure",
@@ -82,6 +85,12 @@ Any Kafka client works as well, with {address} as its bootstrap.servers."""
     help="With --secure: where secrets and the settings of clients are kept.",
 )
 @click.option(
+    "--join",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --secure, at the first start: join the cluster that this token is for. "
+    "See `ottla cluster token`.",
+)
+@click.option(
     "--format-empty",
     is_flag=True,
     help="Format an empty log directory even if a log directory of this node is missing.",
@@ -97,10 +106,12 @@ def up(
     log_level: str,
     nodes: int,
     with_registry: bool,
+    with_connect: bool,
     hints: bool,
     insecure: bool,
     secure: bool,
     clients_directory: Path,
+    join: Path | None,
     format_empty: bool,
     **format_given: Any,
 ) -> None:
@@ -110,16 +121,18 @@ def up(
     addresses of all. An empty data directory is formatted
     first, as `ottla storage format` would do it with the same options.
     """
-    check_satellites(with_registry, is_plain=nodes == 1 and not secure)
+    check_satellites(with_registry or with_connect, is_plain=nodes == 1 and not secure)
     if nodes > 1:
-        if config_file is not None or secure:
-            raise click.UsageError("--config and --secure are for one node: use --set with --nodes")
+        if secure:
+            raise click.UsageError(
+                "--secure is for one node: start the others with --secure --join, see `ottla cluster token`"
+            )
         _run_cluster(
             nodes,
             host or "127.0.0.1",
             DEFAULT_PORT if port is None else port,
             Path(DEFAULT_DATA_DIRECTORY) if data_directory is None else data_directory,
-            assignments,
+            (config_file, assignments),
             ["--insecure"] if insecure else [],
             (log_format, log_level),
             hints,
@@ -142,21 +155,23 @@ def up(
             click.echo(secure_files.HINTS.format(address=address, directory=files.directory), err=True)
         if with_registry:
             satellites.append(start_satellite("registry", "--bootstrap", address))
+        if with_connect:
+            satellites.append(start_satellite("connect", "--bootstrap", address))
 
     set_up_logging(log_format == "json", log_level.upper())
     loaded = load_settings(config_file, assignments, data_directory)
     format_chosen = read_format_options(format_given)
     files = None
     if secure:
-        from ottla.cli import secure as secure_files
+        from ottla.cli.nodes import secure as secure_files
 
         if insecure:
             raise Failure("--secure and --insecure exclude each other: choose one")
-        files = secure_files.prepare(clients_directory, host, _is_formatted(loaded))
-        loaded = load_settings(config_file, assignments, data_directory, files.settings())
-        format_chosen = format_chosen._replace(
-            scram_credentials=(*format_chosen.scram_credentials, files.scram_option)
-        )
+        files = secure_files.prepare(clients_directory, host, _is_formatted(loaded), join)
+        loaded = load_settings(config_file, assignments, data_directory, files.settings(host, port))
+        format_chosen = files.format_options(format_chosen)
+    elif join is not None:
+        raise Failure("--join is for a secure cluster: add --secure")
     try:
         run_node(
             loaded,
@@ -179,8 +194,8 @@ def check_satellites(is_wanted: bool, *, is_plain: bool) -> None:
     """Refuse satellites where they would have to log in, or to know several nodes."""
     if is_wanted and not is_plain:
         raise click.UsageError(
-            "--registry is for one node without a login: start `ottla registry` yourself, with the addresses "
-            "of the nodes and the settings of a client"
+            "--registry and --connect are for one node without a login: start `ottla registry` and "
+            "`ottla connect` yourself, with the addresses of the nodes and the settings of a client"
         )
 
 
@@ -196,22 +211,25 @@ def _run_cluster(
     host: str,
     port: int,
     directory: Path,
-    assignments: tuple[str, ...],
+    given: tuple[Path | None, tuple[str, ...]],
     options: list[str],
     output: tuple[str, str],
     hints: bool,
 ) -> None:
-    from ottla.cli.local_cluster import (
+    from ottla.cli.nodes.local_cluster import (
         NodeOutput,
         find_cluster_id,
         plan_nodes,
+        read_shared_settings,
         run_nodes,
         write_properties,
     )
 
     nodes = plan_nodes(count, port, directory)
+    config_file, assignments = given
+    settings = {**read_shared_settings(config_file), **read_assignments(assignments)}
     try:
-        write_properties(nodes, host, read_assignments(assignments))
+        write_properties(nodes, host, settings)
         cluster_id = find_cluster_id(nodes)
     except OSError as error:
         raise Failure(f"cannot write to {directory}: {error.strerror}") from error

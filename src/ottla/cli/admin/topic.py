@@ -64,7 +64,7 @@ def create(
     configs = parse_assignments(assignments, "--config")
 
     async def work(admin: "Admin") -> Any:
-        from ottla.cli.settling import until_served
+        from ottla.cli.admin.settling import until_served
         from ottla.client.errors import BrokerError
         from ottla.wire.error_code import ErrorCode
 
@@ -166,7 +166,7 @@ def alter(
         raise click.UsageError("nothing to change: give --partitions, --config or --unset")
 
     async def work(admin: "Admin") -> None:
-        from ottla.cli.settling import until_served
+        from ottla.cli.admin.settling import until_served
         from ottla.wire.config_kinds import ResourceType
 
         await admin.topics.describe(name)
@@ -190,7 +190,7 @@ def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], ye
     confirm(f"delete {', '.join(names)} and all their records?", yes)
 
     async def work(admin: "Admin") -> Any:
-        from ottla.cli.settling import until_gone
+        from ottla.cli.admin.settling import until_gone
 
         results = await admin.topics.delete_many(names)
         await until_gone(admin, results.succeeded)

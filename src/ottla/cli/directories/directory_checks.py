@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ottla.cli.dump import mapped, used_entries
+from ottla.cli.directories.dump import mapped, used_entries
 from ottla.metadata.errors import MetadataError
 from ottla.model.ids import Offset, TopicPartition
 from ottla.model.uuid import Uuid

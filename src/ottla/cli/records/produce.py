@@ -13,11 +13,11 @@ import click
 
 from ottla.cli.cluster import run_client
 from ottla.cli.failure import Failure
-from ottla.cli.json_records import ENCODINGS, PLAIN, decode_bytes, told, told_header
 from ottla.cli.numbers import INT32_MAX, INT64_MAX, PARTITION
 from ottla.cli.output import Tally, json_option, show_done
 from ottla.cli.profiles import cluster_options
-from ottla.cli.templates import unescape
+from ottla.cli.records.json_records import ENCODINGS, PLAIN, decode_bytes, told, told_header
+from ottla.cli.records.templates import unescape
 
 _STDIN: Final = 0
 AHEAD_MAX: Final = 10_000

@@ -1,4 +1,4 @@
-"""`ottla group`: consumer groups, how far behind they are, and where they go on."""
+"""`ottla group`: groups of all kinds, how far behind they are, and where they go on."""
 
 import time
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from ottla.cli.times import parse_time_ms
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
-    from ottla.client.admin.groups import GroupListing
+    from ottla.client.admin.descriptions import GroupListing
     from ottla.explain.access import Access
 
 
@@ -25,7 +25,7 @@ _LEDGER: Final = "ledger"
 
 @click.group()
 def group() -> None:
-    """List and change the consumer groups of a cluster."""
+    """List and change the groups of a cluster: consumer groups, share groups, streams groups."""
 
 
 @group.command("list")
@@ -34,7 +34,12 @@ def group() -> None:
 @click.option(
     "--state", "states", multiple=True, help="Only groups in this state, for example Stable or Empty."
 )
-@click.option("--type", "types", multiple=True, help="Only groups of this type: classic or consumer.")
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    help="Only groups of this type: classic, consumer, share or streams.",
+)
 @click.option("--lag", "with_lag", is_flag=True, help="Also show the lag of each group.")
 def list_groups(
     properties: dict[str, str],
@@ -81,11 +86,19 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
     async def work(access: "Access") -> tuple[Any, ...]:
         import asyncio
 
+        from ottla.client.errors import BrokerError
         from ottla.explain.lag.outlook import velocities
         from ottla.explain.lag.unread import oldest_unread_ms
 
         admin = access.admin
-        description = await admin.groups.describe(name)
+        try:
+            description = await admin.groups.describe(name)
+        except BrokerError:
+            if any(item.group_id == name for item in await admin.groups.list(types=["share"])):
+                raise Failure(
+                    f"{name!r} is a share group: `ottla share describe {name}` describes it"
+                ) from None
+            raise
         lags = await admin.group_offsets.lag(name)
         speeds = {}
         if watch_s is not None:
@@ -139,8 +152,8 @@ def _label(lag: int | None) -> str | None:
 
 
 async def _lag_of(admin: "Admin", item: "GroupListing") -> int | None:
-    """Return the lag of a group by its committed offsets. Share groups and streams groups have none."""
-    if item.type.lower() not in ("", "classic", "consumer"):
+    """Return the lag of a group by its committed offsets. Share groups have none."""
+    if item.type.lower() == "share":
         return None
     return _total(part.lag for part in await admin.group_offsets.lag(item.group_id))
 

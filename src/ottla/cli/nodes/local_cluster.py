@@ -29,6 +29,22 @@ PAUSE_S_MAX: Final = 30.0
 SETTLED_S: Final = 60.0
 """A node that has served for so long did not die of what it died of last time."""
 STOP_S_MAX: Final = 90.0
+OF_ONE_NODE: Final = frozenset(
+    (
+        "node.id",
+        "broker.id",
+        "process.roles",
+        "listeners",
+        "advertised.listeners",
+        "controller.listener.names",
+        "controller.quorum.voters",
+        "controller.quorum.bootstrap.servers",
+        "log.dir",
+        "log.dirs",
+        "metadata.log.dir",
+    )
+)
+"""What each of several nodes has for itself."""
 
 
 class LocalNode(NamedTuple):
@@ -97,6 +113,26 @@ def node_properties(node: LocalNode, nodes: Sequence[LocalNode], host: str) -> d
         "share.coordinator.state.topic.replication.factor": str(replicas),
         "share.coordinator.state.topic.min.isr": str(max(replicas - 1, 1)),
     }
+
+
+def read_shared_settings(config_file: Path | None) -> dict[str, str]:
+    """Return what a file says for all nodes. It cannot say what is different for each of them."""
+    if config_file is None:
+        return {}
+    from ottla.model.properties import MalformedProperties, iter_properties
+
+    try:
+        settings = {item.key: item.value for item in iter_properties(config_file.read_bytes())}
+    except OSError as error:
+        raise Failure(f"cannot read {config_file}: {error.strerror}") from error
+    except MalformedProperties as error:
+        raise Failure(f"cannot use {config_file}: {error}") from error
+    if own := sorted(settings.keys() & OF_ONE_NODE):
+        raise Failure(
+            f"{config_file} says what --nodes decides for each node: remove {', '.join(own)}, "
+            "or run each node with a file of its own"
+        )
+    return settings
 
 
 def write_properties(nodes: Sequence[LocalNode], host: str, settings: Mapping[str, str]) -> None:

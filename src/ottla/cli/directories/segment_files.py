@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ottla.cli.directory_checks import Problem, check_index, check_readable
-from ottla.cli.dump import mapped
-from ottla.cli.templates import Printable
+from ottla.cli.directories.directory_checks import Problem, check_index, check_readable
+from ottla.cli.directories.dump import mapped
+from ottla.cli.records.templates import Printable
 from ottla.model.ids import Offset, TopicPartition
 from ottla.records.batch import BatchView, iter_batches
 from ottla.records.batch_records import iter_batch_records

@@ -17,12 +17,14 @@ from ottla.client.consumer.settings import ConsumerSettings
 from ottla.client.producer import Producer
 from ottla.client.producer.settings import ProducerSettings
 from ottla.client.properties import CommonSettings, property_name
+from ottla.client.share import ShareConsumer
+from ottla.client.share.settings import ShareConsumerSettings
 
 _INTRODUCTION: Final = """\
 # The Python client
 
-The client has three classes for asyncio: `Producer`, `Consumer` and `Admin`. `Admin` has an attribute for
-each kind of thing, such as topics and groups. `from ottla import Producer, Consumer, Admin` imports them;
+The client has four classes for asyncio: `Producer`, `Consumer`, `ShareConsumer` and `Admin`. `Admin` has an
+attribute for each kind of thing, such as topics and groups. `from ottla import Producer` imports one of them;
 `from ottla import sync` imports the same classes without asyncio. Properties can be given by Kafka's names
 (`properties={"linger.ms": 5}`), as arguments (`linger_ms=5`), or in a `client.properties` file
 (`properties="client.properties"`).
@@ -32,6 +34,7 @@ each kind of thing, such as topics and groups. `from ottla import Producer, Cons
 SETTINGS: Final[dict[str, type[CommonSettings]]] = {
     "Producer": ProducerSettings,
     "Consumer": ConsumerSettings,
+    "Share consumer": ShareConsumerSettings,
     "Admin": AdminSettings,
 }
 
@@ -45,10 +48,11 @@ def public_classes() -> Iterator[tuple[str, type[Any]]]:
     """Give the classes that users call, each with the name they reach it by."""
     yield "ottla.client.producer.Producer", Producer
     yield "ottla.client.consumer.Consumer", Consumer
+    yield "ottla.client.share.ShareConsumer", ShareConsumer
     yield "ottla.client.admin.Admin", Admin
     admin = Admin("127.0.0.1:9092")
     for name, found in vars(Admin).items():
-        if isinstance(found, cached_property):
+        if isinstance(found, cached_property) and not name.startswith("_"):
             yield f"admin.{name}", type(getattr(admin, name))
 
 
@@ -60,7 +64,7 @@ def _render_parts() -> Iterator[str]:
             kind = "async " if inspect.iscoroutinefunction(function) else ""
             yield f"**`{kind}{method}{_signature(function)}`**\n"
             yield f"{_first_paragraph(function)}\n"
-    yield "## Properties of all three\n"
+    yield "## Properties of all four\n"
     common = {item.name for item in dataclasses.fields(CommonSettings)}
     yield from _properties(CommonSettings, common)
     for name, settings in SETTINGS.items():

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
+from ottla.cli.directories.formatting import format_options, read_format_options
 from ottla.cli.failure import Failure
-from ottla.cli.formatting import format_options, read_format_options
 from ottla.cli.output import confirm, json_option, progress, show_one, show_rows
 from ottla.cli.settings import load_settings, settings_options
 
@@ -59,7 +59,7 @@ def print_random_id() -> None:
 @json_option
 def info(directory: Path, as_json: bool) -> None:
     """Show the contents of DIRECTORY, a data directory of Ottla or Apache Kafka."""
-    from ottla.cli.directory_checks import UnusableData, read_contents
+    from ottla.cli.directories.directory_checks import UnusableData, read_contents
 
     try:
         contents = read_contents(directory)
@@ -84,7 +84,7 @@ def info(directory: Path, as_json: bool) -> None:
 @json_option
 def verify(directory: Path, as_json: bool) -> None:
     """Check every file of the stopped data directory DIRECTORY. Exits with 1 if something is wrong."""
-    from ottla.cli.directory_checks import UnusableData, find_problems, read_contents
+    from ottla.cli.directories.directory_checks import UnusableData, find_problems, read_contents
 
     try:
         contents = read_contents(directory)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.cluster import run_client
-from ottla.cli.json_records import ENCODINGS, PLAIN
 from ottla.cli.numbers import COUNT, OFFSET, PARTITION
 from ottla.cli.places import Kind, Place, parse_range
 from ottla.cli.profiles import cluster_options
-from ottla.cli.templates import Printable, Printer, Style, printer_for, unescape
+from ottla.cli.records.json_records import ENCODINGS, PLAIN
+from ottla.cli.records.templates import Printable, Printer, Style, printer_for, unescape
 from ottla.cli.times import parse_time_ms
 from ottla.cli.topic_patterns import as_one_pattern, check_patterns, has_patterns
 
 if TYPE_CHECKING:
-    from ottla.cli.reading import Wish
+    from ottla.cli.records.reading import Wish
 
 IDLE_POLLS_MAX: Final = 60
 """How often in vain a member of a group asks, half a second each, before it takes that for the end."""
@@ -148,7 +148,7 @@ def consume(
         value_format,
     )
     printer = printer_for("json" if as_json else form, template, style)
-    from ottla.cli.reading import Wish
+    from ottla.cli.records.reading import Wish
 
     wish = Wish(
         topics,
@@ -171,14 +171,15 @@ def consume(
         from ottla.cli.schemas.decoding import decoded
 
         records = decoded(records, registry, registry_user)
-    count = run_client(lambda: _print_all(records, printer, count_max, flushes))
+    count = run_client(lambda: print_all(records, printer, count_max, flushes))
     if not count and (start is None or start.kind is not Kind.END):
         say(f"no records: {_nothing_there(wish, group)}")
 
 
-async def _print_all(
+async def print_all(
     records: AsyncGenerator[Printable, None], printer: Printer, count_max: int | None, flushes: bool
 ) -> int:
+    """Print records, and return how many there were."""
     out = sys.stdout.buffer
     count = 0
     try:
@@ -198,7 +199,7 @@ async def _print_all(
 async def _read(
     properties: Mapping[str, str], wish: "Wish", say: Callable[[str], None]
 ) -> AsyncGenerator[Printable, None]:
-    from ottla.cli.reading import Reading
+    from ottla.cli.records.reading import Reading
     from ottla.client.admin.settings import AdminSettings
     from ottla.client.security import cluster_for
 
@@ -322,7 +323,7 @@ def _silent(_sentence: str) -> None:
 
 def _explain(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from ottla.cli import templates
+        from ottla.cli.records import templates
 
         click.echo(templates.__doc__)
         ctx.exit()

@@ -32,7 +32,7 @@ def metrics_of_a_node() -> list[Metric]:
     """Start a node for a moment, and return what it would tell Prometheus."""
     loop = ServingLoop()
     with tempfile.TemporaryDirectory() as directory:
-        loaded = load_node_config(b"", {"log.dirs": f"{directory}/data"})
+        loaded = load_node_config(b"", {"log.dirs": f"{directory}/data", "ottla.telemetry.enable": "true"})
         on_loop = NodeOnLoop(loop)
         node = on_loop.start(loaded.configs, NodeOptions(port=0))
         try:

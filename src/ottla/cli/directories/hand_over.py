@@ -20,7 +20,7 @@ from ottla.cli.failure import Failure
 from ottla.cli.output import progress
 
 if TYPE_CHECKING:
-    from ottla.cli.directory_checks import Contents
+    from ottla.cli.directories.directory_checks import Contents
     from ottla.client.admin import Admin
 
 _START_SECONDS_MAX: Final = 120
@@ -83,7 +83,7 @@ class _Kafka:
 
     def start(self) -> str:
         """Start it, and return its address once it accepts connections."""
-        from ottla.cli.graduate import server_properties
+        from ottla.cli.directories.graduate import server_properties
         from ottla.testing.ports import free_port
 
         port, controller_port = free_port(), free_port()

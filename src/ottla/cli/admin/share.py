@@ -1,0 +1,267 @@
+"""`ottla share`: share groups, which are queues: what is left to do, and where they go on."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.cluster import failed_items, run_client, with_admin
+from ottla.cli.failure import Failure
+from ottla.cli.numbers import COUNT, OFFSET, SHIFT
+from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
+from ottla.cli.profiles import cluster_options
+from ottla.cli.times import parse_time_ms
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from ottla.cli.records.templates import Printable
+    from ottla.client.admin import Admin
+
+
+@click.group()
+def share() -> None:
+    """List and change the share groups of a cluster, and work on their records."""
+
+
+@share.command("list")
+@cluster_options
+@json_option
+@click.option("--state", "states", multiple=True, help="Only groups in this state: Stable, Empty or Dead.")
+def list_groups(properties: dict[str, str], as_json: bool, states: tuple[str, ...]) -> None:
+    """List share groups."""
+
+    async def work(admin: "Admin") -> list[dict[str, Any]]:
+        return [
+            {
+                "group": item.group_id,
+                "state": item.state,
+                "coordinator": item.coordinator,
+                "lag": _total(await admin.share_groups.offsets(item.group_id)),
+            }
+            for item in await admin.groups.list(states=states, types=("share",))
+        ]
+
+    show_rows(with_admin(properties, work), as_json, "there are no share groups")
+
+
+@share.command()
+@click.argument("name")
+@cluster_options
+@json_option
+def describe(properties: dict[str, str], as_json: bool, name: str) -> None:
+    """Describe the share group NAME: its members, and what is left to deliver in each partition."""
+
+    async def work(admin: "Admin") -> tuple[Any, Any]:
+        return await admin.share_groups.describe(name), await admin.share_groups.offsets(name)
+
+    description, offsets = with_admin(properties, work)
+    facts = {
+        "group": name,
+        "state": description.state,
+        "assignor": description.assignor,
+        "coordinator": description.coordinator,
+        "lag": _total(offsets),
+    }
+    rows = [
+        {
+            "topic": where.topic,
+            "partition": where.partition,
+            "start_offset": at.start_offset,
+            "lag": at.lag,
+            "members": sum(where in member.assignment for member in description.members),
+        }
+        for where, at in sorted(offsets.items())
+    ]
+    members = [
+        {
+            "member": member.member_id,
+            "client": member.client_id,
+            "host": member.host,
+            "topics": ", ".join(member.subscribed_topics),
+            "partitions": len(member.assignment),
+        }
+        for member in description.members
+    ]
+    if as_json:
+        show_one({**facts, "members": members, "partitions": rows}, as_json)
+        return
+    show_one({**facts, "members": len(members)}, as_json)
+    click.echo()
+    show_rows(rows, as_json, "it has not begun to read any topic")
+    if members:
+        click.echo()
+        show_rows(members, as_json, "")
+
+
+@share.command()
+@click.argument("name")
+@cluster_options
+@json_option
+@click.option("--topic", "topics", multiple=True, help="Only this topic. Default: all topics of the group.")
+@click.option("--to-earliest", is_flag=True, help="To the first record.")
+@click.option("--to-latest", is_flag=True, help="To the end.")
+@click.option("--to-offset", type=OFFSET, help="To this offset.")
+@click.option(
+    "--to-time",
+    metavar="TIME",
+    help="To the first record at or after this time: 2026-01-31T12:00, or 2h for two hours ago.",
+)
+@click.option("--shift-by", type=SHIFT, help="By this many records, backwards if negative.")
+@click.option("--execute", is_flag=True, help="Apply the plan. Without this, it is only shown.")
+def reset(
+    properties: dict[str, str],
+    as_json: bool,
+    name: str,
+    topics: tuple[str, ...],
+    to_earliest: bool,
+    to_latest: bool,
+    to_offset: int | None,
+    to_time: str | None,
+    shift_by: int | None,
+    execute: bool,
+) -> None:
+    """Reset the share group NAME, which must have no members. Shows a plan; --execute applies it.
+
+    Records after the new offset are delivered again, also those that were done.
+    """
+    chosen = sum((to_earliest, to_latest, to_offset is not None, to_time is not None, shift_by is not None))
+    if chosen != 1:
+        raise click.UsageError(
+            "no target given: use one of --to-earliest, --to-latest, --to-offset, --to-time and --shift-by"
+        )
+    to_timestamp_ms = None if to_time is None else parse_time_ms(to_time, "--to-time")
+
+    async def work(admin: "Admin") -> tuple[Any, Any]:
+        from ottla.client.admin.offsets import OffsetSpec
+
+        place = OffsetSpec.EARLIEST if to_earliest else OffsetSpec.LATEST if to_latest else to_offset
+        before = await admin.share_groups.offsets(name)
+        plan = await admin.share_groups.plan_reset(
+            name, topics=topics or None, to=place, to_timestamp_ms=to_timestamp_ms, shift_by=shift_by
+        )
+        if execute and plan:
+            results = await admin.share_groups.alter_offsets(name, plan)
+            if results.failed:
+                raise failed_items(results.failed)
+        return before, plan
+
+    before, plan = with_admin(properties, work)
+    rows = [
+        {
+            "topic": where.topic,
+            "partition": where.partition,
+            "offset": before[where].start_offset if where in before else None,
+            "new_offset": offset,
+        }
+        for where, offset in sorted(plan.items())
+    ]
+    if not rows:
+        raise Failure(f"share group {name} has not begun to read any topic: name a --topic")
+    show_rows(rows, as_json, "")
+    if not execute:
+        click.echo("this is only a plan; add --execute to apply it", err=True)
+    elif not as_json:
+        click.echo(f"share group {name} goes on at these offsets")
+
+
+@share.command("delete-offsets")
+@click.argument("name")
+@click.argument("topics", nargs=-1, required=True)
+@cluster_options
+@json_option
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def delete_offsets(
+    properties: dict[str, str], as_json: bool, name: str, topics: tuple[str, ...], yes: bool
+) -> None:
+    """Make the share group NAME, which must have no members, forget TOPICS."""
+    confirm(f"make share group {name} forget {', '.join(topics)}?", yes)
+    results = with_admin(properties, lambda admin: admin.share_groups.delete_offsets(name, topics))
+    if results.failed:
+        raise failed_items(results.failed)
+    show_done(f"share group {name} has forgotten {', '.join(topics)}", as_json, forgotten=list(topics))
+
+
+@share.command()
+@click.argument("name")
+@click.argument("topics", nargs=-1, required=True)
+@cluster_options
+@json_option
+@click.option("-c", "--count", "count_max", type=COUNT, help="Stop after this many records.")
+@click.option("-F", "--follow", is_flag=True, help="Wait for more records until Ctrl-C.")
+@click.option(
+    "--acknowledge",
+    "kind",
+    type=click.Choice(("accept", "release", "reject")),
+    default="accept",
+    show_default=True,
+    help="accept: they are done. release: deliver them again. reject: never deliver them again.",
+)
+@click.option("-f", "--template", help="As in `ottla consume`. For example '%t %p %o %k %s\\n'.")
+def consume(
+    properties: dict[str, str],
+    as_json: bool,
+    name: str,
+    topics: tuple[str, ...],
+    count_max: int | None,
+    follow: bool,
+    kind: str,
+    template: str | None,
+) -> None:
+    """Print records of TOPICS as a member of the share group NAME, and acknowledge them.
+
+    A group that does not exist begins at the end of the topics, unless its share.auto.offset.reset says
+    otherwise: see `ottla config`.
+    """
+    from ottla.cli.records.consume import print_all
+    from ottla.cli.records.templates import Style, printer_for
+
+    printer = printer_for("json" if as_json else "text", template, Style())
+    records = _work_on(properties, name, topics, count_max, follow, kind)
+    count = run_client(lambda: print_all(records, printer, None, flushes=True))
+    if not count and not as_json:
+        click.echo(f"no records: share group {name} has nothing left to deliver", err=True)
+
+
+async def _work_on(
+    properties: "Mapping[str, str]",
+    name: str,
+    topics: tuple[str, ...],
+    count_max: int | None,
+    follow: bool,
+    kind: str,
+) -> "AsyncGenerator[Printable, None]":
+    from ottla.cli.records.consume import IDLE_POLLS_MAX, POLL_MS
+    from ottla.cli.records.templates import Printable
+    from ottla.client.admin import Admin
+    from ottla.client.share import AcknowledgeType, ShareConsumer
+
+    chosen = {
+        **properties,
+        "group.id": name,
+        "share.acknowledgement.mode": "explicit",
+        # What is not printed must not be locked.
+        "share.acquire.mode": "batch_optimized" if count_max is None else "record_limit",
+    }
+    left, idle_polls = count_max, 0
+    async with ShareConsumer(properties=chosen) as consumer, Admin(properties=properties) as admin:
+        consumer.subscribe(topics)
+        while left is None or left > 0:
+            records = await consumer.poll(POLL_MS, left)
+            for record in records:
+                fields = (record.offset, record.timestamp_ms, record.key, record.value, record.headers)
+                yield Printable(record.topic, record.partition, *fields)
+                consumer.acknowledge(record, AcknowledgeType[kind.upper()])
+            if records:
+                await consumer.commit()
+                left = None if left is None else left - len(records)
+            idle_polls = 0 if records else idle_polls + 1
+            if follow or records or not consumer.assignment():
+                continue
+            if idle_polls > IDLE_POLLS_MAX or _total(await admin.share_groups.offsets(name)) == 0:
+                return
+
+
+def _total(offsets: Any) -> int | None:
+    """Return how many records are left in all partitions, or None where a broker does not tell."""
+    lags = [at.lag for at in offsets.values()]
+    return None if None in lags else sum(lags)

@@ -1,0 +1,1 @@
+"""Commands about data directories and log files."""

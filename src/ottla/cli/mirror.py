@@ -1,0 +1,234 @@
+"""`ottla mirror`: topics of one cluster as exact copies in another."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.cluster import run_client, with_admin
+from ottla.cli.failure import Failure
+from ottla.cli.output import confirm, json_option, show_one, show_rows
+from ottla.cli.profiles import cluster_options
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ottla.client.admin import Admin
+    from ottla.mirror.link import Link
+    from ottla.mirror.mirroring import Mirroring
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group()
+def mirror() -> None:
+    """Copy topics of another cluster, offset by offset, and make the copies writable when it is gone."""
+
+
+@mirror.command()
+@click.argument("file", type=_FILE, required=False)
+@cluster_options
+@click.option("--source", metavar="HOST:PORT", help="A broker of the source. The target is --bootstrap.")
+@click.option("--source-name", default="source", show_default=True, help="What the source is called.")
+@click.option("--source-config", type=_FILE, help="A client.properties file: how to log in to the source.")
+@click.option("--topics", default=".*", show_default=True, help="The topics, as a regular expression.")
+@click.option("--groups", default=".*", show_default=True, help="The groups whose offsets follow.")
+@click.option("--prefix", default="", help="Put this before the names of the copies.")
+@click.option(
+    "--refresh",
+    "refresh_s",
+    type=click.FloatRange(0.1),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often to look for new topics, configs, access rules and committed offsets.",
+)
+@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve metrics for Prometheus here.")
+def run(
+    file: Path | None,
+    properties: dict[str, str],
+    source: str | None,
+    source_name: str,
+    source_config: Path | None,
+    topics: str,
+    groups: str,
+    prefix: str,
+    refresh_s: float,
+    metrics_port: int | None,
+) -> None:
+    """Mirror until SIGTERM or SIGINT. Prints one line, `ready`, when it has begun.
+
+    The copies are kept by the cluster of --bootstrap, which must be Ottla. The source can be any Kafka. FILE
+    is a properties file of MirrorMaker 2, which says all of this in its own words.
+    """
+    from ottla.client.properties import InvalidProperty
+    from ottla.mirror.following import NotAnOttla
+    from ottla.mirror.link import Link, UnusableLink
+    from ottla.mirror.mirroring import Mirroring
+    from ottla.runtime.log_lines import set_up_logging
+
+    set_up_logging(False, "INFO")
+    try:
+        if file is not None:
+            links = _links_of(file)
+        elif source is None and source_config is None:
+            raise click.UsageError("no source given: name a broker of it with --source")
+        else:
+            reached = {} if source_config is None else _read(source_config)
+            if source is not None:
+                reached["bootstrap.servers"] = source
+            links = [
+                Link(
+                    source_name=source_name,
+                    source=reached,
+                    target=properties,
+                    topics=topics,
+                    groups=groups,
+                    prefix=prefix,
+                    refresh_s=refresh_s,
+                )
+            ]
+        run_client(lambda: _run_all([Mirroring(link) for link in links], metrics_port))
+    except (UnusableLink, InvalidProperty, NotAnOttla) as error:
+        raise Failure(str(error)) from error
+
+
+def _links_of(file: Path) -> "list[Link]":
+    from ottla.mirror.mirror_maker import read_links
+
+    return read_links(_read(file))
+
+
+def _read(file: Path) -> dict[str, str]:
+    lines = (line.strip() for line in file.read_text().splitlines())
+    return {
+        name.strip(): value.strip()
+        for name, equals, value in (line.partition("=") for line in lines if line and line[0] not in "#!")
+        if equals
+    }
+
+
+async def _run_all(mirrors: "list[Mirroring]", metrics_port: int | None) -> None:
+    import asyncio
+    import signal
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    left = len(mirrors)
+
+    def begun() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            click.echo("ready")
+
+    tasks = [asyncio.create_task(one.run(stop, begun)) for one in mirrors]
+    if metrics_port is not None:
+        tasks.append(asyncio.create_task(_serve_metrics(mirrors, metrics_port, stop)))
+    # When one cannot go on, all end.
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    stop.set()
+    await asyncio.gather(*tasks)
+
+
+async def _serve_metrics(mirrors: "list[Mirroring]", port: int, stop: "asyncio.Event") -> None:
+    from ottla.http.server import listening, serve
+    from ottla.http.settings import HttpSettings
+
+    async def app(scope: Any, _receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
+        if scope["type"] != "http":
+            return
+        body = "".join(one.progress.metrics() for one in mirrors).encode()
+        headers = [(b"content-type", b"text/plain; version=0.0.4")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    settings = HttpSettings(port=port)
+    with listening(settings) as listener:
+        click.echo(f"metrics http://127.0.0.1:{listener.getsockname()[1]}/metrics")
+        await serve(app, listener, settings, stop)
+
+
+@mirror.command()
+@cluster_options
+@json_option
+def status(properties: dict[str, str], as_json: bool) -> None:
+    """Show how far the mirrors are that this cluster holds: lag, throughput and the last error."""
+    from ottla.mirror.failing_over import mirrored_topics, read_statuses
+
+    statuses = run_client(lambda: read_statuses(properties))
+    mirrors = with_admin(properties, mirrored_topics)
+    if as_json:
+        show_one({"links": statuses, "mirrors": mirrors}, as_json)
+        return
+    if not statuses and not mirrors:
+        click.echo("there are no mirrors")
+        return
+    for link in statuses:
+        errors = [*link["topic_errors"].items()] + ([("link", link["error"])] if link["error"] else [])
+        facts = {
+            "source": link["source"],
+            "seconds since last report": _age_s(link["at_ms"]),
+            "bytes per second": link["bytes_per_second"],
+            "lag": sum(part["lag"] or 0 for part in link["partitions"]),
+            "error": "; ".join(f"{name}: {error}" for name, error in errors) or None,
+        }
+        show_one(facts, as_json)
+        click.echo()
+        rows = [
+            {name: part[name] for name in ("topic", "partition", "copied_to", "source_end", "lag", "error")}
+            for part in link["partitions"]
+        ]
+        show_rows(rows, as_json, "it copies nothing yet")
+
+
+def _age_s(at_ms: int) -> int:
+    import time
+
+    return max(0, round(time.time() - at_ms / 1000))
+
+
+@mirror.command()
+@click.argument("topics", nargs=-1)
+@cluster_options
+@json_option
+@click.option("--all", "everything", is_flag=True, help="All mirrors of the cluster.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def failover(
+    properties: dict[str, str], as_json: bool, topics: tuple[str, ...], everything: bool, yes: bool
+) -> None:
+    """Make the copies TOPICS writable, and say how many records of the source they do not have.
+
+    Transactions that were open are aborted. A mirror that still runs stops copying these topics.
+    """
+    if bool(topics) == everything:
+        raise click.UsageError("name the topics to make writable, or give --all")
+    confirm(f"make {', '.join(topics) or 'all mirrors'} writable? They stop following their source.", yes)
+    from ottla.mirror.failing_over import fail_over, read_statuses
+
+    async def work(admin: "Admin") -> Any:
+        return await fail_over(admin, topics, await read_statuses(properties))
+
+    outcome = with_admin(properties, work)
+    rows = [
+        {
+            "topic": one.where.topic,
+            "partition": one.where.partition,
+            "next_offset": one.end_offset,
+            "lost": one.lost,
+            "aborted_transactions": one.aborted,
+        }
+        for one in outcome
+    ]
+    show_rows(rows, as_json, "there were no mirrors")
+    if not as_json and rows:
+        lost = [one.lost for one in outcome]
+        known = sum(count for count in lost if count is not None)
+        unknown = lost.count(None)
+        click.echo(
+            f"{len(rows)} partitions are writable; {known} offsets of the source were not copied"
+            + (f"; unknown for {unknown} partitions, whose source was never seen" * bool(unknown))
+        )
