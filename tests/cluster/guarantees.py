@@ -19,24 +19,24 @@ from tests.cluster.node_faults import NodeFaults
 from tests.cluster.offset_accounting import check_offsets
 from tests.support.ottla_node import OttlaNode
 
-from ottla.testing.guarantees.campaign import Connect, Result, run_campaign
+from ottla.testing.guarantees.campaign import ProcessClass, Result, run_campaign
 from ottla.testing.guarantees.confluent import ConfluentProcess
 from ottla.testing.guarantees.ours import OttlaProcess
 
 TARGET = Path("target/guarantees")
 QUICK_ABORTS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}
 FAULT_INTERVAL_S = 4
-CLIENTS: Mapping[str, Connect] = {"confluent": ConfluentProcess, "ottla": OttlaProcess}
+CLIENTS: Mapping[str, ProcessClass] = {"confluent": ConfluentProcess, "ottla": OttlaProcess}
 
 
 def run_slice(
-    root: Path, seed: int, operations: int, clients: int, connect: Connect
+    root: Path, seed: int, operations: int, clients: int, process_class: ProcessClass
 ) -> tuple[Result, NodeFaults]:
     """Run a campaign against a node of its own."""
     with OttlaNode(root / "node", QUICK_ABORTS) as node:
         faults = NodeFaults(node, seed, FAULT_INTERVAL_S)
         history = root / "history.jsonl"
-        result = run_campaign(node.bootstrap, seed, operations, history, faults, clients, connect)
+        result = run_campaign(node.bootstrap, seed, operations, history, faults, clients, process_class)
     return result, faults
 
 

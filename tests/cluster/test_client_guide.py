@@ -28,6 +28,13 @@ def test_administration_page_runs_as_it_is(tmp_path: Path) -> None:
     assert (names["hanging"], names["brokers"]) == (0, [0])
 
 
+def test_queues_page_runs_as_it_is(tmp_path: Path) -> None:
+    settings = {"group.share.min.heartbeat.interval.ms": "100", "group.share.heartbeat.interval.ms": "300"}
+    with OttlaNode(tmp_path / "node", settings) as node:
+        names = run_page("queues.md", node)
+    assert names["first_ten"] == list(range(10))
+
+
 def test_journey_page_runs_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with OttlaNode(tmp_path / "node", {"group.initial.rebalance.delay.ms": "0"}) as node:
         steps = run_page("journey.md", node)["steps"]

@@ -15,7 +15,7 @@ PAGES = re.findall(r"guide/([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text())
 """In the order of a reader."""
 
 WITH_NODES_OF_THEIR_OWN = ("testing.md", "security.md", "monitoring.md", "from-apache-kafka.md")
-ON_SPARK = ("pipelines.md", "pipelines-guarantees.md")
+ON_SPARK = ("pipelines.md", "pipelines-guarantees.md", "connectors.md")
 ON_STOPPED_NODES = ("damaged-disks.md",)
 OF_COMMANDS = (
     "command-line.md",
@@ -28,12 +28,15 @@ OF_COMMANDS = (
 WITH_A_REGISTRY = ("schemas.md",)
 OF_CLUSTERS = ("cluster.md",)
 """`test_cluster_guide.py` runs it."""
+OF_TWO_CLUSTERS = ("mirroring.md",)
+"""It has commands only. `test_mirror.py` runs them."""
 RUN_ELSEWHERE = (
     *WITH_NODES_OF_THEIR_OWN,
     *ON_SPARK,
     *ON_STOPPED_NODES,
     *WITH_A_REGISTRY,
     *OF_CLUSTERS,
+    *OF_TWO_CLUSTERS,
 )
 
 
@@ -121,7 +124,7 @@ def test_all_pages_run_one_after_the_other_on_one_node(
             else:
                 run_page(page, node)
             ran.append(page)
-    assert len(ran) == 15
+    assert len(ran) == 16
     assert set(PAGES) == {page.name for page in GUIDE.glob("*.md")}, "the navigation has every page"
 
 

@@ -62,6 +62,18 @@ def joined(node: ThreadNode, topic: str, **settings: Any) -> Consumer:
     return consumer
 
 
+def test_the_journal_is_not_listed_and_can_be_named(node: ThreadNode) -> None:
+    producer = Producer({"bootstrap.servers": node.bootstrap, "enable.idempotence": True})
+    producer.produce("listed", b"x")
+    assert producer.flush(60) == 0
+    events(node, "producer-seen")
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    listed = admin.list_topics(timeout=30).topics
+    assert "listed" in listed
+    assert TOPIC not in listed
+    assert admin.list_topics(TOPIC, timeout=30).topics[TOPIC].error is None
+
+
 def test_a_producer_is_known_by_its_client_and_where_it_writes(node: ThreadNode) -> None:
     node.create_topic("seen", 2)
     producer = Producer(
@@ -147,7 +159,7 @@ def test_each_node_of_a_cluster_has_a_partition_of_its_own(tmp_path: Path) -> No
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         deadline = time.monotonic() + 120
         while True:
-            topic = admin.list_topics(timeout=60).topics.get(TOPIC)
+            topic = admin.list_topics(TOPIC, timeout=60).topics.get(TOPIC)
             if topic is not None and len(topic.partitions) == 3:
                 break
             assert time.monotonic() < deadline, topic

@@ -18,6 +18,11 @@ from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 
 FEW_BYTES = {"metadata.log.max.record.bytes.between.snapshots": "4000"}
+# The leader keeps hardly more of its log than the latest snapshot needs.
+SHORT_LOG = FEW_BYTES | {
+    "internal.metadata.log.segment.bytes": "8000",
+    "metadata.max.retention.bytes": "8000",
+}
 NOT_YET = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER, ErrorCode.INVALID_REPLICATION_FACTOR)
 
 
@@ -160,3 +165,26 @@ def replace_voter(quorum: QuorumOfProcesses, leader: int, kind: str, tmp_path: P
     voters = quorum.describe(quorum.members[leader]).current_voters
     assert member.node_id in [voter.replica_id for voter in voters]
     return leader
+
+
+def first_offset(member: Member) -> int:
+    """Return where the metadata log of a member begins."""
+    return min(int(name.removesuffix(".log")) for name in batches_of(member))
+
+
+@pytest.mark.parametrize("kinds", [(APACHE, OTTLA), (OTTLA, APACHE)], ids="-".join)
+def test_a_new_node_begins_with_the_snapshot_of_a_leader_of_the_other_kind(
+    kinds: Sequence[str], tmp_path: Path
+) -> None:
+    with QuorumOfProcesses(tmp_path, {1: kinds[0]}, settings=SHORT_LOG) as quorum:
+        quorum.start()
+        leader = quorum.members[quorum.wait_for_leader()]
+        wanted = {f"t-{number}" for number in range(100)}
+        for name in wanted:
+            create_topic(leader, name)
+        # Apache Kafka looks once a minute.
+        wait_until(lambda: first_offset(leader) > 0, "the leader deletes old segments")
+        new = quorum.add(tmp_path, 2, kinds[1], SHORT_LOG)
+        new.start()
+        wait_until(partial(_has_all, new, wanted), "the new node has all topics")
+        assert first_offset(new) > 0

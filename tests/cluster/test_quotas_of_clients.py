@@ -12,7 +12,9 @@ from tests.support.plain_client import PlainClient
 
 from ottla.broker.lifecycle.startup import Node
 from ottla.model.uuid import ZERO_UUID
+from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
+from ottla.wire.framing import encode_request
 from ottla.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     EntityData,
@@ -164,3 +166,14 @@ def test_a_node_accepts_no_faster_than_it_is_told(tmp_path: Path) -> None:
         for _ in range(12):
             with PlainClient(ottla.bootstrap) as client:
                 client.ask(ApiVersionsRequest())
+
+
+def test_the_time_of_other_nodes_and_of_writes_that_nobody_waits_for_does_not_count(node: Node) -> None:
+    limit(node, "request_percentage", 0.000001)
+    client = InProcessClient(node)
+    client.ask(fetch_request("t", 0, replica_id=1), 12)
+    unanswered = produce_request("t", batch_of(b"x"), acks=0)
+    client.send(encode_request(unanswered, api_of(ApiKey.PRODUCE), 12, 1, "test"))
+    assert client.muted_ms == []
+    client.ask(fetch_request("t", 0), 12)
+    assert client.muted_ms == [1000]

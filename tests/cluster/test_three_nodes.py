@@ -4,11 +4,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from tests.support.ottla_node import free_port
 
+from ottla.schemas.stored.records import schema_record
+from ottla.schemas.stored.values import StoredSchema
+from ottla.schemas.wire_format import encode_prefix
 from ottla.testing.node import ProcessNode
 from ottla.testing.process_cluster import CLUSTER_ID, ProcessCluster
 
@@ -92,11 +98,44 @@ def test_nothing_is_lost_when_a_node_goes_and_comes_back(how: str, tmp_path: Pat
         assert len(read) == 1200, "none twice"
 
 
+def test_a_broker_that_has_no_copy_of_the_registry_asks_its_leader(tmp_path: Path) -> None:
+    with ProcessCluster(tmp_path) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        checked = {"ottla.value.schema.validation": "true"}
+        topics = [
+            NewTopic("_schemas", 1, replica_assignment=[[1]], config={"cleanup.policy": "compact"}),
+            # Each node leads a partition.
+            NewTopic(TOPIC, 3, replica_assignment=[[1], [2], [3]], config=checked),
+        ]
+        for created in admin.create_topics(topics).values():
+            created.result(60)
+        load = Load(cluster.bootstrap)
+        load.send(30)
+        assert len(load.failed) == 30
+        assert all("INVALID_RECORD" in why or "nvalid record" in why for why in load.failed), load.failed[0]
+        key, value = schema_record(StoredSchema(f"{TOPIC}-value", 1, 7, "AVRO", '"string"'))
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        producer.produce("_schemas", value, key)
+        assert producer.flush(60) == 0
+        failed: list[KafkaError] = []
+        for partition in range(3):
+            producer.produce(
+                TOPIC,
+                encode_prefix(7),
+                partition=partition,
+                on_delivery=lambda error, _: None if error is None else failed.append(error),
+            )
+        assert producer.flush(60) == 0
+        assert failed == []
+
+
 def test_one_command_runs_three_nodes_and_restarts_one_that_dies(tmp_path: Path) -> None:
     port = free_port()
+    config = tmp_path / "all.properties"
+    config.write_text("offsets.topic.num.partitions=1\nnum.partitions=5\n")
     command = [sys.executable, "-m", "ottla", "up", "--nodes", "3", "--port", str(port)]
     process = subprocess.Popen(
-        [*command, "--data", str(tmp_path / "data"), "--set", "offsets.topic.num.partitions=1"],
+        [*command, "--data", str(tmp_path / "data"), "--config", str(config), "--set", "num.partitions=2"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -122,6 +161,8 @@ def test_one_command_runs_three_nodes_and_restarts_one_that_dies(tmp_path: Path)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
+    written = (tmp_path / "data" / "node-2.properties").read_text().splitlines()
+    assert {"offsets.topic.num.partitions=1", "num.partitions=2"} <= set(written)
     for name in ("node-1", "node-2", "node-3"):
         assert (tmp_path / "data" / name / ".kafka_cleanshutdown").exists(), (
             f"{name} stopped in order\n{said}"
@@ -136,7 +177,11 @@ def test_a_controller_and_a_broker_run_in_processes_of_their_own(tmp_path: Path)
         "default.replication.factor": "1",
         "offsets.topic.replication.factor": "1",
     }
-    listener = {"listeners": f"CONTROLLER://127.0.0.1:{controller_port}"}
+    metrics_port = free_port()
+    listener = {
+        "listeners": f"CONTROLLER://127.0.0.1:{controller_port}",
+        "ottla.metrics.port": str(metrics_port),
+    }
     controller = ControllerProcess(
         tmp_path / "controller",
         {**shared, **listener, "process.roles": "controller", "node.id": "100"},
@@ -152,6 +197,10 @@ def test_a_controller_and_a_broker_run_in_processes_of_their_own(tmp_path: Path)
         broker.create_topic(TOPIC, PARTITIONS)
         load = Load(broker.bootstrap)
         load.send(100)
+        with urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=60) as answer:
+            metrics = answer.read().decode().splitlines()
+        assert "ottla_active_controller_count 1.0" in metrics
+        assert f"ottla_global_partition_count {PARTITIONS}.0" in metrics
         # The broker serves on without its controller, and finds it again.
         controller.stop()
         load.send(100)

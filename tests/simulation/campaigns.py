@@ -13,11 +13,10 @@ from contextlib import nullcontext
 from importlib import import_module
 from multiprocessing import Pool
 from time import monotonic
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tests.simulation.planting import Bug, planted
-
-_CHUNK_SEEDS = 25
 
 
 class Failure(NamedTuple):
@@ -36,6 +35,10 @@ class Campaign(NamedTuple):
     run_seed: Callable[[int], object]
     bugs: Mapping[str, Bug]
     bug_seeds_max: int
+    found_by: Mapping[str, int] = MappingProxyType({})
+    """Seeds that are known to find a bug. They are tried first."""
+    chunk_seeds: int = 25
+    """How many seeds a process runs before it tells."""
 
     def replay_command(self, seed: int, bug: str = "") -> str:
         """Return the command that runs one seed again."""
@@ -44,22 +47,32 @@ class Campaign(NamedTuple):
 
     def find_failure(self, seed: int) -> Failure | None:
         """Run one seed. Anything it raises is a failure, since what may happen is caught within."""
+        return self.run_one(seed)[0]
+
+    def run_one(self, seed: int) -> tuple[Failure | None, float]:
+        """Run one seed, and also return how much time has passed in it, if that is known."""
         try:
-            self.run_seed(seed)
+            outcome = self.run_seed(seed)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             message = f"seed {seed}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})"
-            return Failure(seed, f"{message}\n  replay: {self.replay_command(seed)}", traceback.format_exc())
-        return None
+            replay = f"\n  replay: {self.replay_command(seed)}"
+            return Failure(seed, message + replay, traceback.format_exc()), 0.0
+        return None, getattr(outcome, "simulated_s", 0.0)
 
     def find_failures(self, first: int, seeds: int) -> list[Failure]:
         """Run seeds in this process."""
-        found = map(self.find_failure, range(first, first + seeds))
-        return [failure for failure in found if failure is not None]
+        return self.run_some(first, seeds)[0]
 
-    def find_bug(self, name: str) -> int | None:
+    def run_some(self, first: int, seeds: int) -> tuple[list[Failure], float]:
+        """Run seeds in this process, and also return how much simulated time has passed."""
+        found = [self.run_one(seed) for seed in range(first, first + seeds)]
+        return [failure for failure, _ in found if failure is not None], sum(time for _, time in found)
+
+    def find_bug(self, name: str, seeds_max: int) -> int | None:
         """Return the first seed that finds a planted bug, and that is fine without it."""
-        for seed in range(self.bug_seeds_max):
+        known = self.found_by.get(name)
+        for seed in ((known,) if known is not None else ()) + tuple(range(seeds_max)):
             with planted(self.bugs[name]):
                 failure = self.find_failure(seed)
             if failure is not None and self.find_failure(seed) is None:
@@ -76,9 +89,10 @@ class Campaign(NamedTuple):
             "--bug", choices=sorted(self.bugs), default="", help="plant a bug that is to be found"
         )
         parser.add_argument("--all-bugs", action="store_true", help="plant every bug, one after the other")
+        parser.add_argument("--bug-seeds", type=int, default=self.bug_seeds_max, help="how many to try")
         options = parser.parse_args(arguments)
         if options.all_bugs:
-            return int(_find_all_bugs(self, options.processes) > 0)
+            return int(_find_all_bugs(self, options.processes, options.bug_seeds) > 0)
         if options.seeds == 1:
             with planted(self.bugs[options.bug]) if options.bug else nullcontext():
                 failure = self.find_failure(options.first)
@@ -90,40 +104,48 @@ class Campaign(NamedTuple):
 def _run_all(campaign: Campaign, first: int, seeds: int, processes: int, bug: str) -> int:
     """Run seeds on several processes, with progress. Returns how many failed."""
     failed = 0
-    started, done = monotonic(), 0
-    for count, found in _chunks(campaign, first, seeds, processes, bug):
+    started, done, simulated_s = monotonic(), 0, 0.0
+    for count, found, passed_s in _chunks(campaign, first, seeds, processes, bug):
         done += count
         failed += len(found)
+        simulated_s += passed_s
         for failure in found:
             print(f"\r{failure.message}", flush=True)
         rate = done / (monotonic() - started)
         line = f"\r{done:,} of {seeds:,} seeds, {rate:.0f}/s, {failed} failures "
         print(line, end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    print(f"{done:,} seeds in {monotonic() - started:.0f} s, {failed} failures")
+    took_s = monotonic() - started
+    print(f"{done:,} seeds in {took_s:.0f} s, {failed} failures")
+    if simulated_s:
+        print(
+            f"{simulated_s:,.0f} simulated seconds, {simulated_s / took_s:.1f} for each second "
+            f"with {processes} processes"
+        )
     return failed
 
 
 def _chunks(
     campaign: Campaign, first: int, seeds: int, processes: int, bug: str
-) -> Iterator[tuple[int, list[Failure]]]:
-    """Give how many seeds were run and what was found, chunk by chunk."""
+) -> Iterator[tuple[int, list[Failure], float]]:
+    """Give how many seeds were run, what was found and how much time passed in them, chunk by chunk."""
+    size = campaign.chunk_seeds
     tasks = [
-        (campaign.module, start, min(_CHUNK_SEEDS, first + seeds - start), bug)
-        for start in range(first, first + seeds, _CHUNK_SEEDS)
+        (campaign.module, start, min(size, first + seeds - start), bug)
+        for start in range(first, first + seeds, size)
     ]
     with Pool(processes) as pool:
         yield from pool.imap_unordered(_run_chunk, tasks)
 
 
-def _find_all_bugs(campaign: Campaign, processes: int) -> int:
+def _find_all_bugs(campaign: Campaign, processes: int, seeds_max: int) -> int:
     """Plant every bug and print which seed finds it. Returns how many are not found."""
     missed = 0
-    tasks = [(campaign.module, name) for name in campaign.bugs]
+    tasks = [(campaign.module, name, seeds_max) for name in campaign.bugs]
     with Pool(processes) as pool:
         for name, seed in pool.imap(_find_bug, tasks):
             missed += seed is None
-            result = f"not within {campaign.bug_seeds_max} seeds" if seed is None else f"seed {seed}"
+            result = f"not within {seeds_max} seeds" if seed is None else f"seed {seed}"
             print(f"{name:34} {result:26} {campaign.bugs[name].what}", flush=True)
     print(f"{len(campaign.bugs) - missed} of {len(campaign.bugs)} planted bugs were found")
     return missed
@@ -137,13 +159,14 @@ def _campaign_of(module: str) -> Campaign:
     return campaign
 
 
-def _find_bug(task: tuple[str, str]) -> tuple[str, int | None]:
-    module, name = task
-    return name, _campaign_of(module).find_bug(name)
+def _find_bug(task: tuple[str, str, int]) -> tuple[str, int | None]:
+    module, name, seeds_max = task
+    return name, _campaign_of(module).find_bug(name, seeds_max)
 
 
-def _run_chunk(task: tuple[str, int, int, str]) -> tuple[int, list[Failure]]:
+def _run_chunk(task: tuple[str, int, int, str]) -> tuple[int, list[Failure], float]:
     module, first, seeds, bug = task
     campaign = _campaign_of(module)
     with planted(campaign.bugs[bug]) if bug else nullcontext():
-        return seeds, campaign.find_failures(first, seeds)
+        found, simulated_s = campaign.run_some(first, seeds)
+        return seeds, found, simulated_s

@@ -7,7 +7,7 @@ from tests.support.group_world import NEWEST, FixedTopics, GroupWorld
 
 from ottla.coordination.group.consumer.group import ConsumerGroup
 from ottla.coordination.group.environment import Client, TopicFacts
-from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
+from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings, StreamsIntervals
 from ottla.model.uuid import Uuid
 from ottla.wire.declare import fields_of
 from ottla.wire.messages.consumer_group_heartbeat import (
@@ -66,11 +66,15 @@ class ConsumerWorld(GroupWorld):
     ) -> None:
         self.intervals = ConsumerIntervals()
         self.own_intervals: dict[str, ConsumerIntervals] = {}
+        self.own_streams_intervals = StreamsIntervals()
         topics = topics or ChangingTopics(**(partition_counts or {"orders": 3, "other": 2}))
         super().__init__(settings, topics, suffix=suffix)
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         return self.own_intervals.get(group_id, self.intervals)
+
+    def streams_intervals(self, group_id: str) -> StreamsIntervals:
+        return self.own_streams_intervals
 
     def topics_changed(self, *names: str, has_new: bool = False) -> None:
         """Tell the coordinator, as the metadata does."""
@@ -123,7 +127,7 @@ def essence(value: Any) -> Any:
     if hasattr(type(value), "__wire_fields__"):
         fields = {name: getattr(value, name) for name in fields_of(type(value)) if name != "error_message"}
         epochs = fields.pop("assignment_epochs", None)
-        if epochs is not None:
+        if epochs:
             fields["partitions"] = tuple(zip(fields["partitions"], epochs, strict=True))
         return {name: essence(field) for name, field in fields.items()}
     if isinstance(value, tuple):

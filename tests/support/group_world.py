@@ -12,14 +12,21 @@ what was not synced, and loads a new one from the logs.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.coordinator import GroupCoordinator
 from ottla.coordination.group.environment import Client, TopicFacts
-from ottla.coordination.group.settings import ConsumerIntervals, GroupSettings
+from ottla.coordination.group.settings import (
+    ConsumerIntervals,
+    GroupSettings,
+    ShareIntervals,
+    StreamsIntervals,
+)
+from ottla.coordination.group.share.persister import Errors, StartOffsets, StateSummary, Summaries
 from ottla.coordination.group.state import GroupShard
 from ottla.coordination.runtime.decision import ProducerIdentity, Records
 from ottla.coordination.runtime.shard import AnyShard, CannotAppend, LoggedBatch, Shard
 from ottla.model.uuid import Uuid
-from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
+from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord, CoordinatorRecords
 from ottla.wire.error_code import ErrorCode
 
 START_MS = 1_700_000_000_000
@@ -80,14 +87,17 @@ class _StoredBatch:
     """A batch as it lies in the log, as bytes."""
 
     def __init__(
-        self, records: Iterable[CoordinatorRecord], producer: ProducerIdentity | None, last_offset: int
+        self,
+        records: Iterable[CoordinatorRecord],
+        producer: ProducerIdentity | None,
+        last_offset: int,
+        kinds: CoordinatorRecords,
     ) -> None:
+        self._kinds = kinds
         self.encoded = [
             (
-                GROUP_RECORDS.encode_key(record.key),
-                None
-                if record.value is None
-                else GROUP_RECORDS.encode_value(record.value, record.value_version),
+                kinds.encode_key(record.key),
+                None if record.value is None else kinds.encode_value(record.value, record.value_version),
             )
             for record in records
         ]
@@ -96,7 +106,7 @@ class _StoredBatch:
         self.committed: bool | None = None
 
     def read(self) -> LoggedBatch:
-        decoded = (GROUP_RECORDS.decode(key, value) for key, value in self.encoded)
+        decoded = (self._kinds.decode(key, value) for key, value in self.encoded)
         records = [record for record in decoded if isinstance(record, CoordinatorRecord)]
         return LoggedBatch(self.last_offset, records, self.producer, self.committed)
 
@@ -104,7 +114,8 @@ class _StoredBatch:
 class MemoryLog:
     """A shard's log. What lies beyond `durable` batches is gone after a power cut."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: CoordinatorRecords = GROUP_RECORDS) -> None:
+        self._kinds = kinds
         self.stored: list[_StoredBatch] = []
         self.durable = 0
         self.refusal: ErrorCode | None = None
@@ -114,7 +125,7 @@ class MemoryLog:
     def append(self, records: Records, producer: ProducerIdentity | None, _is_atomic: bool) -> int:
         if self.refusal is not None:
             raise CannotAppend(self.refusal)
-        batch = _StoredBatch(records, producer, self.end + len(records) - 1)
+        batch = _StoredBatch(records, producer, self.end + len(records) - 1, self._kinds)
         self.stored.append(batch)
         return batch.last_offset
 
@@ -125,7 +136,7 @@ class MemoryLog:
         """Nothing is held back."""
 
     def append_marker(self, producer: ProducerIdentity, committed: bool) -> int:
-        batch = _StoredBatch((), producer, self.end)
+        batch = _StoredBatch((), producer, self.end, self._kinds)
         batch.committed = committed
         self.stored.append(batch)
         return batch.last_offset
@@ -149,6 +160,45 @@ class MemoryLog:
         self.durable = len(self.stored)
 
 
+class MemoryPersister:
+    """The share coordinators, which answer at once. Implements `StatePersister`."""
+
+    def __init__(self) -> None:
+        self.starts: dict[tuple[str, Uuid, int], int] = {}
+        self.error_code = ErrorCode.NONE
+
+    def initialize(
+        self, group_id: str, _state_epoch: int, starts: StartOffsets, done: Callable[[Errors], None]
+    ) -> None:
+        errors = {}
+        for topic_id, offsets in starts.items():
+            for number, start in offsets.items():
+                errors[topic_id, number] = self.error_code
+                if self.error_code is ErrorCode.NONE:
+                    self.starts[group_id, topic_id, number] = start
+        done(errors)
+
+    def delete(self, group_id: str, partitions: Partitions, done: Callable[[Errors], None]) -> None:
+        errors = {}
+        for topic_id, numbers in partitions.items():
+            for number in numbers:
+                errors[topic_id, number] = self.error_code
+                if self.error_code is ErrorCode.NONE:
+                    self.starts.pop((group_id, topic_id, number), None)
+        done(errors)
+
+    def summarize(self, group_id: str, partitions: Partitions, done: Callable[[Summaries], None]) -> None:
+        done(
+            {
+                (topic_id, number): StateSummary(
+                    self.error_code, self.starts.get((group_id, topic_id, number), -1)
+                )
+                for topic_id, numbers in partitions.items()
+                for number in numbers
+            }
+        )
+
+
 class GroupWorld:
     """The coordinator, and everything around it."""
 
@@ -164,6 +214,7 @@ class GroupWorld:
         self.settings = settings or GroupSettings()
         self.logs = [MemoryLog() for _ in range(partitions)]
         self.syncs_by_itself = True
+        self.share_state = MemoryPersister()
         self.epoch = 0
         self._suffixes = 0
         self._suffix = suffix
@@ -179,6 +230,12 @@ class GroupWorld:
 
     def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
         return ConsumerIntervals()
+
+    def streams_intervals(self, group_id: str) -> StreamsIntervals:
+        return StreamsIntervals()
+
+    def share_intervals(self, group_id: str) -> ShareIntervals:
+        return ShareIntervals()
 
     def member_lost(self, group_id: str, member_id: str, why: str, after_ms: int) -> None:
         """Nobody keeps a journal."""

@@ -42,6 +42,9 @@ class InProcessClient:
             RequestContext(node.broker, self), node.broker.routes, self._late.append, self._failures.append
         )
 
+    def has_hung_up(self) -> bool:
+        return False
+
     def mute(self, milliseconds: int) -> None:
         self.muted_ms.append(milliseconds)
 

@@ -49,9 +49,17 @@ class ClusterNode:
     """One node, of either kind."""
 
     def __init__(
-        self, root: Path, kind: str, number: int, properties: Mapping[str, str], java_options: Sequence[str]
+        self,
+        root: Path,
+        kind: str,
+        number: int,
+        properties: Mapping[str, str],
+        java_options: Sequence[str],
+        prefix: Sequence[str] = (),
     ) -> None:
+        """`prefix` goes before the command that starts it."""
         self.kind = kind
+        self._prefix = list(prefix)
         self.number = number
         self.data_directory = root / f"node-{number}"
         self.log_path = root / f"node-{number}.log"
@@ -69,6 +77,10 @@ class ClusterNode:
     def is_running(self) -> bool:
         return self._process is not None
 
+    def set(self, name: str, value: str) -> None:
+        """Set a property for the next start."""
+        self._properties[name] = value
+
     def cpu_seconds(self) -> float:
         """Return the CPU time, user and kernel, that the process has used."""
         return time.clock_gettime((~self.pid << 3) | 2)
@@ -84,7 +96,9 @@ class ClusterNode:
         if not (self.data_directory / "meta.properties").exists():
             self._format()
         if self.kind == OTTLA:
-            command = ottla_command("up", "--config", str(self._settings))
+            # A node with a network of its own does not listen on loopback.
+            options = ("--insecure",) if self._prefix else ()
+            command = ottla_command("up", "--config", str(self._settings), *options)
         else:
             command = [
                 "java",
@@ -96,7 +110,7 @@ class ClusterNode:
             ]
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                [*self._prefix, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
 
     def _format(self) -> None:
@@ -146,18 +160,27 @@ class MixedCluster:
         controllers: Sequence[int] = (1,),
         settings: Mapping[str, str] | None = None,
         java_options: Sequence[str] = JAVA_OPTIONS,
+        hosts: Sequence[str] | None = None,
+        prefixes: Sequence[Sequence[str]] | None = None,
     ) -> None:
+        """`hosts` are the addresses of the nodes, and `prefixes` go before the commands that start them."""
         root.mkdir(parents=True, exist_ok=True)
         count = len(kinds)
-        ports = free_ports(2 * count)
-        self._addresses = [f"127.0.0.1:{port}" for port in ports[:count]]
-        controller_ports = dict(enumerate(ports[count:], 1))
-        voters = ",".join(f"{one}@127.0.0.1:{controller_ports[one]}" for one in controllers)
+        # A node with an address of its own has all ports for itself.
+        ports = free_ports(2 * count) if hosts is None else [9092] * count + [9093] * count
+        if hosts is None:
+            hosts = ["127.0.0.1"] * count
+        self._addresses = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=False)]
+        controller_addresses = {
+            number: f"{host}:{port}"
+            for number, (host, port) in enumerate(zip(hosts, ports[count:], strict=True), 1)
+        }
+        voters = ",".join(f"{one}@{controller_addresses[one]}" for one in controllers)
         self.nodes = []
         for number, kind in enumerate(kinds, 1):
             address = f"PLAINTEXT://{self._addresses[number - 1]}"
             is_controller = number in controllers
-            controller = f",CONTROLLER://127.0.0.1:{controller_ports[number]}" if is_controller else ""
+            controller = f",CONTROLLER://{controller_addresses[number]}" if is_controller else ""
             properties = {
                 "process.roles": "broker,controller" if is_controller else "broker",
                 "listeners": address + controller,
@@ -176,7 +199,8 @@ class MixedCluster:
                 "group.initial.rebalance.delay.ms": "0",
                 **(settings or {}),
             }
-            self.nodes.append(ClusterNode(root, kind, number, properties, java_options))
+            prefix = () if prefixes is None else prefixes[number - 1]
+            self.nodes.append(ClusterNode(root, kind, number, properties, java_options, prefix))
 
     def __enter__(self) -> Self:
         for node in self.nodes:

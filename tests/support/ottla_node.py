@@ -34,12 +34,18 @@ def free_port() -> int:
     """Return a port below the ephemeral range that nobody listens on now."""
     while True:
         port = random.randrange(20_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        if is_free(port):
             return port
+
+
+def is_free(port: int) -> bool:
+    """Say whether nobody listens on a port now."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def _environment() -> dict[str, str]:

@@ -14,13 +14,21 @@ from tests.support.ottla_node import START_TIMEOUT_S, STOP_TIMEOUT_S, free_port,
 class RegistryProcess:
     """`ottla registry`, which prints its URL when it is ready."""
 
-    def __init__(self, bootstrap: str, *arguments: str, port: int | None = None) -> None:
+    def __init__(
+        self, bootstrap: str, *arguments: str, port: int | None = None, scheme: str = "http"
+    ) -> None:
         self.port = free_port() if port is None else port
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
         self._command = ottla_command(
             "registry", "--bootstrap", bootstrap, "--port", str(self.port), *arguments
         )
         self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        assert self._process is not None, "it runs"
+        return self._process.pid
 
     def __enter__(self) -> Self:
         self.start()

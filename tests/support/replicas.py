@@ -134,6 +134,7 @@ class ReplicaNode:
         self.dead: set[int] = set()
         self.epochs: dict[int, int] = {}
         self.throttled: set[Partition] = set()
+        self.suspected: list[int] = []
 
     def is_alive(self, broker_id: int) -> bool:
         return broker_id not in self.dead
@@ -175,6 +176,9 @@ class ReplicaNode:
 
     def flush_is_due(self, partition: Partition) -> None:
         partition.log.flush()
+
+    def damaged(self, partition: Partition, offset: Offset) -> None:
+        self.suspected.append(offset)
 
 
 class Replica:

@@ -251,7 +251,7 @@ def _capped_keys(keys: Sequence[Any], newest: dict[ApiKey, int]) -> tuple[Any, .
 
 def _older_versions_for_newer_client(frame: memoryview, newest: dict[ApiKey, int]) -> bytes:
     """Answer a client that is newer than the release: error 35 in version 0, with all that is spoken."""
-    from ottla.broker.apis.api_versions import advertised_versions
+    from ottla.broker.apis.cluster.api_versions import advertised_versions
     from ottla.wire.messages.api_versions import ApiVersionsResponse
 
     answer = ApiVersionsResponse(

@@ -72,23 +72,26 @@ class ConfluentProcess(Process):
                 **RECONNECTING,
             }
         )
-        with _named_errors():
-            self._producer.init_transactions(START_S)
         self._consumer = Consumer(consumer_settings(bootstrap))
 
-    def close(self) -> None:
+    async def start(self) -> None:
+        """Connect."""
+        with _named_errors():
+            self._producer.init_transactions(START_S)
+
+    async def close(self) -> None:
         """Throw away what was not sent; an open transaction stays open."""
         with contextlib.suppress(KafkaException):
             self._producer.purge()
         self._consumer.close()
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         """Open a transaction."""
         self._errors.clear()
         with _named_errors():
             self._producer.begin_transaction()
 
-    def send(self, key: int, value: int, acknowledge: Callable[[int], None]) -> None:
+    async def send(self, key: int, value: int, acknowledge: Callable[[int], None]) -> None:
         """Send a value."""
 
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -104,42 +107,41 @@ class ConfluentProcess(Process):
             self._producer.produce(topic, b"%d" % value, partition=partition, on_delivery=delivered)
             self._producer.poll(0)
 
-    def flush(self) -> None:
+    async def flush(self) -> None:
         """Wait for acknowledgements."""
         if self._producer.flush(SEND_S):
             raise ClientFailed("_TIMED_OUT")
         if self._errors:
             raise ClientFailed(self._errors[0].name())
 
-    def poll_records(self) -> Iterable[tuple[int, int, int]]:
+    async def poll_records(self) -> Iterable[tuple[int, int, int]]:
         """Read for a moment."""
-        for message in self._consumer.consume(RECORDS_PER_POLL, POLL_S):
-            if message.error() is None:
-                yield record_of(message)
+        polled = self._consumer.consume(RECORDS_PER_POLL, POLL_S)
+        return [record_of(message) for message in polled if message.error() is None]
 
-    def send_offsets(self, positions: Mapping[int, int]) -> None:
+    async def send_offsets(self, positions: Mapping[int, int]) -> None:
         """Make offsets part of the transaction."""
         offsets = [TopicPartition(*partition_of(key), at) for key, at in positions.items()]
         with _named_errors():
             group = self._consumer.consumer_group_metadata()
             self._producer.send_offsets_to_transaction(offsets, group, SEND_S)
 
-    def commit(self) -> None:
+    async def commit(self) -> None:
         """Commit."""
         with _named_errors():
             self._producer.commit_transaction(SEND_S)
 
-    def abort(self) -> None:
+    async def abort(self) -> None:
         """Abort."""
         with _named_errors():
             self._producer.abort_transaction(SEND_S)
 
-    def read_from(self, positions: Mapping[int, int]) -> None:
+    async def read_from(self, positions: Mapping[int, int]) -> None:
         """Read from these offsets on."""
         with _named_errors():
             self._consumer.assign([TopicPartition(*partition_of(key), at) for key, at in positions.items()])
 
-    def committed_offsets(self, keys: Iterable[int]) -> dict[int, int]:
+    async def committed_offsets(self, keys: Iterable[int]) -> dict[int, int]:
         """Ask for the group's offsets."""
         with _named_errors():
             return committed_offsets(self._consumer, keys)

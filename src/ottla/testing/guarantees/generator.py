@@ -57,9 +57,14 @@ def all_keys(operations: int) -> list[int]:
 class Generator:
     """Gives operations to many threads, until there are no more."""
 
-    def __init__(self, seed: int, operations: int) -> None:
+    def __init__(
+        self, seed: int, operations: int, assignments: float = ASSIGNMENTS, crashes: float = CRASHES
+    ) -> None:
+        """`assignments` and `crashes` are how often a client reads other keys, and is abandoned."""
         self._rng = random.Random(seed)
         self._left = operations
+        self._assignments = assignments
+        self._crashes = crashes
         self._lock = Lock()
         self._active = list(range(ACTIVE_KEYS))
         self._written = dict.fromkeys(self._active, 0)
@@ -88,7 +93,7 @@ class Generator:
                 return None
             self._left -= 1
             rng = self._rng
-            if rng.random() < ASSIGNMENTS:
+            if rng.random() < self._assignments:
                 return Plan("assign", keys=tuple(self._active))
             if rng.random() < TRANSFERS:
                 return self._ending("txn", self._transfer())
@@ -103,7 +108,7 @@ class Generator:
             if self._left <= 0:
                 return None
             self._left -= 1
-            if self._rng.random() < ASSIGNMENTS:
+            if self._rng.random() < self._assignments:
                 return Plan("assign", keys=tuple(range(self._next_key)))
             return self._ending("copy", ())
 
@@ -116,7 +121,7 @@ class Generator:
 
     def _ending(self, function: str, steps: tuple[tuple[int, int] | None, ...]) -> Plan:
         rng = self._rng
-        return Plan(function, steps, aborts=rng.random() < ABORTS, crashes=rng.random() < CRASHES)
+        return Plan(function, steps, aborts=rng.random() < ABORTS, crashes=rng.random() < self._crashes)
 
     def _send(self) -> tuple[int, int]:
         key = self._rng.choice(self._active)

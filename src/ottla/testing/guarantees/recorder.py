@@ -1,6 +1,7 @@
 """Writes a history down, event by event, from many threads."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 from time import monotonic_ns
@@ -10,8 +11,12 @@ from typing import Any
 class Recorder:
     """A history that is being written."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w")
+    def __init__(
+        self, keep: Callable[[dict[str, Any]], object], now_ns: Callable[[], int] = monotonic_ns
+    ) -> None:
+        """`keep` takes each event. Times are those of `now_ns`."""
+        self._keep = keep
+        self._now_ns = now_ns
         self._lock = Lock()
         self._number = 0
         self._process = 0
@@ -28,11 +33,22 @@ class Recorder:
         """Write an event down."""
         with self._lock:
             event = {
-                "i": self._number, "t": monotonic_ns(), "proc": process, "node": 1, "type": kind,
+                "i": self._number, "t": self._now_ns(), "proc": process, "node": 1, "type": kind,
                 "f": function, "value": value, "rebalance": [], "err": error,
             }  # fmt: skip
             self._number += 1
-            self._file.write(json.dumps(event) + "\n")
+            self._keep(event)
+
+
+class HistoryFile:
+    """A file with one JSON line for each event."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w")
+
+    def keep(self, event: dict[str, Any]) -> None:
+        """Write an event."""
+        self._file.write(json.dumps(event) + "\n")
 
     def close(self) -> None:
         """Finish the file."""

@@ -1,8 +1,9 @@
 """Those who only watch: one looks at the bounds of partitions, others read everything at the end."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from threading import Event
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -25,6 +26,7 @@ from ottla.testing.guarantees.watermarks import (
 
 LOOK_INTERVAL_S: Final = 0.5
 LOOK_S_MAX: Final = 5.0
+RETRY_S: Final = 0.2
 FINAL_S_MAX: Final = 200.0
 
 
@@ -58,9 +60,27 @@ def _look(of_committed: Consumer, of_all: Consumer, keys: Iterable[int]) -> dict
     return bounds
 
 
-def _ends(consumer: Consumer, key: int) -> tuple[int, int]:
-    """Return the first offset, and the one after the last that the consumer may see."""
-    found = consumer.get_watermark_offsets(TopicPartition(*partition_of(key)), LOOK_S_MAX, cached=False)
+def _ends(consumer: Consumer, key: int, within_s: float = LOOK_S_MAX) -> tuple[int, int]:
+    """Return the first offset, and the one after the last that the consumer may see.
+
+    While a leader is elected nobody knows. And librdkafka has to be asked for the topic again, or it goes on
+    with what it knew.
+    """
+    where = TopicPartition(*partition_of(key))
+    deadline = monotonic() + within_s
+    while True:
+        try:
+            return _ask_for_ends(consumer, where)
+        except KafkaException:
+            if monotonic() > deadline:
+                raise
+            sleep(RETRY_S)
+            with suppress(KafkaException):
+                consumer.list_topics(where.topic, LOOK_S_MAX)
+
+
+def _ask_for_ends(consumer: Consumer, where: TopicPartition) -> tuple[int, int]:
+    found = consumer.get_watermark_offsets(where, LOOK_S_MAX, cached=False)
     if found is None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
     low, high = found
@@ -72,7 +92,7 @@ def read_all(bootstrap: str, keys: Iterable[int], recorder: Recorder) -> None:
     name = recorder.new_process()
     recorder.write(name, "invoke", "final", [["poll"]])
     of_all = Consumer(consumer_settings(bootstrap, **{"isolation.level": "read_uncommitted"}))
-    ends = {key: _ends(of_all, key)[1] for key in keys}
+    ends = {key: _ends(of_all, key, FINAL_S_MAX)[1] for key in keys}
     of_all.close()
     missing = {key: end for key, end in ends.items() if end}
     consumer = Consumer(consumer_settings(bootstrap, **{"enable.partition.eof": True}))

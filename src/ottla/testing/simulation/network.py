@@ -3,6 +3,14 @@
 What TCP promises holds within a connection: bytes arrive in order and none are lost while it lasts. They may
 be cut anywhere. Between connections there is no order. A sender has at most so many bytes on their way that
 the peer has not received, so a peer that does not read holds up the sender.
+
+Ways to make it fail:
+
+- `cut(a, b)`: nothing gets from one machine to the other, in this direction. Lost packets are sent again, so
+  what was sent arrives after `mend`. Nobody can connect meanwhile;
+- `slow_down(a, b, us)`: packets take longer, in this direction;
+- `reset(host)`: all connections of a machine break;
+- `unplug(host, is_silent=True)`: a machine is gone, and the others are not told.
 """
 
 import errno
@@ -19,6 +27,8 @@ WINDOW_BYTES: Final = 256 * 1024
 LATENCY_US: Final = (50, 250)
 NO_ANSWER_US: Final = 3_000_000
 """After how long a machine that is off is given up."""
+KNOCK_AGAIN_US: Final = 1_000_000
+"""After how long the first packet of a connection is sent again."""
 FIRST_FREE_PORT: Final = 32_768
 CUT_CHANCE: Final = 0.05
 """How often what is sent at once arrives in two pieces."""
@@ -35,6 +45,10 @@ class SimulatedNetwork:
         # By host, so that those of a machine break when its power goes.
         self._transports: dict[str, dict[SimulatedTransport, None]] = {}
         self._off: set[str] = set()
+        self._cuts: set[tuple[str, str]] = set()
+        self._slow_us: dict[tuple[str, str], int] = {}
+        # Ends of connections that have to send something again.
+        self._holding: dict[SimulatedTransport, None] = {}
         self._free_port = FIRST_FREE_PORT
         self._connections = 0
 
@@ -45,21 +59,61 @@ class SimulatedNetwork:
         self._off.discard(machine.host)
         return NetworkOfMachine(self, machine)
 
-    def unplug(self, host: str) -> None:
-        """Take a machine away: it listens no more, and the others see their connections to it break."""
+    def unplug(self, host: str, is_silent: bool = False) -> None:
+        """Take a machine away: it listens no more, and the others see their connections to it break.
+
+        If it is silent, they find out only by waiting, or when the machine is there again and knows nothing.
+        """
         self._off.add(host)
         for address in [address for address in self._listening if address[0] == host]:
             del self._listening[address]
         for transport in list(self._transports[host]):
-            transport.lose()
+            transport.lose(is_silent)
+
+    def cut(self, source: str, target: str) -> None:
+        """Let nothing get from one machine to another."""
+        self._cuts.add((source, target))
+
+    def mend(self, source: str, target: str) -> None:
+        """Let packets through again. Those that were lost are sent again."""
+        self._cuts.discard((source, target))
+        for transport in list(self._holding):
+            if (transport.local[0], transport.peer_host) == (source, target):
+                del self._holding[transport]
+                transport.send_again()
+
+    def mend_all(self) -> None:
+        """Let all machines reach each other, at full speed."""
+        self._slow_us.clear()
+        for source, target in sorted(self._cuts):
+            self.mend(source, target)
+
+    def slow_down(self, source: str, target: str, delay_us: int) -> None:
+        """Let packets from one machine to another take so much longer."""
+        self._slow_us[source, target] = delay_us
+
+    def reset(self, host: str) -> None:
+        """Break all connections of a machine."""
+        for transport in list(self._transports.get(host, ())):
+            transport.break_off()
+            transport.peer.break_off()
+
+    def hold(self, transport: "SimulatedTransport") -> None:
+        """Take note that something was lost and is to be sent again."""
+        self._holding[transport] = None
+
+    def is_cut(self, source: str, target: str) -> bool:
+        """Say whether nothing gets from one machine to another."""
+        return (source, target) in self._cuts
 
     def is_off(self, host: str) -> bool:
         """Say whether a machine is not there."""
         return host in self._off or host not in self._machines
 
-    def latency_us(self) -> int:
+    def latency_us(self, source: str, target: str) -> int:
         """Return how long the next packet takes."""
-        return self.rng.randint(*LATENCY_US)
+        latency_us = LATENCY_US[0] + int(self.rng.random() * (LATENCY_US[1] - LATENCY_US[0]))
+        return latency_us + self._slow_us[source, target] if (source, target) in self._slow_us else latency_us
 
     def listen(self, machine: Machine, host: str, port: int) -> "SimulatedListening":
         """Take an address."""
@@ -123,6 +177,8 @@ class SimulatedTransport:
         # Bytes on their way that the peer has not received.
         self._unread = 0
         self._last_delivery_us = 0
+        # What was lost on the way and is to be sent again.
+        self._held: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self._handler: Callable[[int], None] | None = None
         self._events = 0
         self._fire_event: Event | None = None
@@ -210,7 +266,8 @@ class SimulatedTransport:
     def arrive(self, data: bytes) -> None:
         """Take bytes from the wire."""
         if self.is_closed:
-            self._deliver(self.peer.break_off)
+            if not self._network.is_off(self.local[0]):
+                self._deliver(self.peer.break_off)
             return
         self._arrived.append(data)
         if self._fire_event is None:
@@ -220,7 +277,8 @@ class SimulatedTransport:
         """Take note that the peer has received some bytes. Whoever waits for that hears of it later."""
         self._unread -= count
         if self._events & WRITABLE:
-            self._machine.call_later_us(self._network.latency_us(), self._look)
+            delay_us = self._network.latency_us(self.peer_host, self.local[0])
+            self._machine.call_later_us(delay_us, self._look)
 
     def end(self) -> None:
         """The peer has closed."""
@@ -233,17 +291,30 @@ class SimulatedTransport:
             self._error = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
             self._look()
 
-    def lose(self) -> None:
+    def lose(self, is_silent: bool) -> None:
         """The power of this machine is gone."""
         self.is_closed = True
         self._handler = None
         self._network.part(self)
-        self._deliver(self.peer.break_off)
+        self._held.clear()
+        if not is_silent:
+            self._deliver(self.peer.break_off)
+
+    def send_again(self) -> None:
+        """Send what was lost on the way."""
+        held, self._held = self._held, deque()
+        for take, args in held:
+            self._deliver(take, *args)
 
     def _deliver(self, take: Callable[..., None], *args: object) -> None:
         """Have the other end take something, after everything that was sent before."""
+        if self._network.is_cut(self.local[0], self.peer_host):
+            self._held.append((take, args))
+            self._network.hold(self)
+            return
         now_us = self._network.simulation.now_us
-        at_us = max(now_us + self._network.latency_us(), self._last_delivery_us + 1)
+        latency_us = self._network.latency_us(self.local[0], self.peer_host)
+        at_us = max(now_us + latency_us, self._last_delivery_us + 1)
         self._last_delivery_us = at_us
         self.peer._machine.call_later_us(at_us - now_us, take, *args)
 
@@ -345,7 +416,8 @@ class _SimulatedConnecting:
         self._failed = failed
         self._is_over = False
         network.simulation.note(machine.name, f"connect {address[0]}:{address[1]}")
-        machine.call_later_us(2 * network.latency_us(), self._knock)
+        self._give_up_us = network.simulation.now_us + NO_ANSWER_US
+        machine.call_later_us(2 * network.latency_us(machine.host, address[0]), self._knock)
 
     def cancel(self) -> None:
         """Stop."""
@@ -354,9 +426,12 @@ class _SimulatedConnecting:
     def _knock(self) -> None:
         if self._is_over:
             return
-        network, (host, port) = self._network, self._address
-        if network.is_off(host):
-            self._machine.call_later_us(NO_ANSWER_US, self._fail, errno.ETIMEDOUT, "Connection timed out")
+        network, (host, port), own = self._network, self._address, self._machine.host
+        if network.is_off(host) or network.is_cut(own, host) or network.is_cut(host, own):
+            if network.simulation.now_us >= self._give_up_us:
+                self._fail(errno.ETIMEDOUT, "Connection timed out")
+            else:
+                self._machine.call_later_us(KNOCK_AGAIN_US, self._knock)
             return
         listening = network.find((host, port))
         if listening is None or not listening.is_open:
@@ -364,7 +439,7 @@ class _SimulatedConnecting:
             return
         self._is_over = True
         here, there = network.join(self._machine, listening.machine, port)
-        listening.machine.call_later_us(network.latency_us(), listening.come, there)
+        listening.machine.call_later_us(network.latency_us(own, host), listening.come, there)
         self._connected(here)
 
     def _fail(self, number: int, message: str) -> None:

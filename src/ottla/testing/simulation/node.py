@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from ottla.broker.lifecycle.format_options import NO_OPTIONS, FormatOptions
 from ottla.broker.lifecycle.shutdown import NodeStop
 from ottla.broker.lifecycle.startup import Node, NodeOptions, NodeStart
 from ottla.metadata.configs.load import load_node_config
@@ -27,8 +28,10 @@ class SimulatedNode:
         network: SimulatedNetwork,
         node_id: int = 1,
         settings: Mapping[str, str] | None = None,
+        format_options: FormatOptions = NO_OPTIONS,
     ) -> None:
         self.simulation = simulation
+        self.node_id = node_id
         self.machine = Machine(simulation, f"node {node_id}", f"10.0.0.{node_id}")
         self.machine.before_turn = self._set_time_of_disk
         self.machine.when_power_is_cut = self._lose_power
@@ -41,6 +44,7 @@ class SimulatedNode:
             "ottla.journal.enable": "false",
             **(settings or {}),
         }
+        self._options = NodeOptions(is_insecure=True, format=format_options)
         self.node: Node | None = None
         self.is_on = False
         self.failure: Exception | None = None
@@ -70,7 +74,7 @@ class SimulatedNode:
         )
         configs = load_node_config(b"", self._settings).configs
         self._set_time_of_disk()
-        NodeStart(configs, NodeOptions(is_insecure=True), world, self._started, self._failed)
+        NodeStart(configs, self._options, world, self._started, self._failed)
 
     def start(self) -> None:
         """Switch on, and let time pass until the node serves."""
@@ -82,31 +86,35 @@ class SimulatedNode:
     def stop(self) -> None:
         """Stop the node in order, and switch off."""
         assert self.node is not None, "only a node that serves can be stopped"
-        ended: list[Exception | None] = []
-        NodeStop(self.node, ended.append)
-        self.simulation.run_until(lambda: bool(ended))
-        if ended[0] is not None:
-            raise ended[0]
-        self._switch_off("stopped")
-        self.disk.kill()
+        self.begin_stop()
+        self.simulation.run_until(lambda: not self.is_on)
+
+    def begin_stop(self) -> None:
+        """Begin to stop the node in order. The machine is off when that is done."""
+        assert self.node is not None, "only a node that serves can be stopped"
+        NodeStop(self.node, self._stopped)
+        self.node = None
 
     def kill(self) -> None:
         """End the process without a warning. What was written stays, since the machine lives."""
         self._switch_off("killed")
         self.disk.kill()
 
-    def cut_power(self) -> None:
-        """Cut the power: what was not synced may be gone, or be there in part."""
-        self._switch_off("power cut")
+    def cut_power(self, is_silent: bool = False) -> None:
+        """Cut the power: what was not synced may be gone, or be there in part.
+
+        If it is silent, other machines are not told that their connections are broken.
+        """
+        self._switch_off("power cut", is_silent)
         self.disk.cut_power()
 
     def _lose_power(self) -> None:
         self.cut_power()
 
-    def _switch_off(self, how: str) -> None:
+    def _switch_off(self, how: str, is_silent: bool = False) -> None:
         self.simulation.note(self.machine.name, f"{how} {self.disk.trace}")
         self.machine.switch_off()
-        self._network.unplug(self.machine.host)
+        self._network.unplug(self.machine.host, is_silent)
         self.is_on = False
         self.node = None
 
@@ -116,6 +124,17 @@ class SimulatedNode:
     def _started(self, node: Node) -> None:
         self.node = node
 
+    def _stopped(self, error: Exception | None) -> None:
+        if error is not None:
+            raise error
+        self.machine.call_soon(self._end_process)
+
     def _failed(self, error: Exception) -> None:
         self.failure = error
         self.node = None
+        # Its process ends.
+        self.machine.call_soon(self._end_process)
+
+    def _end_process(self) -> None:
+        if self.is_on:
+            self.kill()

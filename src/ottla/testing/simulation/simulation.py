@@ -126,6 +126,9 @@ class Machine:
         self.host = host
         self.rng = Random(f"{name} {simulation.seed}")
         self.wall_offset_ms = START_WALL_MS
+        # How many times longer than usual the disk takes.
+        self.disk_slowness = 1
+        self.is_paused = False
         # How often it was switched off. What was due before that never happens.
         self.life = 0
         self.before_turn: Callable[[], None] | None = None
@@ -139,10 +142,21 @@ class Machine:
     def switch_off(self) -> None:
         """Forget everything that was due."""
         self.life += 1
+        self.is_paused = False
         self._inbox.clear()
         self._ready.clear()
         self._gathered.clear()
         self._turn = None
+
+    def pause(self) -> None:
+        """Do nothing until `resume`. What becomes due meanwhile is done then, all together."""
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """Go on."""
+        self.is_paused = False
+        if self._turn is None and (self._inbox or self._ready or self._gathered):
+            self._take_turn_at(self.simulation.now_us)
 
     # The clock
 
@@ -194,6 +208,12 @@ class Machine:
 
     def deliver(self, event: Event) -> None:
         """Do what is due, as soon as the machine is not busy."""
+        if self.is_paused:
+            if event is self._turn:
+                self._turn = None
+            else:
+                self._inbox.append(event)
+            return
         if event is self._turn:
             self._take_turn()
             return

@@ -35,7 +35,7 @@ class SimulatedWorkers:
                 done(error)
 
         self._waiting[finish] = None
-        self._machine.call_later_us(self._machine.rng.randint(*WORK_US), self._finish, finish)
+        self._machine.call_later_us(_work_us(self._machine), self._finish, finish)
 
     def run_steps(self, steps: Steps, ended: Callable[[], None]) -> "SimulatedLongWork":
         """Work through the steps, each some time after the one before."""
@@ -72,7 +72,7 @@ class SimulatedLongWork:
         self._end()
 
     def _later(self, call: Callable[..., None], *args: object) -> None:
-        self._machine.call_later_us(self._machine.rng.randint(*WORK_US), call, *args)
+        self._machine.call_later_us(_work_us(self._machine), call, *args)
 
     def _advance(self, error: Exception | None) -> None:
         """Do what blocks up to the next step."""
@@ -124,7 +124,7 @@ class SimulatedSyncs:
     def begin(self, job: SyncJob) -> None:
         """Begin a sync."""
         machine = self._machine
-        took_us = machine.rng.randint(*SYNC_US)
+        took_us = machine.rng.randint(*SYNC_US) * machine.disk_slowness
         machine.simulation.note(machine.name, f"sync begins {job!r}")
         if machine.rng.random() < 0.5:
             machine.call_later_us(took_us, self._end, job, _run(job), took_us)
@@ -146,6 +146,10 @@ class SimulatedSyncs:
     def _end(self, job: SyncJob, error: DiskError | None, took_us: int) -> None:
         self._machine.simulation.note(self._machine.name, f"sync ends {job!r} {error}")
         self._deliver([SyncResult(job, error, 1000 * took_us)])
+
+
+def _work_us(machine: Machine) -> int:
+    return machine.rng.randint(*WORK_US) * machine.disk_slowness
 
 
 def _run(job: SyncJob) -> DiskError | None:

@@ -163,3 +163,93 @@ def test_a_power_cut_breaks_connections_and_forgets_what_was_due() -> None:
     assert due == []
     with pytest.raises(ConnectionResetError):
         wire.ours.send(b"x")
+
+
+def test_what_is_sent_through_a_cut_arrives_when_it_is_mended_in_order() -> None:
+    wire = Wire()
+    wire.connect()
+    wire.read()
+    wire.ours.send(b"before,")
+    wire.simulation.run_for(10)
+    wire.network.cut(wire.client.host, SERVER)
+    wire.ours.send(b"first,")
+    wire.ours.send(b"second,")
+    wire.ours.close()
+    wire.simulation.run_for(5_000)
+    assert b"".join(wire.pieces) == b"before,"
+    wire.network.mend(wire.client.host, SERVER)
+    wire.simulation.run_for(10)
+    assert b"".join(wire.pieces) == b"before,first,second,"
+    assert wire.pieces[-1] == b"", "the end comes last"
+
+
+def test_a_cut_in_one_direction_lets_the_other_through_but_nobody_connects() -> None:
+    wire = Wire()
+    wire.connect()
+    wire.read()
+    wire.network.cut(SERVER, wire.client.host)
+    wire.ours.send(b"through")
+    wire.simulation.run_for(10)
+    assert wire.pieces == [b"through"]
+    wire.try_to_connect()
+    assert [error.strerror for error in wire.failures] == ["Connection timed out"]
+
+
+def test_a_link_can_be_slow() -> None:
+    wire = Wire()
+    wire.connect()
+    wire.read()
+    wire.network.slow_down(wire.client.host, SERVER, 500_000)
+    wire.ours.send(b"late")
+    wire.simulation.run_for(499)
+    assert wire.pieces == []
+    wire.simulation.run_for(10)
+    assert wire.pieces == [b"late"]
+
+
+def test_a_machine_that_goes_in_silence_is_noticed_when_it_is_back() -> None:
+    wire = Wire()
+    wire.connect()
+    events: list[int] = []
+    wire.ours.watch(events.append, READABLE)
+    wire.network.unplug(SERVER, is_silent=True)
+    wire.ours.send(b"anybody there?")
+    wire.simulation.run_for(5_000)
+    assert events == []
+    wire.network.plug_in(wire.server)
+    wire.ours.send(b"and now?")
+    wire.simulation.run_for(10)
+    assert events
+    assert events[0] & GONE
+
+
+def test_a_reset_breaks_both_ends() -> None:
+    wire = Wire()
+    wire.connect()
+    wire.read()
+    events: list[int] = []
+
+    def on_event(seen: int) -> None:
+        events.append(seen)
+        wire.ours.close()
+
+    wire.ours.watch(on_event, READABLE)
+    wire.network.reset(SERVER)
+    wire.simulation.run_for(10)
+    assert events[0] & GONE
+    assert [type(error) for error in wire.failures] == [ConnectionResetError]
+
+
+def test_a_machine_that_is_paused_does_everything_when_it_goes_on() -> None:
+    simulation = Simulation(1)
+    machine = Machine(simulation, "one", "10.0.0.1")
+    done: list[int] = []
+    for number in (1, 2, 3):
+        machine.call_later(10 * number, done.append, number)
+    simulation.run_for(15)
+    machine.pause()
+    simulation.run_for(1_000)
+    assert done == [1]
+    machine.resume()
+    simulation.run_for(1)
+    assert done == [1, 2, 3]

@@ -1,0 +1,106 @@
+"""A cluster in a simulation: several machines with a node each, on one simulated network."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ottla.broker.lifecycle.format_options import FormatOptions
+from ottla.model.uuid import Uuid
+from ottla.testing.simulation.network import SimulatedNetwork
+from ottla.testing.simulation.node import PORT, SimulatedNode
+from ottla.testing.simulation.simulation import Simulation
+
+CLUSTER_ID: Final = "b3R0bGEtc2ltdWxhdGVkLQ"
+CONTROLLER_PORT: Final = 9093
+
+
+class SimulatedCluster:
+    """Nodes with the ids 1 to n. Each is a broker and a controller, and the first few are the voters."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        network: SimulatedNetwork,
+        nodes: int = 3,
+        voters: int | None = None,
+        settings: Mapping[str, str] | None = None,
+        features: tuple[str, ...] = (),
+    ) -> None:
+        """`features` are levels for a new cluster, as `--feature` takes them. Without `voters`, all vote."""
+        self.simulation = simulation
+        self.network = network
+        self.voters = nodes if voters is None else voters
+        controllers = [f"{_host(number)}:{CONTROLLER_PORT}" for number in range(1, self.voters + 1)]
+        replicas = min(nodes, 3)
+        common = {
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": ",".join(controllers),
+            "default.replication.factor": str(replicas),
+            "min.insync.replicas": str(max(replicas - 1, 1)),
+            "offsets.topic.replication.factor": str(replicas),
+            "transaction.state.log.replication.factor": str(replicas),
+            "transaction.state.log.min.isr": str(max(replicas - 1, 1)),
+            **(settings or {}),
+        }
+        initial = ",".join(
+            f"{number}@{_host(number)}:{CONTROLLER_PORT}:{directory_id(number)}"
+            for number in range(1, self.voters + 1)
+        )
+        self.nodes = [
+            SimulatedNode(
+                simulation,
+                network,
+                number,
+                {**common, "listeners": _listeners(number)},
+                FormatOptions(
+                    cluster_id=CLUSTER_ID,
+                    directory_id=None if number <= self.voters else str(directory_id(number)),
+                    initial_controllers=initial if number <= self.voters else None,
+                    no_initial_controllers=number > self.voters,
+                    features=features,
+                ),
+            )
+            for number in range(1, nodes + 1)
+        ]
+
+    def __getitem__(self, node_id: int) -> SimulatedNode:
+        """Return a node by its id."""
+        return self.nodes[node_id - 1]
+
+    def __iter__(self) -> Iterator[SimulatedNode]:
+        return iter(self.nodes)
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses for clients."""
+        return ",".join(node.bootstrap for node in self.nodes)
+
+    @property
+    def serving(self) -> list[SimulatedNode]:
+        """The nodes that have started and not stopped since."""
+        return [node for node in self.nodes if node.node is not None]
+
+    def start(self) -> None:
+        """Switch all machines on that are off, and let time pass until their nodes serve."""
+        for node in self.nodes:
+            if not node.is_on:
+                node.switch_on()
+        self.simulation.run_until(
+            lambda: all(node.node is not None or node.failure is not None for node in self.nodes)
+        )
+        for node in self.nodes:
+            if node.failure is not None:
+                raise node.failure
+
+
+def directory_id(node_id: int) -> Uuid:
+    """Return the id of a node's data directory, which is its identity as a voter."""
+    return Uuid(bytes([node_id] * 16))
+
+
+def _host(node_id: int) -> str:
+    return f"10.0.0.{node_id}"
+
+
+def _listeners(node_id: int) -> str:
+    host = _host(node_id)
+    return f"PLAINTEXT://{host}:{PORT},CONTROLLER://{host}:{CONTROLLER_PORT}"

@@ -1,0 +1,22 @@
+"""Many seeds of a simulated cluster; see `campaigns` for the options."""
+
+import sys
+from typing import Final
+
+from tests.simulation.campaigns import Campaign
+from tests.simulation.cluster.bugs import BUGS
+from tests.simulation.cluster.found import FOUND_BY
+from tests.simulation.cluster.run import run_seed
+
+CAMPAIGN: Final = Campaign(
+    module="tests.simulation.cluster.campaign",
+    description="Simulate whole clusters with clients and faults.",
+    run_seed=run_seed,
+    bugs=BUGS,
+    bug_seeds_max=2_000,
+    found_by=FOUND_BY,
+    chunk_seeds=2,
+)
+
+if __name__ == "__main__":
+    sys.exit(CAMPAIGN.main())

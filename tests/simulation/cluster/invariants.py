@@ -1,0 +1,246 @@
+"""What must hold in a cluster at every moment, looked at from outside every few milliseconds.
+
+The observer sees the state of all nodes at once, which no client can. It remembers what was committed, and
+holds every replica to it for the rest of the run.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from tests.simulation.cluster.wrong import must
+from tests.simulation.storage.batches import HEADER
+
+from ottla.broker.logs.partition import Partition
+from ottla.model.ids import Offset
+from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.quorum.raft.states import Leader
+from ottla.storage.log import Log
+from ottla.storage.read import ReadLimit
+from ottla.testing.simulation.cluster import SimulatedCluster
+from ottla.testing.simulation.node import SimulatedNode
+from ottla.testing.simulation.simulation import Machine
+
+LOOK_US: Final = 40_000
+SETTLED_US: Final = 4_000_000
+QUIET_S_MAX: Final = 60
+EVENTS_MAX: Final = 800_000
+"""A run has one or two hundred thousand events. One with so many goes round in circles."""
+_PLENTY: Final = 1 << 30
+
+Place = tuple[Uuid, int]
+METADATA: Final[Place] = (ZERO_UUID, 0)
+Batch = tuple[int, int, int, int]
+"""Base offset, last offset, leader epoch, checksum."""
+
+
+class Committed:
+    """The batches of one log that are committed: they stay what they are, on every replica."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, Batch] = {}
+
+    def check(self, name: str, log: Log, begin: int, end: int) -> None:
+        """Compare batches of a replica with those that are known, and remember the others."""
+        offset = max(begin, log.log_start_offset)
+        while offset < end:
+            data = log.read(Offset(offset), _PLENTY, ReadLimit.LOG_END).read()
+            must(bool(data), f"prefix: {name} has nothing at {offset}, but {end} is committed")
+            for found in _batches(data):
+                if found[0] >= end:
+                    return
+                known = self.batches.setdefault(found[0], found)
+                must(found == known, f"prefix: {name} has {found}, but {known} was committed")
+                offset = found[1] + 1
+
+
+def _batches(data: bytes) -> Iterator[Batch]:
+    position = 0
+    while position < len(data):
+        base_offset, length, epoch, _, crc, _, delta, *_ = HEADER.unpack_from(data, position)
+        yield base_offset, base_offset + delta, epoch, crc
+        position += 12 + length
+
+
+class Invariants:
+    """Looks at all nodes again and again. What is wrong ends the simulation."""
+
+    def __init__(self, cluster: SimulatedCluster, tell: Callable[[str], None]) -> None:
+        """`tell` takes what a story should mention: who was elected."""
+        self._cluster = cluster
+        self._tell = tell
+        self._machine = Machine(cluster.simulation, "observer", "10.0.2.1")
+        self._leaders: dict[tuple[Place, int], int] = {}
+        self._newest: dict[Place, int] = {}
+        self._quorum_leaders: dict[int, int] = {}
+        self._committed: dict[Place, Committed] = {}
+        # How far each replica was compared already. One that was loaded again, or cut, is compared again.
+        self._compared: dict[tuple[int, Place], tuple[Log, int, int]] = {}
+        # When a partition last had a leader that did not know that another one was elected.
+        self._contested_us: dict[tuple[str, int], int] = {}
+        # How often each node was started, and when that was seen first.
+        self._boots: dict[int, tuple[int, int]] = {}
+
+    def begin(self) -> None:
+        """Begin to look."""
+        self._machine.call_later_us(LOOK_US, self._look)
+
+    def was_contested(self, topic: str, partition: int, since_us: int) -> bool:
+        """Say whether two nodes have led a partition, in different epochs, at a time since then.
+
+        The older one takes no more writes, for its followers are gone. But it answers readers with what it
+        knows, as in Apache Kafka, until it hears of the other.
+        """
+        return self._contested_us.get((topic, partition), -1) >= since_us - 2 * LOOK_US
+
+    def acknowledged(self, topic: str, partition: int, offset: int) -> None:
+        """An acks=all write was acknowledged: it is on the disks of all replicas that are in sync."""
+        replicas = {
+            one: part
+            for one in self._cluster.serving
+            if one.node is not None
+            and (part := one.node.broker.partitions.find(topic, partition)) is not None
+        }
+        leaders = [part for part in replicas.values() if part.is_leader]
+        if not leaders:
+            return
+        leader = max(leaders, key=lambda part: part.leader_epoch)
+        for one, part in replicas.items():
+            if one.node_id in leader.in_sync and self._has_settled(one) and part.log.volume.error is None:
+                must(
+                    part.log.recovery_point > offset,
+                    f"on-disk: {topic}-{partition} has acknowledged {offset}, but in-sync replica "
+                    f"{one.node_id} has synced up to {part.log.recovery_point}",
+                )
+
+    def _has_settled(self, one: SimulatedNode) -> bool:
+        """Say whether a node has synced everything that it has found at its last start."""
+        boots, since_us = self._boots.get(one.node_id, (-1, 0))
+        if boots != one.disk.boots:
+            self._boots[one.node_id] = (one.disk.boots, self._cluster.simulation.now_us)
+            return False
+        return self._cluster.simulation.now_us > since_us + SETTLED_US
+
+    def _look(self) -> None:
+        events = self._cluster.simulation.events
+        must(events < EVENTS_MAX, f"progress: {events} events, and the run is not over")
+        self._look_for_old_leaders()
+        for one in self._cluster.serving:
+            self._look_at_quorum(one)
+            self._has_settled(one)
+            assert one.node is not None
+            for part in one.node.broker.partitions:
+                self._look_at_partition(one, part)
+        self._machine.call_later_us(LOOK_US, self._look)
+
+    def _look_for_old_leaders(self) -> None:
+        epochs: dict[tuple[str, int], int] = {}
+        for one in self._cluster.serving:
+            assert one.node is not None
+            for part in one.node.broker.partitions:
+                place = (part.topic, part.index)
+                if part.leader_epoch != epochs.setdefault(place, part.leader_epoch):
+                    self._contested_us[place] = self._cluster.simulation.now_us
+
+    def _look_at_quorum(self, one: SimulatedNode) -> None:
+        assert one.node is not None
+        quorum = one.node.parts.quorum
+        replica = quorum.driver.replica
+        if isinstance(replica.state, Leader):
+            if replica.epoch not in self._quorum_leaders:
+                self._tell(f"node {one.node_id} leads the quorum in epoch {replica.epoch}")
+            leader = self._quorum_leaders.setdefault(replica.epoch, one.node_id)
+            must(
+                leader == one.node_id,
+                f"one-leader: nodes {leader} and {one.node_id} lead the quorum in epoch {replica.epoch}",
+            )
+        self._compare(one, METADATA, "the metadata log", quorum.driver.log, quorum.driver.high_watermark)
+
+    def _look_at_partition(self, one: SimulatedNode, part: Partition) -> None:
+        log = part.log
+        if log.volume.error is not None:
+            return
+        must(
+            log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset,
+            f"bounds: {part} of node {one.node_id}: {log.log_start_offset} {log.last_stable_offset} "
+            f"{log.high_watermark} {log.log_end_offset}",
+        )
+        place = (part.topic_id, part.index)
+        if part.is_leader:
+            if part.leader_epoch and (place, part.leader_epoch) not in self._leaders:
+                self._tell(
+                    f"node {one.node_id} leads {part.topic}-{part.index} in epoch {part.leader_epoch}: "
+                    f"in sync {sorted(part.in_sync)}, committed {log.high_watermark} of {log.log_end_offset}"
+                )
+            leader = self._leaders.setdefault((place, part.leader_epoch), one.node_id)
+            must(
+                leader == one.node_id,
+                f"one-leader: nodes {leader} and {one.node_id} lead {part} in epoch {part.leader_epoch}",
+            )
+            self._newest[place] = max(part.leader_epoch, self._newest.get(place, -1))
+            self._look_at_followers(one, part)
+        if not log.config.is_compacted:
+            self._compare(one, place, str(part), log, log.high_watermark)
+
+    def _compare(self, one: SimulatedNode, place: Place, name: str, log: Log, end: int) -> None:
+        """Compare what is committed on a node with what was committed on others."""
+        committed = self._committed.setdefault(place, Committed())
+        known = self._compared.get((one.node_id, place))
+        begin = known[1] if known is not None and known[0] is log and known[2] == log.truncations else 0
+        if end > begin:
+            committed.check(f"{name} of node {one.node_id}", log, begin, end)
+        self._compared[one.node_id, place] = (log, end, log.truncations)
+
+    def _look_at_followers(self, one: SimulatedNode, part: Partition) -> None:
+        """What is committed is in the logs of all in-sync replicas, on their disks."""
+        if part.leading is None:
+            return
+        place = (part.topic_id, part.index)
+        if part.leader_epoch < self._newest.get(place, -1):
+            # Another one was elected. This one has not heard of it.
+            return
+        for other in self._cluster.serving:
+            if other.node_id in part.in_sync and other is not one:
+                assert other.node is not None
+                replica = other.node.broker.partitions.by_key.get(place)
+                if replica is not None and replica.log.volume.error is None:
+                    must(
+                        replica.log.log_end_offset >= part.log.high_watermark,
+                        f"in-sync: {part} is committed up to {part.log.high_watermark}, but in-sync replica "
+                        f"{other.node_id} ends at {replica.log.log_end_offset}",
+                    )
+
+    async def check_quiet(self) -> None:
+        """When nothing happens any more, all replicas are in sync, equal, and without open transactions."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + QUIET_S_MAX
+        while (complaint := self._find_unquiet()) is not None:
+            must(loop.time() < deadline, f"quiet: {complaint}")
+            await asyncio.sleep(0.5)
+
+    def _find_unquiet(self) -> str | None:
+        serving = self._cluster.serving
+        if len(serving) < len(self._cluster.nodes):
+            return "not all nodes serve"
+        images = {one.node_id: one.node.broker.image for one in serving if one.node is not None}
+        ends: dict[Place, tuple[int, int]] = {}
+        for one in serving:
+            assert one.node is not None
+            for part in one.node.broker.partitions:
+                if part.is_leader:
+                    place = (part.topic_id, part.index)
+                    ends[place] = (part.log.log_end_offset, part.log.high_watermark)
+                    if set(part.in_sync) != set(part.replicas):
+                        return f"{part}: only {sorted(part.in_sync)} of {part.replicas} are in sync"
+                    if part.log.last_stable_offset != part.log.log_end_offset:
+                        return f"{part}: a transaction is open at {part.log.last_stable_offset}"
+        for one in serving:
+            assert one.node is not None
+            for part in one.node.broker.partitions:
+                bounds = (part.log.log_end_offset, part.log.high_watermark)
+                end = ends.get((part.topic_id, part.index))
+                if bounds != end:
+                    return f"{part}: node {one.node_id} has {bounds}, but the leader {end}"
+        if len({len(image.topics) for image in images.values()}) > 1:
+            return "nodes know different topics"
+        return None

@@ -1,0 +1,175 @@
+"""A whole cluster and real clients in a simulated world, with faults, under one seed.
+
+    python -m tests.simulation.cluster.run SEED [FILE]      prints the trace; writes its lines to FILE
+
+The nodes, the clients and the operators are those that are shipped. See docs/internals/simulation.md.
+"""
+
+import asyncio
+import gc
+import logging
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Final, NamedTuple
+
+from tests.simulation.cluster.faults import FAULTS, Breaking, recover
+from tests.simulation.cluster.invariants import Invariants
+from tests.simulation.cluster.plan import Fault, Plan, plan_of
+from tests.simulation.cluster.workload import Workload
+from tests.simulation.cluster.wrong import Wrong, must
+
+from ottla.testing.guarantees.anomalies import find_anomalies
+from ottla.testing.guarantees.history import operations_of
+from ottla.testing.guarantees.indexes import Indexes
+from ottla.testing.simulation.client_loop import simulated_loop
+from ottla.testing.simulation.cluster import SimulatedCluster
+from ottla.testing.simulation.network import SimulatedNetwork
+from ottla.testing.simulation.simulation import Simulation
+
+RUN_MS_MAX: Final = 300_000
+"""A run that takes longer than this makes no progress."""
+_ABANDONED: Final[list["Run"]] = []
+
+
+class Outcome(NamedTuple):
+    """What a run was like."""
+
+    trace: str
+    counts: Counter[str]
+    simulated_s: float
+    cpu_s: float
+
+
+class Run:
+    """One run."""
+
+    def __init__(self, plan: Plan, keeps_lines: bool = False) -> None:
+        self.plan = plan
+        self.simulation = Simulation(plan.seed, keeps_lines)
+        self.network = SimulatedNetwork(self.simulation)
+        self.cluster = SimulatedCluster(
+            self.simulation, self.network, plan.nodes, plan.voters, plan.settings, plan.features
+        )
+        self.loop = simulated_loop(self.simulation, self.network)
+        self.invariants = Invariants(self.cluster, self._tell)
+        self.workload = Workload(
+            self.cluster.bootstrap,
+            plan.seed,
+            plan.operations,
+            lambda: 1000 * self.simulation.now_us,
+            self.invariants,
+        )
+        self.story: list[str] = []
+
+    def run(self) -> Outcome:
+        """Run to the end, and check what is there then. Raises `Wrong` if something is."""
+        began = time.process_time()
+        gc.collect()
+        gc.disable()
+        try:
+            counts = self._run()
+        finally:
+            gc.enable()
+        return Outcome(
+            self.simulation.trace, counts, self.simulation.now_us / 1_000_000, time.process_time() - began
+        )
+
+    def _run(self) -> Counter[str]:
+        self.cluster.start()
+        self.invariants.begin()
+        self.loop.run(self.workload.create_topics(), RUN_MS_MAX)
+        self.loop.run(self._work_and_break(), RUN_MS_MAX)
+        self.loop.run(self._read_and_check(), RUN_MS_MAX)
+        return self._judge()
+
+    async def _work_and_break(self) -> None:
+        await asyncio.gather(self.workload.work(), self._break_and_recover())
+
+    async def _break_and_recover(self) -> None:
+        await asyncio.gather(*map(self._break, self.plan.faults))
+        await recover(self.cluster)
+        self._tell("everything works again")
+
+    async def _break(self, fault: Fault) -> None:
+        await asyncio.sleep(fault.at_ms / 1000)
+        await FAULTS[fault.kind].run(
+            Breaking(self.cluster, Random(fault.seed), fault.lasts_ms, self.loop.machine.host, self._tell)
+        )
+
+    async def _read_and_check(self) -> None:
+        await self.workload.read_all()
+        await self.workload.check_latest()
+        await self.invariants.check_quiet()
+
+    def _judge(self) -> Counter[str]:
+        operations = operations_of(self.workload.events)
+        found = [one for one in find_anomalies(Indexes(operations)) if not one.is_legal]
+        must(not found, "; ".join(f"{one.name}: key {one.key}: {one.detail}" for one in found[:3]))
+        for protocol, read in self.workload.read.items():
+            for key, values in self.workload.acknowledged.items():
+                left = sorted(set(values) - read[key])
+                must(not left, f"group: the {protocol} group did not read {left[:5]} of key {key}")
+        return Counter(f"{one.function} {one.type.value}" for one in operations)
+
+    def _tell(self, what: str) -> None:
+        self.simulation.note("fault", what)
+        self.story.append(f"{self.simulation.now_us / 1_000_000:8.3f} s  {what}")
+
+
+def run_seed(seed: int) -> Outcome:
+    """Run what a seed stands for."""
+    return run_plan(plan_of(seed))
+
+
+def run_plan(plan: Plan) -> Outcome:
+    """Run a plan."""
+    be_quiet()
+    run = Run(plan)
+    try:
+        return run.run()
+    except BaseException:
+        abandon(run)
+        raise
+
+
+def abandon(run: "Run") -> None:
+    """Keep a run that failed for good.
+
+    Its clients are in the middle of something. If they were collected, they would go on in another loop.
+    """
+    _ABANDONED.append(run)
+
+
+def be_quiet() -> None:
+    """Let nodes log nothing, and clients that a failed run leaves behind go without a word."""
+    logging.disable(logging.CRITICAL)
+    sys.unraisablehook = lambda _: None
+
+
+def main() -> None:
+    """Run one seed."""
+    be_quiet()
+    run = Run(plan_of(int(sys.argv[1])), keeps_lines=len(sys.argv) > 2)
+    try:
+        outcome = run.run()
+    except (Wrong, TimeoutError):
+        print(*run.story, sep="\n", file=sys.stderr)
+        raise
+    finally:
+        if run.simulation.lines is not None:
+            run.simulation.trace  # noqa: B018 - it writes the last lines
+            Path(sys.argv[2]).write_text("\n".join(run.simulation.lines))
+    print(outcome.trace)
+    print(*run.story, sep="\n", file=sys.stderr)
+    print(
+        f"{dict(outcome.counts)}, {outcome.simulated_s:.1f} simulated seconds "
+        f"in {outcome.cpu_s:.1f} s of CPU: {outcome.simulated_s / outcome.cpu_s:.1f} per second",
+        file=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    main()

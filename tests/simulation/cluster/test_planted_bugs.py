@@ -1,0 +1,40 @@
+"""The simulated cluster finds bugs: planted ones, with the seeds that are known to find them."""
+
+import pytest
+from tests.simulation.cluster.bugs import BUGS
+from tests.simulation.cluster.found import FOUND_BY
+from tests.simulation.cluster.plan import plan_of
+from tests.simulation.cluster.story import find_failure, shrink, tell
+from tests.simulation.planting import planted
+
+# One of each kind that shows soon, so that the suite stays quick. `make sim-cluster-bugs` runs them all.
+QUICK = ("high-watermark-is-the-log-end", "reads-open-transactions", "commits-what-was-aborted")
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_planted_bug_is_found(name: str) -> None:
+    with planted(BUGS[name]):
+        assert find_failure(plan_of(FOUND_BY[name])) is not None, BUGS[name].what
+
+
+def test_every_bug_can_be_planted_and_leaves_no_trace() -> None:
+    for bug in BUGS.values():
+        right = bug.function.__code__
+        with planted(bug):
+            assert bug.function.__code__ != right
+        assert bug.function.__code__ == right
+
+
+def test_the_seeds_are_of_bugs_that_exist() -> None:
+    assert set(FOUND_BY) <= set(BUGS)
+
+
+def test_a_failure_is_made_small_and_told() -> None:
+    name = "high-watermark-is-the-log-end"
+    with planted(BUGS[name]):
+        failed = find_failure(plan_of(FOUND_BY[name]))
+        assert failed is not None
+        small = shrink(failed, runs_max=3)
+    assert small.rule == failed.rule
+    assert len(small.plan.faults) < len(failed.plan.faults) or small.plan.operations < failed.plan.operations
+    assert tell(small).splitlines()[-1].startswith(f"broken: {small.rule}")

@@ -1,0 +1,42 @@
+"""`ottla mirror run` in a process of its own, for tests."""
+
+import signal
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.support.ottla_node import STOP_TIMEOUT_S, ottla_command
+
+
+class MirrorProcess:
+    """A mirror that says when it has begun."""
+
+    def __init__(self, root: Path, source: str, target: str, *arguments: str) -> None:
+        self.log_path = root / "mirror.log"
+        self._command = ottla_command(
+            "mirror", "run", "--source", source, "--bootstrap", target, "--refresh", "0.5", *arguments
+        )
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self.end(signal.SIGTERM)
+
+    def start(self) -> None:
+        """Start it. It waits itself for clusters that are away."""
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, text=True)
+
+    def end(self, by: signal.Signals) -> int:
+        """End it, in order or as a crash would."""
+        assert self._process is not None
+        process, self._process = self._process, None
+        process.send_signal(by)
+        return process.wait(STOP_TIMEOUT_S)
