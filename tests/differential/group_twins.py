@@ -31,10 +31,15 @@ from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from ottla.wire.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 METHODS: dict[type[Any], tuple[str, type[Any]]] = {
     ConsumerGroupHeartbeatRequest: ("consumer_group_heartbeat", ConsumerGroupHeartbeatResponse),
+    ShareGroupHeartbeatRequest: ("share_group_heartbeat", ShareGroupHeartbeatResponse),
     JoinGroupRequest: ("join_group", JoinGroupResponse),
     SyncGroupRequest: ("sync_group", SyncGroupResponse),
     HeartbeatRequest: ("heartbeat", HeartbeatResponse),
@@ -52,8 +57,18 @@ CONFIGS = {
 class Twins:
     """The two shards, and the third that only reads."""
 
-    def __init__(self, shards: GroupShards, topics: ChangingTopics, assignment_interval_ms: int) -> None:
-        configs = {**CONFIGS, "group.consumer.assignment.interval.ms": str(assignment_interval_ms)}
+    def __init__(
+        self,
+        shards: GroupShards,
+        topics: ChangingTopics,
+        assignment_interval_ms: int,
+        more_configs: dict[str, str] | None = None,
+    ) -> None:
+        configs = {
+            **CONFIGS,
+            "group.consumer.assignment.interval.ms": str(assignment_interval_ms),
+            **(more_configs or {}),
+        }
         self.kafka = shards.shard("kafka", START_MS, configs)
         self.reader = shards.shard("reader", START_MS, configs)
         self._suffix = ""
@@ -69,6 +84,8 @@ class Twins:
         )
         self.world.intervals = ConsumerIntervals(assignment_interval_ms=assignment_interval_ms)
         self._asked = 0
+        self.creatable: list[Any] = []
+        """Topics that both coordinators want to have created."""
         self._waiting: dict[int, tuple[int, type[Any], list[Any]]] = {}
         self._theirs_early: dict[int, bytes] = {}
         self._read_batches = 0
@@ -84,6 +101,7 @@ class Twins:
         number, self._asked = self._asked, self._asked + 1
         self.steps.append(f"{number}: v{version} {request}")
         theirs = self.kafka.ask(request, version, client_id)
+        self._heed(theirs)
         method, answer_class = METHODS[type(request)]
         if isinstance(request, JoinGroupRequest) and number in theirs.replies:
             made_up = decode(JoinGroupResponse, theirs.replies[number], version).member_id
@@ -106,6 +124,7 @@ class Twins:
         self.world.clock.advance(by_ms)
         now_ms = self.world.clock.now_ms()
         theirs = self.kafka.advance(now_ms)
+        self._heed(theirs)
         self.reader.advance(now_ms)
         self.world.settle()
         return self._compare(theirs)
@@ -144,6 +163,9 @@ class Twins:
 
     # Comparing
 
+    def _heed(self, theirs: Outcome) -> None:
+        """See what Kafka has decided before we are asked."""
+
     def _send(self, method: str, request: Any, client: Client) -> list[Any]:
         answers: list[Any] = []
         now_ms = self.world.clock.now_ms()
@@ -158,17 +180,21 @@ class Twins:
         of_ours = [_described(batch) for batch in ours]
         assert of_ours == of_kafka, self._story()
         answered = {
-            number: _read_again(answers[0], version, answer_class)
+            number: self._read_answer(encode(answers[0], version), version, answer_class)
             for number, (version, answer_class, answers) in self._waiting.items()
             if answers
         }
         expected = {
-            number: _read(body, *self._waiting[number][:2]) for number, body in theirs.replies.items()
+            number: self._read_answer(body, *self._waiting[number][:2])
+            for number, body in theirs.replies.items()
         }
         assert essence_of_all(answered) == essence_of_all(expected), self._story()
         for number in answered:
             del self._waiting[number]
         return answered
+
+    def _read_answer(self, body: bytes, version: int, answer_class: type[Any]) -> Any:
+        return _read(body, version, answer_class)
 
     def _new_batches(self) -> list[list[Written]]:
         stored = self.world.logs[0].stored
@@ -192,10 +218,6 @@ class Twins:
 
 def essence_of_all(answers: dict[int, Any]) -> dict[int, Any]:
     return {number: essence(answer) for number, answer in answers.items()}
-
-
-def _read_again(answer: Any, version: int, answer_class: type[Any]) -> Any:
-    return _read(encode(answer, version), version, answer_class)
 
 
 def _read(body: bytes, version: int, answer_class: type[Any]) -> Any:

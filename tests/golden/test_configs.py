@@ -9,7 +9,7 @@ from ottla.metadata.configs.client_metrics import ClientMetricsConfig
 from ottla.metadata.configs.declare import ConfigKey, Required
 from ottla.metadata.configs.group import GroupConfig
 from ottla.metadata.configs.node import NodeConfig
-from ottla.metadata.configs.ottla import OttlaConfigs, OttlaTopicConfigs
+from ottla.metadata.configs.ottla import DeadLetterGroupConfigs, OttlaConfigs, OttlaTopicConfigs
 from ottla.metadata.configs.quota import QuotaConfig
 from ottla.metadata.configs.rules import DistinctList
 from ottla.metadata.configs.topic import TopicConfig
@@ -23,6 +23,10 @@ DECLARED = {
     "topic": TopicConfig.keys,
     "user-quota": QuotaConfig.keys,
 }
+
+
+OURS = (OttlaConfigs, OttlaTopicConfigs, DeadLetterGroupConfigs)
+OF_THE_NEXT_KAFKA = "errors.deadletterqueue."
 
 
 def test_the_table_has_every_config_of_kafka() -> None:
@@ -49,8 +53,8 @@ def test_nothing_is_declared_that_kafka_does_not_have_except_under_our_own_prefi
         QuotaConfig.keys,
     ):
         known = {row.name for row in definitions() if DECLARED.get(row.scope, NodeConfig.keys) is keys}
-        assert keys.keys() - known <= OttlaConfigs.keys.keys() | OttlaTopicConfigs.keys.keys()
-    assert all(name.startswith("ottla.") for name in (*OttlaConfigs.keys, *OttlaTopicConfigs.keys))
+        assert keys.keys() - known <= {name for one in OURS for name in one.keys}
+    assert all(name.startswith(("ottla.", OF_THE_NEXT_KAFKA)) for one in OURS for name in one.keys)
 
 
 def test_a_group_takes_what_it_does_not_set_from_the_broker_config_of_its_name() -> None:

@@ -60,6 +60,12 @@ import org.apache.kafka.common.message.ListGroupsResponseData;
 import org.apache.kafka.common.message.OffsetCommitRequestData;
 import org.apache.kafka.common.message.OffsetFetchRequestData;
 import org.apache.kafka.common.message.OffsetFetchResponseData;
+import org.apache.kafka.common.message.StreamsGroupDescribeRequestData;
+import org.apache.kafka.common.message.StreamsGroupDescribeResponseData;
+import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData;
+import org.apache.kafka.common.message.StreamsGroupHeartbeatResponseData;
+import org.apache.kafka.common.message.ShareGroupHeartbeatRequestData;
+import org.apache.kafka.common.message.ShareGroupHeartbeatResponseData;
 import org.apache.kafka.common.message.SyncGroupRequestData;
 import org.apache.kafka.common.message.SyncGroupResponseData;
 import org.apache.kafka.common.network.ClientInformation;
@@ -87,7 +93,9 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorTimer;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
 import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
+import org.apache.kafka.coordinator.group.streams.StreamsGroupHeartbeatResult;
 import org.apache.kafka.common.config.AbstractConfig;
+import org.apache.kafka.server.share.persister.InitializeShareGroupStateParameters;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
 public class GroupShards {
@@ -130,6 +138,8 @@ public class GroupShards {
     private long asked = 0;
     private ArrayNode batches;
     private ArrayNode replies;
+    private Optional<InitializeShareGroupStateParameters> uninitialized = Optional.empty();
+    private ArrayNode creatable;
 
     private GroupShards(JsonNode question) {
         time.now = question.get("now").asLong();
@@ -154,6 +164,7 @@ public class GroupShards {
     private void answer(JsonNode question, ObjectNode answer) throws Exception {
         batches = answer.putArray("batches");
         replies = answer.putArray("replies");
+        creatable = answer.putArray("creatable");
         switch (question.get("op").asText()) {
             case "load" -> shard.onLoaded(topics);
             case "topics" -> useTopics(question);
@@ -228,6 +239,17 @@ public class GroupShards {
             case CONSUMER_GROUP_HEARTBEAT -> serve(id, version,
                 () -> shard.consumerGroupHeartbeat(context, (ConsumerGroupHeartbeatRequestData) request.data()),
                 error -> new ConsumerGroupHeartbeatResponseData().setErrorCode(error.code()));
+            case SHARE_GROUP_HEARTBEAT -> {
+                uninitialized = Optional.empty();
+                serve(id, version, () -> shareHeartbeat(context, (ShareGroupHeartbeatRequestData) request.data()),
+                    error -> new ShareGroupHeartbeatResponseData().setErrorCode(error.code()));
+                uninitialized.ifPresent(this::initialize);
+            }
+            case STREAMS_GROUP_HEARTBEAT -> serve(id, version,
+                () -> streamsHeartbeat(context, (StreamsGroupHeartbeatRequestData) request.data()),
+                error -> new StreamsGroupHeartbeatResponseData().setErrorCode(error.code()));
+            case STREAMS_GROUP_DESCRIBE -> reply(id, version, new StreamsGroupDescribeResponseData().setGroups(
+                shard.streamsGroupDescribe(((StreamsGroupDescribeRequestData) request.data()).groupIds(), Long.MAX_VALUE)));
             case HEARTBEAT -> serve(id, version,
                 () -> shard.classicGroupHeartbeat(context, (HeartbeatRequestData) request.data()),
                 error -> new HeartbeatResponseData().setErrorCode(error.code()));
@@ -261,6 +283,38 @@ public class GroupShards {
             }
             default -> throw new IllegalArgumentException(api.name);
         }
+    }
+
+    /** The broker gets what needs a state beside the answer. */
+    private CoordinatorResult<ShareGroupHeartbeatResponseData, CoordinatorRecord> shareHeartbeat(
+        RequestContext context, ShareGroupHeartbeatRequestData data
+    ) {
+        CoordinatorResult<Map.Entry<ShareGroupHeartbeatResponseData, Optional<InitializeShareGroupStateParameters>>, CoordinatorRecord> result =
+            shard.shareGroupHeartbeat(context, data);
+        uninitialized = result.response().getValue();
+        return new CoordinatorResult<>(result.records(), result.response().getKey(), result.appendFuture(), result.replayRecords());
+    }
+
+    /** The share coordinators answer at once. */
+    private void initialize(InitializeShareGroupStateParameters wanted) {
+        Map<Uuid, Set<Integer>> partitions = new HashMap<>();
+        wanted.groupTopicPartitionData().topicsData().forEach(topic -> partitions.put(
+            topic.topicId(), topic.partitions().stream().map(one -> one.partition()).collect(Collectors.toSet())));
+        write(() -> shard.initializeShareGroupState(wanted.groupTopicPartitionData().groupId(), partitions));
+    }
+
+    /** The broker gets the topics that are to be created beside the answer. */
+    private CoordinatorResult<StreamsGroupHeartbeatResponseData, CoordinatorRecord> streamsHeartbeat(
+        RequestContext context, StreamsGroupHeartbeatRequestData data
+    ) {
+        CoordinatorResult<StreamsGroupHeartbeatResult, CoordinatorRecord> result = shard.streamsGroupHeartbeat(context, data);
+        result.response().creatableTopics().values().forEach(topic -> {
+            ArrayNode shown = creatable.addArray();
+            shown.add(topic.name()).add(topic.numPartitions()).add(topic.replicationFactor());
+            ObjectNode configs = shown.addObject();
+            topic.configs().forEach(config -> configs.put(config.name(), config.value()));
+        });
+        return new CoordinatorResult<>(result.records(), result.response().data(), result.appendFuture(), result.replayRecords());
     }
 
     /** The broker fills in the ids that a request does not have, before it asks the coordinator. */

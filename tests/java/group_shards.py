@@ -24,6 +24,8 @@ class Outcome(NamedTuple):
     """The records that Kafka wrote."""
     replies: dict[int, bytes]
     """Answers by the number of their request, counted from 0 for each shard."""
+    creatable: tuple[tuple[str, int, int, dict[str, str]], ...]
+    """Topics that the broker shall create: name, partitions, replication factor, configs."""
 
 
 class KafkaFailed(Exception):
@@ -67,7 +69,8 @@ class GroupShards:
             [(bytes.fromhex(key), None if value is None else bytes.fromhex(value)) for key, value in batch]
             for batch in answer.get("batches", ())
         ]
-        return Outcome(batches, {number: bytes.fromhex(body) for number, body in answer.get("replies", ())})
+        replies = {number: bytes.fromhex(body) for number, body in answer.get("replies", ())}
+        return Outcome(batches, replies, tuple(map(tuple, answer.get("creatable", ()))))
 
 
 class KafkaShard:

@@ -32,9 +32,7 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 @cache
 def java_classpath() -> str:
     """Return the class path of Apache Kafka, fetched if need be. Skips or fails the test without Java."""
-    for program in ("java", "javac", "mvn"):
-        if shutil.which(program) is None:
-            missing(f"{program} is not installed")
+    _need("java", "javac", "mvn")
     stamp = LIBS / f"{_digest(POM)}.complete"
     with _locked("java-libs"):
         if not stamp.exists():
@@ -43,12 +41,22 @@ def java_classpath() -> str:
     return f"{LIBS}/*"
 
 
+def _need(*programs: str) -> None:
+    for program in programs:
+        if shutil.which(program) is None:
+            missing(f"{program} is not installed")
+
+
 @cache
-def compiled(source: str) -> str:
-    """Compile a program that lies beside this file. Return the class path that has it and Apache Kafka."""
+def compiled(source: str, libraries: str | None = None) -> str:
+    """Compile a program that lies beside this file. Return the class path that has it and its libraries.
+
+    These are Apache Kafka's, unless others are given.
+    """
+    _need("java", "javac")
     path = HERE / source
     output = CLASSES / f"{path.stem}-{_digest(path, POM)}"
-    libraries = java_classpath()
+    libraries = libraries or java_classpath()
     with _locked("java-classes"):
         if not output.exists():
             unfinished = output.with_suffix(".unfinished")
