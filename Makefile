@@ -46,6 +46,10 @@ check: $(VENV)/.ready ## lint, check types and import contracts
 fuzz-logins: $(VENV)/.ready ## talk to a node that asks for a login as a hostile peer would, TALKS=100000 times
 	$(BIN)/python -m tests.fuzz.hostile_logins --talks $(or $(TALKS),100000)
 
+.PHONY: siege
+siege: $(VENV)/.ready ## besiege a node with PEERS=2000 that never log in, and see what a client notices: RATE=100 DURATION=30
+	$(BIN)/python -m tests.cluster.siege --peers $${PEERS:-2000} --rate $${RATE:-100} --seconds $${DURATION:-30}
+
 .PHONY: fuzz
 fuzz: $(VENV)/.ready ## decode a million hostile frames
 	$(BIN)/python -m tests.fuzz.hostile_frames --frames 1000000
@@ -64,6 +68,10 @@ crash-node: $(VENV)/.ready ## kill a node under load, KILLS times, and look for 
 damage: $(VENV)/.ready ## damage the files of a stopped or killed node at random, and see what a start makes of it: ROUNDS=300 SEED=1
 	$(BIN)/python -m tests.damage.rounds --rounds $${ROUNDS:-300} --seed $${SEED:-1}
 
+.PHONY: bit-rot
+bit-rot: $(VENV)/.ready ## flip bits in the files of one of three nodes that run, and see that all is healed: ROUNDS=200 SEED=1
+	$(BIN)/python -m tests.cluster.bit_rot --rounds $${ROUNDS:-200} --seed $${SEED:-1}
+
 .PHONY: bench-codec
 bench-codec: $(VENV)/.ready ## compare the codecs with those of other Python projects
 	$(BIN)/python -m benchmarks.codec
@@ -81,9 +89,10 @@ bench-quorum: $(VENV)/.ready ## measure the time without an active controller ag
 	$(BIN)/python -m benchmarks.quorum --rounds $${ROUNDS:-10}
 
 .PHONY: bench-groups
-bench-groups: $(VENV)/.ready ## measure heartbeats, commits, a group of 1,000 and a restart with 5,000 groups against Apache Kafka
+bench-groups: $(VENV)/.ready ## measure heartbeats, commits, share groups, a group of 1,000 and a restart with 5,000 groups against Apache Kafka
 	$(BIN)/python -m benchmarks.groups
 	$(BIN)/python -m benchmarks.consumer_groups
+	$(BIN)/python -m benchmarks.share_groups
 	$(BIN)/python -m benchmarks.groups --restart
 
 .PHONY: simulate-groups
@@ -99,10 +108,11 @@ format: $(VENV)/.ready ## format the code and mend what the linter can
 .PHONY: reference
 reference: $(VENV)/.ready ## write the reference pages and the picture of the architecture from the source
 	$(BIN)/python -m ottla.metadata.configs.reference > docs/reference/configs.md
-	$(BIN)/python -m ottla.cli.reference_commands > docs/reference/cli.md
-	$(BIN)/python -m ottla.cli.reference_metrics > docs/reference/metrics.md
-	$(BIN)/python -m ottla.cli.reference_client > docs/reference/client.md
+	$(BIN)/python -m ottla.cli.reference.commands > docs/reference/cli.md
+	$(BIN)/python -m ottla.cli.reference.metrics > docs/reference/metrics.md
+	$(BIN)/python -m ottla.cli.reference.client > docs/reference/client.md
 	$(BIN)/python -m ottla.registry.reference > docs/reference/registry.md
+	$(BIN)/python -m ottla.connect.reference > docs/reference/connectors.md
 	$(BIN)/python -m tests.docs.architecture_picture
 
 SEEDS ?= 10000
@@ -124,6 +134,22 @@ sim-quorum: $(VENV)/.ready ## simulate a quorum of several with faults, SEEDS=10
 sim-quorum-bugs: $(VENV)/.ready ## plant bugs in the quorum and see that the simulation finds each
 	$(BIN)/python -m tests.simulation.raft.campaign --all-bugs
 
+.PHONY: sim-cluster
+sim-cluster: $(VENV)/.ready ## simulate whole clusters with clients and faults, SEEDS=200 times from seed FROM=0 on
+	$(BIN)/python -m tests.simulation.cluster.campaign --seeds $(if $(filter file,$(origin SEEDS)),200,$(SEEDS)) --first $${FROM:-0}
+
+.PHONY: sim-power-cuts
+sim-power-cuts: $(VENV)/.ready ## cut the power of all nodes of a simulated cluster at once, TIMES=300
+	$(BIN)/python -m tests.simulation.cluster.power_cuts --seeds $$(( ($${TIMES:-300} + 9) / 10 ))
+
+.PHONY: sim-cluster-bugs
+sim-cluster-bugs: $(VENV)/.ready ## plant bugs in a simulated cluster and see that each is found, with up to BUG_SEEDS=20 seeds
+	$(BIN)/python -m tests.simulation.cluster.campaign --all-bugs --bug-seeds $${BUG_SEEDS:-20}
+
+.PHONY: campaign
+campaign: $(VENV)/.ready ## break three real nodes in networks of their own while clients work: OPERATIONS=20000 SEED=0 NODES=ottla|kafka|mixed (needs root)
+	$(BIN)/python -m tests.cluster.campaign --operations $${OPERATIONS:-20000} --seed $${SEED:-0} --nodes $${NODES:-ottla} --client $${CLIENT:-confluent}
+
 .PHONY: bench-log
 bench-log: $(VENV)/.ready ## measure the log: append, look-up, group commit, recovery, compaction (needs Java)
 	$(BIN)/python -m benchmarks.log
@@ -144,11 +170,19 @@ demo: $(VENV)/.ready ## payments, fraud and revenue, live, with a reckoning at t
 
 .PHONY: test-pipelines
 test-pipelines: $(VENV)/.ready ## run all tests of pipelines, those on a Spark cluster and with kills included (needs Java)
-	OTTLA_SPARK=all $(BIN)/pytest tests/pipelines tests/unit/pipelines
+	OTTLA_SPARK=all $(BIN)/pytest tests/pipelines tests/unit/pipelines tests/connect/test_spark.py
 
 .PHONY: kill-pipelines
 kill-pipelines: $(VENV)/.ready ## kill pipelines and their broker, and look for what was lost or doubled: KILLED=20 RECORDS=2000000
 	$(BIN)/python -m tests.pipelines.kills --kills $${KILLED:-20} --records $${RECORDS:-2000000}
+
+.PHONY: kill-connectors
+kill-connectors: $(VENV)/.ready ## kill a connector, its broker and PostgreSQL, and look for what was lost or doubled: KILLED=30 (needs PostgreSQL)
+	$(BIN)/python -m tests.connect.changes --kills $${KILLED:-30}
+
+.PHONY: bench-connect
+bench-connect: $(VENV)/.ready ## compare connectors with those of Kafka Connect: rows for each second of CPU (needs Java and Maven)
+	$(BIN)/python -m benchmarks.connect
 
 .PHONY: bench-pipelines
 bench-pipelines: $(VENV)/.ready ## compare source and sink with Spark's own Kafka connector (needs Java and Maven)
@@ -183,6 +217,10 @@ docs: reference ## build the site of the docs in target/site, with all links che
 bench-cluster: $(VENV)/.ready ## compare three nodes with three brokers of Apache Kafka (needs Java and Maven)
 	$(BIN)/python -m benchmarks.cluster
 
+.PHONY: bench-mirror
+bench-mirror: $(VENV)/.ready ## compare ottla mirror with MirrorMaker 2: bytes per CPU second (needs Java and Maven)
+	$(BIN)/python -m benchmarks.mirror
+
 .PHONY: bench-fixture
 bench-fixture: $(VENV)/.ready ## time 200 tests that each get a fresh node
 	$(BIN)/python -m benchmarks.fresh_nodes
@@ -207,6 +245,10 @@ guarantees: $(VENV)/.ready ## check delivery guarantees while a node is killed a
 .PHONY: bench-journal
 bench-journal: $(VENV)/.ready ## measure what the journal costs a node
 	$(BIN)/python -m benchmarks.journal
+
+.PHONY: bench-registry
+bench-registry: $(VENV)/.ready ## measure the schema registry, and its serializers beside those of confluent-kafka
+	$(BIN)/python -m benchmarks.registry
 
 .PHONY: lab
 lab: $(VENV)/.ready ## make troubles happen with real clients, and score how they are explained: SCENARIOS=100 SEED=1

@@ -1,66 +1,124 @@
-"""What the journal costs a node: CPU time for the same load, with the journal and without.
+"""What the journal costs a node, in about a hundred seconds.
 
     python -m benchmarks.journal
 
-Two nodes take turns: a producer of small batches and a group that reads and commits, for some seconds. The
-CPU time is that of the node's process, by /proc, for a million records. A single ratio says little, so it is
-shown with its spread.
+First the same steady load goes to two nodes at the same time, one with the journal and one without. What the
+one takes more of CPU time in a second is what the journal costs: it is written each second, however much is
+produced. As a share of a core that is the answer for a node that is busy all the time. Then both take turns
+at full speed, and their CPU time for a million records is compared. That ratio has the larger spread.
 """
 
 import argparse
-import os
 import statistics
 import tempfile
+import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
 
 from ottla.testing.node import ProcessNode
 
-SECONDS = 8.0
-ROUNDS = 7
+WINDOWS = 9
+WINDOW_S = 5.0
+RATE = 500
+ROUNDS = 4
+FULL_S = 6.0
 PARTITIONS = 8
 
 
 def cpu_s(pid: int) -> float:
-    """Return the CPU time that a process has taken so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Return the CPU time that a process has taken so far. The scheduler counts it in nanoseconds."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(path.read_text().split()[0]) for path in threads) / 1e9
 
 
-def load(bootstrap: str, seconds: float, name: str) -> int:
-    """Write and read records for a while, and commit them. Return how many were written."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 1, "batch.num.messages": 10})
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": name,
-            "auto.offset.reset": "latest",
-            "auto.commit.interval.ms": 500,
-        }
-    )
-    consumer.subscribe(["load"])
-    until = time.monotonic() + seconds
-    written = 0
-    while time.monotonic() < until:
-        for number in range(500):
-            try:
-                producer.produce("load", b"x" * 100, partition=number % PARTITIONS)
-                written += 1
-            except BufferError:
-                producer.poll(0.01)
-        producer.poll(0)
-        consumer.consume(5000, 0)
-    producer.flush()
-    consumer.close()
-    return written
+class Load:
+    """A producer of small batches, and a group that reads and commits."""
+
+    def __init__(self, bootstrap: str, group: str) -> None:
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 1, "batch.num.messages": 10})
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "auto.offset.reset": "latest",
+                "auto.commit.interval.ms": 500,
+            }
+        )
+        self._consumer.subscribe(["load"])
+        self.written = 0
+
+    def run_for(self, seconds: float, per_second: float | None = None) -> None:
+        """Write and read for a while, as fast as it goes or at a rate."""
+        started, first = time.monotonic(), self.written
+        while (passed := time.monotonic() - started) < seconds:
+            due = 500 if per_second is None else first + int(passed * per_second) - self.written
+            for _ in range(due):
+                try:
+                    self._producer.produce("load", b"x" * 100, partition=self.written % PARTITIONS)
+                    self.written += 1
+                except BufferError:
+                    self._producer.poll(0.01)
+            self._producer.poll(0)
+            self._consumer.consume(5000, 0 if per_second is None else 0.01)
+        self._producer.flush()
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+
+def measure_steadily(nodes: Mapping[str, ProcessNode], windows: int) -> list[float]:
+    """Give both nodes the same load. Return the CPU seconds in a second that the journal takes."""
+    loads = {name: Load(node.bootstrap, "steady") for name, node in nodes.items()}
+    costs = []
+    for number in range(windows + 1):
+        before = {name: cpu_s(node.pid) for name, node in nodes.items()}
+        threads = [threading.Thread(target=load.run_for, args=(WINDOW_S, RATE)) for load in loads.values()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        took = {name: (cpu_s(node.pid) - before[name]) / WINDOW_S for name, node in nodes.items()}
+        if number:
+            # The first window warms both up.
+            costs.append(took["with"] - took["without"])
+            print(
+                f"steady: {1000 * took['with']:.1f} ms a second with, {1000 * took['without']:.1f} without",
+                flush=True,
+            )
+    for load in loads.values():
+        load.close()
+    return costs
+
+
+def measure_at_full_speed(nodes: Mapping[str, ProcessNode], rounds: int) -> list[float]:
+    """Let the nodes take turns. Return the ratios of their CPU time for a record."""
+    loads = {name: Load(node.bootstrap, "full") for name, node in nodes.items()}
+    ratios = []
+    for number in range(rounds + 1):
+        took = {}
+        for name, node in nodes.items():
+            before, written = cpu_s(node.pid), loads[name].written
+            loads[name].run_for(FULL_S)
+            took[name] = (cpu_s(node.pid) - before) / (loads[name].written - written) * 1e6
+        if number:
+            ratios.append(took["with"] / took["without"])
+            print(
+                f"full speed: {took['with']:.2f} s for a million with, {took['without']:.2f} without",
+                flush=True,
+            )
+    for load in loads.values():
+        load.close()
+    return ratios
 
 
 def main() -> None:
-    """Measure, and print the ratio."""
+    """Measure, and print what came of it."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--windows", type=int, default=WINDOWS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
@@ -73,21 +131,14 @@ def main() -> None:
         for node in nodes.values():
             node.start()
             node.create_topic("load", PARTITIONS)
-        ratios = []
-        for number in range(given.rounds + 1):
-            took = {}
-            for name, node in nodes.items():
-                before = cpu_s(node.pid)
-                written = load(node.bootstrap, given.seconds, f"group-{number}")
-                took[name] = (cpu_s(node.pid) - before) / written * 1e6
-            if number:
-                # The first round warms both up.
-                ratios.append(took["with"] / took["without"])
-                print(f"with {took['with']:.2f} s, without {took['without']:.2f} s: {ratios[-1]:.3f}")
+        costs = measure_steadily(nodes, given.windows)
+        ratios = measure_at_full_speed(nodes, given.rounds)
         for node in nodes.values():
             node.stop()
-    middle, spread = statistics.median(ratios), statistics.pstdev(ratios)
-    print(f"CPU with the journal, by CPU without it: {middle:.3f} (spread {spread:.3f})")
+    middle, low, high = statistics.median(costs), min(costs), max(costs)
+    print(f"the journal takes {middle:.2%} of a core ({low:.2%} to {high:.2%})")
+    middle, low, high = statistics.median(ratios), min(ratios), max(ratios)
+    print(f"CPU for a record with the journal, by CPU without it: {middle:.3f} ({low:.3f} to {high:.3f})")
 
 
 if __name__ == "__main__":

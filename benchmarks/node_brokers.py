@@ -61,11 +61,11 @@ class Broker(NamedTuple):
 
 
 @contextmanager
-def both_brokers() -> Iterator[tuple[Broker, Broker]]:
-    """Run Ottla and Apache Kafka; yield them in this order."""
+def both_brokers(more: Mapping[str, str] | None = None) -> Iterator[tuple[Broker, Broker]]:
+    """Run Ottla and Apache Kafka, with more settings for both; yield them in this order."""
     root = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
-    ottla = OttlaNode(root / "ottla", {"num.partitions": "1"})
-    settings = {"num.partitions": "1", "offsets.topic.num.partitions": "50"}
+    ottla = OttlaNode(root / "ottla", {"num.partitions": "1", **(more or {})})
+    settings = {"num.partitions": "1", "offsets.topic.num.partitions": "50", **(more or {})}
     apache = ApacheKafka(root / "apache", settings, java_options=_JAVA_OPTIONS)
     # Formatting is not part of a start, and Kafka's own needs a JVM: both do it before the clock runs.
     apache.start()

@@ -1,7 +1,8 @@
 """What security costs, beside Apache Kafka: TLS, logins, and access rules.
 
 Rows are CPU seconds of the broker's process for the same work, in alternating blocks, and how many times
-Ottla's Apache Kafka takes. A figure counts only if the noise beside it is small.
+Ottla's Apache Kafka takes. What access rules cost is measured beside a node of Ottla without them. A figure
+counts only if the noise beside it is small.
 """
 
 import argparse
@@ -17,12 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import trustme
-from benchmarks.measure import Noise, ratio_of
+from benchmarks.measure import Noise, ratio_of, verdict
 from benchmarks.node_brokers import Broker
 from confluent_kafka import Consumer, Producer
 from cryptography.hazmat.primitives import serialization
 from tests.java.apache_kafka import ApacheKafka, free_ports
-from tests.support.data_plane import batch_of, produce_request
+from tests.support.data_plane import batch_of, fetch_request, produce_request
 from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
@@ -36,6 +37,10 @@ from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 TOPIC = "bench"
 MODULES = "org.apache.kafka.common.security"
 PASSWORD = "bench-secret"
+ALL = 2
+RULE_SETTINGS = ("authorizer.class.name", "super.users")
+RULE_ROUNDS = 9
+RULE_COST_PERCENT_MAX = 3.0
 
 
 class Secured(NamedTuple):
@@ -104,8 +109,26 @@ def secured_brokers() -> Iterator[tuple[Secured, Secured]]:
         shutil.rmtree(root, ignore_errors=True)
 
 
+@contextmanager
+def node_without_rules() -> Iterator[Secured]:
+    """Run an Ottla in which everybody who has logged in may do everything."""
+    root = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
+    settings = {name: text for name, text in _settings(root).items() if name not in RULE_SETTINGS}
+    [port] = free_ports(1)
+    node = OttlaNode(
+        root / "ottla", {**settings, "listeners": f"PLAINTEXT://127.0.0.1:0,LOGIN://127.0.0.1:{port}"}
+    )
+    try:
+        with node:
+            broker = Broker("Ottla", node.port, node.pid, 0.0)
+            broker.create_topic(TOPIC)
+            yield Secured(broker, "", f"127.0.0.1:{port}", "")
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
 def add_rules(bootstrap: str, count: int) -> None:
-    """Make rules about other topics, and one that lets alice write."""
+    """Make rules about other topics, and one that lets alice read and write."""
     names = [TOPIC, *(f"other-{number}" for number in range(count - 1))]
     with PlainClient(bootstrap) as client:
         for start in range(0, count, 1000):
@@ -115,7 +138,7 @@ def add_rules(bootstrap: str, count: int) -> None:
                     resource_name=name,
                     principal="User:alice",
                     host="*",
-                    operation=4,
+                    operation=ALL,
                     permission_type=3,
                 )
                 for name in names[start : start + 1000]
@@ -182,13 +205,28 @@ def scram_logins(secured: Secured, scale: float) -> None:
             assert answer.error_code is ErrorCode.NONE, answer
 
 
-def small_writes(secured: Secured, scale: float) -> None:
+@contextmanager
+def _logged_in(secured: Secured) -> Iterator[PlainClient]:
     with PlainClient(secured.login) as client:
         client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
         client.ask(SaslAuthenticateRequest(auth_bytes=f"\0alice\0{PASSWORD}".encode()))
+        yield client
+
+
+def small_writes(secured: Secured, scale: float) -> None:
+    with _logged_in(secured) as client:
         request = produce_request(TOPIC, batch_of(b"x"), acks=1)
         for _ in range(int(4_000 * scale)):
-            client.ask(request, 9)
+            answer = client.ask(request, 9)
+        assert answer.responses[0].partition_responses[0].error_code is ErrorCode.NONE
+
+
+def small_reads(secured: Secured, scale: float) -> None:
+    with _logged_in(secured) as client:
+        request = fetch_request(TOPIC, 0, max_bytes=1)
+        for _ in range(int(4_000 * scale)):
+            answer = client.ask(request, 12)
+        assert answer.responses[0].partitions[0].records
 
 
 def row(
@@ -213,11 +251,37 @@ def row(
     )
 
 
+def cost_of_rules(
+    title: str, work: Callable[[Secured, float], None], guarded: Secured, free: Secured, scale: float
+) -> None:
+    """Measure the same work on a node with access rules and on one without, in turns, and print the line."""
+    for secured in (guarded, free):
+        work(secured, scale / 2)
+    noise = Noise()
+    used: dict[Secured, list[float]] = {guarded: [], free: []}
+    for number in range(RULE_ROUNDS):
+        # Who comes first takes turns, too.
+        for secured in (guarded, free) if number % 2 else (free, guarded):
+            before = secured.broker.cpu_seconds()
+            work(secured, scale)
+            used[secured].append(secured.broker.cpu_seconds() - before)
+    middle, low, high = (100 * (one - 1) for one in ratio_of(used[guarded], used[free]))
+    total = sum(map(sum, used.values()))
+    print(
+        f"{title:34} access rules cost {middle:+.1f} % ({low:+.1f} to {high:+.1f}), at most "
+        f"{RULE_COST_PERCENT_MAX:.0f} %: {verdict(middle <= RULE_COST_PERCENT_MAX)}  "
+        f"noise {noise.share(total):.0%}",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0)
     scale = parser.parse_args().scale
-    with secured_brokers() as both:
+    with secured_brokers() as both, node_without_rules() as free:
+        cost_of_rules("writes, one after the other", small_writes, both[0], free, scale)
+        cost_of_rules("reads, one after the other", small_reads, both[0], free, scale)
         row("produce 50 MB over TLS", tls_produce, both, scale)
         row("fetch 50 MB over TLS", tls_fetch, both, scale)
         row("500 logins by SCRAM-SHA-512", scram_logins, both, scale)

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from ottla.client.consumer import Consumer, ConsumerRecord, OffsetAndMetadata, TopicPartition
     from ottla.client.errors import ClientError
     from ottla.client.producer import Producer, RecordMetadata
+    from ottla.client.share import AcknowledgeType, ShareConsumer, ShareRecord
 
 __all__ = [
+    "AcknowledgeType",
     "Admin",
     "ClientError",
     "Consumer",
@@ -24,6 +26,8 @@ __all__ = [
     "OffsetAndMetadata",
     "Producer",
     "RecordMetadata",
+    "ShareConsumer",
+    "ShareRecord",
     "TopicPartition",
     "__version__",
     "sync",
@@ -35,6 +39,7 @@ if not TYPE_CHECKING:
     # Hidden from type checkers, which would take any name for one of ours.
 
     _MODULES = {
+        "AcknowledgeType": "ottla.client.share",
         "Admin": "ottla.client.admin",
         "ClientError": "ottla.client.errors",
         "Consumer": "ottla.client.consumer",
@@ -42,6 +47,8 @@ if not TYPE_CHECKING:
         "OffsetAndMetadata": "ottla.client.consumer",
         "Producer": "ottla.client.producer",
         "RecordMetadata": "ottla.client.producer",
+        "ShareConsumer": "ottla.client.share",
+        "ShareRecord": "ottla.client.share",
         "TopicPartition": "ottla.client.consumer",
         "sync": "ottla.client.sync",
     }

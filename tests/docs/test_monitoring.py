@@ -51,7 +51,8 @@ def queries() -> list[Query]:
 def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """The labels of every metric of a node that has seen records, errors, groups and transactions."""
     port = free_port()
-    with OttlaNode(tmp_path_factory.mktemp("monitoring"), {"ottla.metrics.port": str(port)}) as node:
+    settings = {"ottla.metrics.port": str(port), "ottla.telemetry.enable": "true"}
+    with OttlaNode(tmp_path_factory.mktemp("monitoring"), settings) as node:
         producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "writer"})
         producer.init_transactions(60)
         producer.begin_transaction()
@@ -66,6 +67,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
             text = answer.read().decode()
     labels: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(text):
+        # Those of clients have no samples before a client pushes some.
+        labels.setdefault(family.name, set())
         for sample in family.samples:
             labels.setdefault(sample.name, set()).update(sample.labels)
     return labels

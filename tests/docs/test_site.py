@@ -12,7 +12,9 @@ import pytest
 from tests.cli.typing import succeed
 from tests.support.ottla_node import OttlaNode
 
-from ottla.cli import reference_client, reference_commands, reference_metrics
+from ottla.cli.reference import client as reference_client
+from ottla.cli.reference import commands as reference_commands
+from ottla.cli.reference import metrics as reference_metrics
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.topic import TopicConfig
 
