@@ -70,6 +70,24 @@ _REGISTRY_KEYS: Final = (
         "auto.register.schemas", Kind.BOOLEAN, "Whether new schemas are registered.", True, Importance.MEDIUM
     ),
 )
+_PROTOBUF_KEYS: Final = (
+    *_REGISTRY_KEYS,
+    *(
+        Key(name, Kind.BOOLEAN, doc, default, Importance.MEDIUM)
+        for name, default, doc in (
+            ("enhanced.protobuf.schema.support", False, "Whether names of schemas keep their packages."),
+            ("scrub.invalid.names", False, "Whether characters that Protobuf cannot have become others."),
+            ("int.for.enums", False, "Whether values of enums are read as numbers."),
+            ("optional.for.nullables", False, "Whether fields that can be missing are `optional`."),
+            ("optional.for.proto2", True, "Whether an optional field of proto2 can be missing."),
+            ("wrapper.for.nullables", False, "Whether fields that can be missing are Google's wrappers."),
+            ("wrapper.for.raw.primitives", True, "Whether a wrapper at the top is the value in it."),
+            ("generate.struct.for.nulls", False, "Whether a missing message is read as an empty one."),
+            ("generate.index.for.unions", True, "Whether the name of a oneof gets its number."),
+            ("flatten.unions", False, "Whether fields of a oneof are fields of the message."),
+        )
+    ),
+)
 
 
 def _avro(config: Config) -> Any:
@@ -83,6 +101,12 @@ def _json_schema(config: Config) -> Any:
     from ottla.connect.converters.json_schema import JsonSchemaConverter
 
     return JsonSchemaConverter(config)
+
+
+def _protobuf(config: Config) -> Any:
+    from ottla.connect.converters.protobuf import ProtobufConverter
+
+    return ProtobufConverter(config)
 
 
 def _number(name: str) -> Plugin:
@@ -100,6 +124,7 @@ def _converters() -> Iterator[Plugin]:
     yield Plugin("org.apache.kafka.connect.json.JsonConverter", converter, JsonConverter, _JSON_KEYS)
     yield Plugin("io.confluent.connect.avro.AvroConverter", converter, _avro, _REGISTRY_KEYS)
     yield Plugin("io.confluent.connect.json.JsonSchemaConverter", converter, _json_schema, _REGISTRY_KEYS)
+    yield Plugin("io.confluent.connect.protobuf.ProtobufConverter", converter, _protobuf, _PROTOBUF_KEYS)
     yield Plugin(f"{_CONVERTERS}ByteArrayConverter", converter, ByteArrayConverter)
     yield from map(_number, NUMBERS)
     yield Plugin(f"{_STORAGE}SimpleHeaderConverter", PluginKind.HEADER_CONVERTER, SimpleHeaderConverter)

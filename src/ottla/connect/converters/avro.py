@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from ottla.client.errors import ClientError
 from ottla.client.registry import AvroDeserializer, AvroSerializer
-from ottla.connect.converters.registry_client import registry_client
+from ottla.connect.converters.per_schema import PerSchema
+from ottla.connect.converters.registry_client import conversion_error, registry_client
 from ottla.connect.data.schema import (
     DATE,
     DATE_SCHEMA,
@@ -75,12 +76,14 @@ _FROM_LOGICAL: Final = {
 class AvroConverter:
     """Avro values with the id of their schema before them."""
 
+    waits = True
+
     def __init__(self, config: Mapping[str, str]) -> None:
         self._registry = registry_client(config, "AvroConverter")
         self._is_key = config.get("is.key") == "true"
         self._registers = config.get("auto.register.schemas", "true").lower() == "true"
-        # By identity: a source gives all records of a table the same object.
-        self._serializers: dict[int, tuple[Schema, AvroSerializer]] = {}
+        self._serializer_of = PerSchema(self._serializer)
+        self._by_text: dict[str, AvroSerializer] = {}
         self._deserializer = AvroDeserializer(self._registry, is_key=self._is_key)
         self._schemas: dict[int, Schema] = {}
 
@@ -89,17 +92,18 @@ class AvroConverter:
         if value is None:
             return None
         known = infer(value) if schema is None else schema
-        found = self._serializers.get(id(known))
-        if found is None or found[0] is not known:
-            text = json.dumps(to_avro(known, set()))
-            serializer = AvroSerializer(
+        try:
+            return self._serializer_of(known)(topic, value)
+        except (ClientError, MisfitValue) as error:
+            raise conversion_error(error, "Failed to serialize Avro data") from error
+
+    def _serializer(self, schema: Schema) -> AvroSerializer:
+        text = json.dumps(to_avro(schema, set()))
+        if text not in self._by_text:
+            self._by_text[text] = AvroSerializer(
                 self._registry, text, is_key=self._is_key, auto_register=self._registers
             )
-            found = self._serializers[id(known)] = (known, serializer)
-        try:
-            return found[1](topic, value)
-        except (ClientError, MisfitValue) as error:
-            raise DataError(f"Failed to serialize Avro data: {error}") from error
+        return self._by_text[text]
 
     def from_bytes(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
         """Return Avro as a value, with the schema that it was written with."""
@@ -112,7 +116,7 @@ class AvroConverter:
                 text = self._registry.by_id(schema_id).text
                 self._schemas[schema_id] = from_avro(json.loads(text), {})
         except (ClientError, UnreadableValue, ValueError) as error:
-            raise DataError(f"Failed to deserialize Avro data: {error}") from error
+            raise conversion_error(error, "Failed to deserialize Avro data") from error
         return self._schemas[schema_id], value
 
 

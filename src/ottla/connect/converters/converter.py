@@ -7,7 +7,10 @@ from ottla.connect.data.schema import Schema
 
 
 class Converter(Protocol):
-    """From values to bytes and back. Raises DataError."""
+    """From values to bytes and back. Raises DataError.
+
+    One that asks a server says so by an attribute `waits`. It is then called in a thread.
+    """
 
     def to_bytes(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """Return a value as the bytes of a record."""

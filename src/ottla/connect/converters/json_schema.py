@@ -11,7 +11,8 @@ from typing import Any, Final
 from ottla.client.errors import ClientError
 from ottla.client.registry import JsonDeserializer, JsonSerializer, RegistryClient
 from ottla.connect.converters.json import JsonConverter
-from ottla.connect.converters.registry_client import registry_client
+from ottla.connect.converters.per_schema import PerSchema
+from ottla.connect.converters.registry_client import conversion_error, registry_client
 from ottla.connect.data.schema import SCALE, Field, Schema, Type, infer, optional
 from ottla.connect.errors import DataError
 from ottla.schemas.errors import MisfitValue, UnreadableValue
@@ -41,13 +42,15 @@ _DEFAULTS: Final = {
 class JsonSchemaConverter:
     """JSON values with the id of their schema before them."""
 
+    waits = True
+
     def __init__(self, config: Mapping[str, str]) -> None:
         self._registry: RegistryClient = registry_client(config, "JsonSchemaConverter")
         self._is_key = config.get("is.key") == "true"
         self._registers = config.get("auto.register.schemas", "true").lower() == "true"
         self._values = JsonConverter({"schemas.enable": "false", **config})
-        # By identity: a source gives all records of a table the same object.
-        self._serializers: dict[int, tuple[Schema, JsonSerializer]] = {}
+        self._serializer_of = PerSchema(self._serializer)
+        self._by_text: dict[str, JsonSerializer] = {}
         self._deserializer = JsonDeserializer(self._registry, is_key=self._is_key)
         self._schemas: dict[int, Schema] = {}
 
@@ -56,19 +59,18 @@ class JsonSchemaConverter:
         if value is None:
             return None
         known = infer(value) if schema is None else schema
-        found = self._serializers.get(id(known))
-        if found is None or found[0] is not known:
-            serializer = JsonSerializer(
-                self._registry,
-                json.dumps(to_json_schema(known)),
-                is_key=self._is_key,
-                auto_register=self._registers,
-            )
-            found = self._serializers[id(known)] = (known, serializer)
         try:
-            return found[1](topic, self._values.to_json(known, value))
+            return self._serializer_of(known)(topic, self._values.to_json(known, value))
         except (ClientError, MisfitValue) as error:
-            raise DataError(f"Failed to serialize JSON: {error}") from error
+            raise conversion_error(error, "Failed to serialize JSON") from error
+
+    def _serializer(self, schema: Schema) -> JsonSerializer:
+        text = json.dumps(to_json_schema(schema))
+        if text not in self._by_text:
+            self._by_text[text] = JsonSerializer(
+                self._registry, text, is_key=self._is_key, auto_register=self._registers
+            )
+        return self._by_text[text]
 
     def from_bytes(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
         """Return JSON as a value, with the schema that it was written with."""
@@ -80,7 +82,7 @@ class JsonSchemaConverter:
             if schema_id not in self._schemas:
                 self._schemas[schema_id] = from_json_schema(json.loads(self._registry.by_id(schema_id).text))
         except (ClientError, UnreadableValue, ValueError) as error:
-            raise DataError(f"Failed to deserialize JSON: {error}") from error
+            raise conversion_error(error, "Failed to deserialize JSON") from error
         schema = self._schemas[schema_id]
         return schema, self._values.from_json(schema, content)
 

@@ -7,7 +7,7 @@ Python: Decimal, date, time, and datetime in UTC. A value without a schema may b
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from enum import StrEnum
 from typing import Any, Final
 
@@ -18,6 +18,8 @@ TIMESTAMP: Final = "org.apache.kafka.connect.data.Timestamp"
 SCALE: Final = "scale"
 EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND: Final = datetime.timedelta(milliseconds=1)
+# PostgreSQL has up to 147,455 digits. Python's own default would round to 28.
+_ALL_DIGITS: Final = Context(prec=150_000)
 
 
 class Type(StrEnum):
@@ -126,11 +128,17 @@ def decimal_scale(value: Decimal) -> int:
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
+def decimal_of(unscaled: int, scale: int) -> Decimal:
+    """Return a decimal with all its digits."""
+    return Decimal(unscaled).scaleb(-scale, _ALL_DIGITS)
+
+
 def to_primitive(schema: Schema, value: Any) -> Any:
     """Return a value of a logical type as the number or the bytes that Connect stores."""
     match schema.name:
         case "org.apache.kafka.connect.data.Decimal" if isinstance(value, Decimal):
-            unscaled = int(value.scaleb(int(schema.parameters.get(SCALE, "0"))).to_integral_value())
+            scale = int(schema.parameters.get(SCALE, "0"))
+            unscaled = int(value.scaleb(scale, _ALL_DIGITS).to_integral_value())
             length = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
             return unscaled.to_bytes(length, "big", signed=True)
         case "org.apache.kafka.connect.data.Date" if isinstance(value, datetime.date):
@@ -147,8 +155,9 @@ def from_primitive(schema: Schema, value: Any) -> Any:
     """Return a number or bytes as the logical type that the schema names."""
     match schema.name:
         case "org.apache.kafka.connect.data.Decimal" if isinstance(value, bytes):
-            unscaled = int.from_bytes(value, "big", signed=True)
-            return Decimal(unscaled).scaleb(-int(schema.parameters.get(SCALE, "0")))
+            return decimal_of(
+                int.from_bytes(value, "big", signed=True), int(schema.parameters.get(SCALE, "0"))
+            )
         case "org.apache.kafka.connect.data.Date" if isinstance(value, int):
             return EPOCH.date() + datetime.timedelta(days=value)
         case "org.apache.kafka.connect.data.Time" if isinstance(value, int):

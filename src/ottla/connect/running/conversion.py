@@ -1,9 +1,10 @@
 """Converters and transformations of one connector, put together by its configuration."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.connect.configs.common import HEADER_CONVERTER, KEY_CONVERTER, TRANSFORMS, VALUE_CONVERTER
@@ -13,7 +14,10 @@ from ottla.connect.converters.plain import ValueHeaderConverter
 from ottla.connect.data.record import Record
 from ottla.connect.errors import ConnectError
 from ottla.connect.plugins import Config, PluginKind, Plugins
-from ottla.connect.running.tolerance import Stage, Tolerance
+from ottla.connect.running.tolerance import Skipped, Stage, Tolerance
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,16 @@ class Conversion:
         self._key_class, self._key = _converter(plugins, config, defaults, KEY_CONVERTER)
         self._value_class, self._value = _converter(plugins, config, defaults, VALUE_CONVERTER)
         self._header_class, self._header = _header_converter(plugins, config, defaults)
+        self._waits = any(getattr(item, "waits", False) for item in (self._key, self._value))
+
+    async def for_each(self, records: Sequence[Given], convert: Callable[[Given], Made | None]) -> list[Made]:
+        """Convert records, without those that are left out.
+
+        A converter may wait for a schema registry. Then the other connectors of the worker do not wait.
+        """
+        if self._waits:
+            return await asyncio.to_thread(_convert_all, records, convert)
+        return _convert_all(records, convert)
 
     def transform(self, record: Record) -> Record | None:
         """Return what the transformations make of a record. None: it is dropped. Raises Skipped."""
@@ -134,6 +148,18 @@ class Conversion:
             headers,
             origin=origin,
         )
+
+
+def _convert_all(records: Sequence[Given], convert: Callable[[Given], Made | None]) -> list[Made]:
+    converted = []
+    for record in records:
+        try:
+            made = convert(record)
+        except Skipped:
+            continue
+        if made is not None:
+            converted.append(made)
+    return converted
 
 
 def _converter(

@@ -26,7 +26,7 @@ from ottla.connect.errors import ConnectError
 from ottla.connect.plugins import Config
 from ottla.connect.running.conversion import Conversion
 from ottla.connect.running.task import RetryLater, SinkContext, SinkTask
-from ottla.connect.running.tolerance import Skipped, Stage, Tolerance
+from ottla.connect.running.tolerance import Stage, Tolerance
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
 
@@ -122,7 +122,7 @@ class SinkRun:
         for topic in {record.topic for record in records} - self._topics:
             self._topics.add(topic)
             self._uses_topic(topic)
-        converted = [item for record in records if (item := self._convert(record)) is not None]
+        converted = await self._conversion.for_each(records, self._convert)
         if converted:
             await self._put_or_retry(converted, is_stopping)
         for record in records:
@@ -130,10 +130,7 @@ class SinkRun:
         await self._bury()
 
     def _convert(self, record: ConsumerRecord) -> Record | None:
-        try:
-            return self._conversion.transform(self._conversion.deserialize(record))
-        except Skipped:
-            return None
+        return self._conversion.transform(self._conversion.deserialize(record))
 
     async def _put_or_retry(self, records: list[Record], is_stopping: Callable[[], bool]) -> None:
         """Put records. A target that says that it cannot be reached is tried again for as long as allowed."""

@@ -17,7 +17,6 @@ from ottla.connect.data.record import Record
 from ottla.connect.plugins import Config
 from ottla.connect.running.conversion import Conversion, SerializedRecord
 from ottla.connect.running.task import SourceContext, SourceTask
-from ottla.connect.running.tolerance import Skipped
 from ottla.connect.store.records import encode_json, offset_record
 from ottla.wire.error_code import ErrorCode
 
@@ -122,7 +121,7 @@ class SourceRun:
             await outcome
 
     async def _send(self, producer: Producer, records: Sequence[Record]) -> None:
-        converted = [item for record in records if (item := self._convert(record)) is not None]
+        converted = await self._conversion.for_each(records, self._convert)
         for topic in {item.topic for item in converted} - self._created:
             await self._prepare_topic(topic)
         for item in converted:
@@ -145,11 +144,8 @@ class SourceRun:
                 self._last[key] = (record.source_partition, record.source_offset)
 
     def _convert(self, record: Record) -> SerializedRecord | None:
-        try:
-            changed = self._conversion.transform(record)
-            return None if changed is None else self._conversion.serialize(changed)
-        except Skipped:
-            return None
+        changed = self._conversion.transform(record)
+        return None if changed is None else self._conversion.serialize(changed)
 
     async def _prepare_topic(self, topic: str) -> None:
         """Create a topic if the configuration says how. Otherwise the broker does, if it may."""
