@@ -251,8 +251,8 @@ bench-registry: $(VENV)/.ready ## measure the schema registry, and its serialize
 	$(BIN)/python -m benchmarks.registry
 
 .PHONY: lab
-lab: $(VENV)/.ready ## make troubles happen with real clients, and score how they are explained: SCENARIOS=100 SEED=1
-	$(BIN)/python -m ottla.lab.campaign --scenarios $${SCENARIOS:-100} --seed $${SEED:-1}
+lab: $(VENV)/.ready ## make troubles happen with real clients, and score how they are explained: SCENARIOS=100 SEED=1 JAVA=target/java-libs
+	$(BIN)/python -m ottla.lab.campaign --scenarios $${SCENARIOS:-100} --seed $${SEED:-1} $${JAVA:+--java $$JAVA}
 
 .PHONY: exactly-once
 exactly-once: $(VENV)/.ready ## copy a topic exactly once with four clients while a node is killed: RECORDS=50000

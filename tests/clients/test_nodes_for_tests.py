@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 import unittest
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -237,6 +238,29 @@ def test_a_node_stops_while_requests_are_held(tmp_path: Path) -> None:
         while not fault.hits:
             producer.poll(0.01)
     assert not node.is_running
+    producer.purge()
+    producer.flush(10)
+
+
+def test_a_slow_disk_holds_up_acknowledged_writes(tmp_path: Path) -> None:
+    with ThreadNode(tmp_path, {"ottla.acks.all.sync": "true"}) as node:
+        node.create_topic("t")
+        with node.faults.slow_disk(0.2):
+            began = time.monotonic()
+            assert send(node.bootstrap, "t", "x") is None
+            assert time.monotonic() - began >= 0.2
+        assert node.values("t") == [b"x"]
+
+
+def test_a_node_stops_while_its_disk_is_slow(tmp_path: Path) -> None:
+    with ThreadNode(tmp_path, {"ottla.acks.all.sync": "true"}) as node:
+        node.create_topic("t")
+        with node.faults.slow_disk(3600):
+            producer = Producer({"bootstrap.servers": node.bootstrap, "linger.ms": 0, "acks": "all"})
+            producer.produce("t", "x")
+            producer.poll(0)
+            node.wait_for("t", 1)
+            node.stop()
     producer.purge()
     producer.flush(10)
 

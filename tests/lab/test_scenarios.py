@@ -7,10 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.java.jars import java_classpath
 
 from ottla.explain.answer import CAUSE, HEALTHY
 from ottla.explain.causes import silent
 from ottla.lab.campaign import play, score
+from ottla.lab.clients import JAVA, Clients
+from ottla.lab.java import NoJava, compiled_client
 from ottla.lab.scenario import SCENARIOS
 
 QUICK = {
@@ -23,6 +26,7 @@ QUICK = {
     "crash-before-commit": "dies",
     "produced-twice-by-retry": "retried",
     "slow-processing": "slow-processing",
+    "slow-syncs": "slow-disk",
 }
 
 
@@ -46,14 +50,26 @@ def test_a_healthy_twin_is_healthy(name: str) -> None:
     assert outcome.answer.verdict == HEALTHY, outcome.line()
 
 
+@pytest.mark.parametrize("name", ["dies", "two-producers"])
+def test_troubles_of_clients_in_java_are_explained(name: str) -> None:
+    with compiled_client(java_classpath().removesuffix("/*")) as java:
+        outcome = play(SCENARIOS[name], 1005, True, Clients((JAVA,), java))
+    assert outcome.trouble is None
+    assert outcome.is_right, outcome.line()
+
+
+def test_a_folder_without_jars_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    java_classpath()
+    with pytest.raises(NoJava, match="no jars of Kafka's client"), compiled_client(str(tmp_path)):
+        pass
+
+
 def test_every_cause_has_a_trouble() -> None:
     folder = Path(silent.__file__).parent
     source = "".join(path.read_text() for path in folder.glob("*.py"))
     causes = set(re.findall(r"(?:Cause\(\s*|return |name = )\"([a-z]+(?:-[a-z]+)+)\"", source))
-    assert {"slow-fetching", "session-expired"} <= causes
-    # The first needs a disk that is slow, the second a group that is empty for a minute.
-    unplayed = {"slow-syncs", "offsets-expired"}
-    assert causes - {item.cause for item in SCENARIOS.values()} <= unplayed
+    assert {"slow-fetching", "session-expired", "slow-syncs", "offsets-expired"} <= causes
+    assert causes <= {item.cause for item in SCENARIOS.values()}
 
 
 def test_every_question_has_troubles() -> None:

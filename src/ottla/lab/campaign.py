@@ -7,9 +7,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from ottla.explain.answer import CAUSE, Answer
+from ottla.lab.clients import Clients, installed_clients
+from ottla.lab.java import compiled_client
 from ottla.lab.scenario import SCENARIOS, Scenario
 from ottla.lab.scenarios import order, silent, slow, twice
 from ottla.lab.stage import Stage
@@ -52,10 +55,10 @@ class Outcome(NamedTuple):
         return f"{mark:5}  {self.scenario.name:22} {kind:7} seed={self.seed}  {said}"
 
 
-def play(scenario: Scenario, seed: int, is_faulty: bool) -> Outcome:
-    """Play one scenario."""
+def play(scenario: Scenario, seed: int, is_faulty: bool, clients: Clients | None = None) -> Outcome:
+    """Play one scenario, with all clients that are installed or with the given ones."""
     try:
-        with Stage(seed, scenario.settings) as stage:
+        with Stage(seed, scenario.settings, clients) as stage:
             return Outcome(scenario, seed, is_faulty, scenario.play(stage, is_faulty))
     except ModuleNotFoundError as error:
         return Outcome(scenario, seed, is_faulty, None, f"{error}; install it, for example confluent-kafka")
@@ -63,11 +66,17 @@ def play(scenario: Scenario, seed: int, is_faulty: bool) -> Outcome:
         return Outcome(scenario, seed, is_faulty, None, f"{type(error).__name__}: {error}")
 
 
-def run(count: int, first_seed: int, names: Sequence[str] = (), workers: int = 3) -> list[Outcome]:
+def run(
+    count: int,
+    first_seed: int,
+    names: Sequence[str] = (),
+    workers: int = 3,
+    clients: Clients | None = None,
+) -> list[Outcome]:
     """Play so many scenarios with their healthy twins, in turn, with a seed of its own for each."""
     chosen = [SCENARIOS[name] for name in names] if names else list(SCENARIOS.values())
     plays = [
-        (chosen[number % len(chosen)], first_seed + 2 * number, is_faulty)
+        (chosen[number % len(chosen)], first_seed + 2 * number, is_faulty, clients)
         for number in range(count)
         for is_faulty in (True, False)
     ]
@@ -99,8 +108,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--java", help="the folder with the jars of Apache Kafka, for actors in Java too")
     given = parser.parse_args()
-    outcomes = run(given.scenarios, given.seed, given.only, given.workers)
+    with ExitStack() as stack:
+        java = stack.enter_context(compiled_client(given.java)) if given.java else None
+        outcomes = run(given.scenarios, given.seed, given.only, given.workers, installed_clients(java))
     print(score(outcomes))
     sys.exit(0 if all(item.is_right for item in outcomes) else 1)
 

@@ -13,14 +13,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
+from ottla.client.admin.group_offsets import CommittedOffset
 from ottla.explain.access import Access, open_access
 from ottla.explain.evidence.journal import JournalEvent, read_journal
+from ottla.lab.clients import JAVA, Clients, installed_clients
+from ottla.lab.java import Line
+from ottla.lab.writing import write, write_steadily
+from ottla.model.ids import TopicPartition
 from ottla.testing.node import ThreadNode
 
 T = TypeVar("T")
@@ -43,12 +47,12 @@ class Gone(Exception):
 class Member:
     """A consumer in a process."""
 
-    def __init__(self, plan: dict[str, Any]) -> None:
+    def __init__(self, plan: dict[str, Any], command: Sequence[str]) -> None:
         self.client_id: str = plan["properties"]["client.id"]
         self.seen: list[tuple[str, int, int]] = []
         self.lines: list[str] = []
         self._process = subprocess.Popen(  # noqa: S603 - a program of our own
-            [sys.executable, "-m", "ottla.lab.member", json.dumps(plan)],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -98,8 +102,11 @@ class Member:
 class Stage:
     """One scenario's world."""
 
-    def __init__(self, seed: int, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, seed: int, settings: Mapping[str, str] | None = None, clients: Clients | None = None
+    ) -> None:
         self.rng = random.Random(seed)
+        self._clients = clients or installed_clients()
         self._directory = tempfile.TemporaryDirectory(prefix="ottla-lab-")
         self.node = ThreadNode(Path(self._directory.name), {**SETTINGS, **(settings or {})})
         self._members: list[Member] = []
@@ -133,7 +140,7 @@ class Stage:
 
     def client(self) -> str:
         """Draw which client an actor is written with."""
-        return self.rng.choice(("confluent", "ours")) if has_confluent() else "ours"
+        return self.rng.choice(self._clients.kinds)
 
     def member(
         self,
@@ -167,7 +174,10 @@ class Stage:
                 **{key.replace("_", "."): str(value) for key, value in properties.items()},
             },
         }
-        member = Member(plan)
+        command = [sys.executable, "-m", "ottla.lab.member", json.dumps(plan)]
+        if client == JAVA:
+            command = self._clients.the_java.member_command(plan)
+        member = Member(plan, command)
         self._members.append(member)
         return member
 
@@ -187,14 +197,17 @@ class Stage:
         client: str | None = None,
         **properties: Any,
     ) -> None:
-        """Write records with a producer of either kind, and wait until they are acknowledged."""
+        """Write records with a producer of any kind, and wait until they are acknowledged."""
         settings = {
             "bootstrap.servers": self.node.bootstrap,
             "client.id": name,
             **{key.replace("_", "."): str(value) for key, value in properties.items()},
         }
-        write = _write_confluent if (client or self.client()) == "confluent" else _write_ours
-        write(settings, topic or self.topic, list(values), keys, partition, timestamp)
+        lines = [
+            Line(partition(number), timestamp(number), keys(number), value)
+            for number, value in enumerate(values)
+        ]
+        write(self._clients, client or self.client(), settings, topic or self.topic, lines, PATIENCE_S)
 
     @contextmanager
     def stream(
@@ -217,7 +230,7 @@ class Stage:
             **{key.replace("_", "."): str(value) for key, value in properties.items()},
         }
         thread = threading.Thread(
-            target=_stream,
+            target=write_steadily,
             args=(settings, topic or self.topic, per_second, keys, partition, stop, self.rng.getrandbits(32)),
             daemon=True,
         )
@@ -273,10 +286,14 @@ class Stage:
         wanted = topic or self.topic
 
         def done() -> bool:
-            found = self.ask(lambda access: access.admin.group_offsets.list(group or self.group))
+            found = self.committed(group)
             return sum(item.offset for where, item in found.items() if where.topic == wanted) >= offset
 
         self.until(done, f"{offset} committed")
+
+    def committed(self, group: str | None = None) -> dict[TopicPartition, CommittedOffset]:
+        """Return what a group has committed."""
+        return self.ask(lambda access: access.admin.group_offsets.list(group or self.group))
 
     def ask(self, work: Callable[[Access], Awaitable[T]]) -> T:
         """Do some work with the node as any client does."""
@@ -295,76 +312,3 @@ async def _describe(access: Access, group: str) -> Any:
         return await access.admin.groups.describe(group)
     except ClientError:
         return None
-
-
-def has_confluent() -> bool:
-    """Say whether confluent-kafka is installed."""
-    return find_spec("confluent_kafka") is not None
-
-
-def _write_confluent(
-    settings: dict[str, str],
-    topic: str,
-    values: list[bytes],
-    keys: Callable[[int], bytes | None],
-    partition: Callable[[int], int | None],
-    timestamp: Callable[[int], int | None],
-) -> None:
-    from confluent_kafka import Producer
-
-    producer = Producer(settings)
-    for number, value in enumerate(values):
-        place, at = partition(number), timestamp(number)
-        producer.produce(
-            topic,
-            value,
-            keys(number),
-            partition=-1 if place is None else place,
-            timestamp=0 if at is None else at,
-        )
-    left = producer.flush(PATIENCE_S)
-    if left:
-        raise Gone(f"{left} records were not acknowledged")
-
-
-def _write_ours(
-    settings: dict[str, str],
-    topic: str,
-    values: list[bytes],
-    keys: Callable[[int], bytes | None],
-    partition: Callable[[int], int | None],
-    timestamp: Callable[[int], int | None],
-) -> None:
-    from ottla.client.sync import Producer
-
-    known = {"murmur2_random": None}
-    properties = {key: value for key, value in settings.items() if value not in known}
-    with Producer(properties=properties) as producer:
-        for number, value in enumerate(values):
-            producer.send(
-                topic, value, key=keys(number), partition=partition(number), timestamp_ms=timestamp(number)
-            )
-        producer.flush()
-
-
-def _stream(
-    settings: dict[str, str],
-    topic: str,
-    per_second: float,
-    keys: Callable[[int], bytes | None],
-    partition: Callable[[int], int | None],
-    stop: threading.Event,
-    salt: int,
-) -> None:
-    from ottla.client.sync import Producer
-
-    with Producer(properties=settings) as producer:
-        number = 0
-        started = time.monotonic()
-        while not stop.is_set():
-            behind = int((time.monotonic() - started) * per_second) - number
-            for _ in range(max(behind, 0)):
-                value = f"{salt:08x}-{number:08}".encode()
-                producer.send(topic, value, key=keys(number), partition=partition(number))
-                number += 1
-            stop.wait(0.05)

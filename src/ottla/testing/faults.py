@@ -6,6 +6,7 @@
     node.faults.disconnect("metadata")                 # the connection ends instead of an answer
     node.faults.lose_answer("produce", times=1)        # served, but the connection ends before the answer
     node.faults.pretend("2.8")                         # speak no newer protocol than Apache Kafka 2.8 does
+    node.faults.slow_disk(0.2)                         # each sync of a log takes so much longer
 
 A fault holds for requests that come from now on, on any connection, until it has hit `times` times, was
 removed, or everything was cleared. If several match, the oldest does. `pretend` holds for connections made
@@ -17,7 +18,9 @@ neither waits for the other.
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum, auto
@@ -38,6 +41,7 @@ from ottla.wire.framing import (
     encode_response,
     peek_api_key,
 )
+from ottla.world.workers import MakeSyncs, SyncJob, SyncResult
 
 
 class Deed(Enum):
@@ -85,8 +89,10 @@ class Faults:
         self._active: tuple[Fault, ...] = ()
         self._lock: Final = Lock()
         self.release: str | None = None
+        self.sync_delay_s = 0.0
         # Connections whose request was swallowed or waits. Only the node's thread touches them.
         self.held: set[Connection] = set()
+        self.slowed: set[SlowSyncs] = set()
 
     def refuse(self, api: str | ApiKey, error: ErrorCode | str, *, times: int | None = None) -> Fault:
         """Answer with an error, without serving the request."""
@@ -114,6 +120,15 @@ class Faults:
             newest_versions(release)
         self.release = release
 
+    @contextmanager
+    def slow_disk(self, seconds: float) -> Iterator[None]:
+        """Let each sync of a log take so much longer, for as long as the block takes."""
+        self.sync_delay_s = seconds
+        try:
+            yield
+        finally:
+            self.sync_delay_s = 0.0
+
     def remove(self, fault: Fault) -> None:
         """Let the requests of one fault pass again."""
         with self._lock:
@@ -124,6 +139,7 @@ class Faults:
         with self._lock:
             self._active = ()
         self.release = None
+        self.sync_delay_s = 0.0
 
     def meet(self, api_key: int) -> Fault | None:
         """Return the fault that a request meets, and count it."""
@@ -137,7 +153,13 @@ class Faults:
         return None
 
     def let_go(self) -> None:
-        """Close the connections that wait in vain, so that a node need not wait for them when it stops."""
+        """Close the connections that wait in vain, so that a node need not wait for them when it stops.
+
+        Syncs that are over and held back are told at once.
+        """
+        self.sync_delay_s = 0.0
+        for syncs in list(self.slowed):
+            syncs.let_go()
         for connection in list(self.held):
             connection.close(OnPurpose("the node stops"))
         self.held.clear()
@@ -147,6 +169,52 @@ class Faults:
         with self._lock:
             self._active = (*self._active, fault)
         return fault
+
+
+class SlowSyncs:
+    """Syncs that take longer when the faults say so. The data is synced, and known to be only later."""
+
+    def __init__(
+        self,
+        make_syncs: MakeSyncs,
+        faults: Faults,
+        loop: asyncio.AbstractEventLoop,
+        deliver: Callable[[Sequence[SyncResult]], None],
+    ) -> None:
+        self._faults = faults
+        self._loop = loop
+        self._deliver = deliver
+        self._held: deque[Sequence[SyncResult]] = deque()
+        self._syncs = make_syncs(self._hold)
+        faults.slowed.add(self)
+
+    def begin(self, job: SyncJob) -> None:
+        """Begin a sync."""
+        self._syncs.begin(job)
+
+    def close(self) -> None:
+        """Stop, after what has begun. What is held back is not delivered any more."""
+        self._held.clear()
+        self._faults.slowed.discard(self)
+        self._syncs.close()
+
+    def let_go(self) -> None:
+        """Deliver all that is held back."""
+        while self._held:
+            self._deliver_late()
+
+    def _hold(self, results: Sequence[SyncResult]) -> None:
+        delay_s = self._faults.sync_delay_s
+        if not delay_s:
+            self._deliver(results)
+            return
+        self._held.append([item._replace(took_ns=item.took_ns + int(delay_s * 1e9)) for item in results])
+        self._loop.call_later(delay_s, self._deliver_late)
+
+    def _deliver_late(self) -> None:
+        # Nothing is held any more if all was let go.
+        if self._held:
+            self._deliver(self._held.popleft())
 
 
 class FaultySession:

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ottla.testing.conversation import Conversation, NodeSaid, StoredRecord
-from ottla.testing.faults import Faults, FaultySession
+from ottla.testing.faults import Faults, FaultySession, SlowSyncs
 from ottla.testing.ports import free_port
 from ottla.wire.error_code import ErrorCode
 
@@ -298,10 +298,13 @@ class ThreadNode(LocalNode):
     def _start_node(self, loop: Any) -> "tuple[NodeOnLoop, Node]":
         from ottla.broker.lifecycle.process import NodeOnLoop, NodeOptions
         from ottla.metadata.configs.load import load_node_config
+        from ottla.runtime.real_world import real_world
 
         loaded = load_node_config(b"", {"log.dirs": str(self.data_directory), **self.settings})
         on_loop = NodeOnLoop(loop)
-        node = on_loop.start(loaded.configs, NodeOptions(host=HOST, port=self.port))
+        world = real_world(loop)
+        world = world._replace(make_syncs=partial(SlowSyncs, world.make_syncs, self.faults, loop))
+        node = on_loop.start(loaded.configs, NodeOptions(host=HOST, port=self.port), world)
         listeners = node.broker.listeners
         new_session = node.broker.new_session
         listeners.make_session = lambda connection: FaultySession(

@@ -16,6 +16,7 @@ from ottla.runtime.log_lines import set_up_audit
 from ottla.runtime.poller import ServingLoop
 from ottla.runtime.real_world import real_world
 from ottla.runtime.signals import StopSignals
+from ottla.world.world import World
 
 __all__ = ["NodeFailure", "NodeOnLoop", "NodeOptions", "run_node"]
 
@@ -32,9 +33,13 @@ class NodeOnLoop:
         # Done when the node has stopped after `begin_stop`, or when it cannot go on.
         self.over: Future[None] = loop.create_future()
 
-    def start(self, configs: EffectiveConfigs, options: NodeOptions) -> Node:
-        """Run the loop until the node serves. Raises `NodeFailure` if it cannot."""
-        NodeStart(configs, options, real_world(self._loop), self._started.set_result, self._fail)
+    def start(self, configs: EffectiveConfigs, options: NodeOptions, world: World | None = None) -> Node:
+        """Run the loop until the node serves. Raises `NodeFailure` if it cannot.
+
+        `world` is that of the process, or one that a test has changed.
+        """
+        world = world or real_world(self._loop)
+        NodeStart(configs, options, world, self._started.set_result, self._fail)
         return self._loop.run_until_complete(self._started)
 
     def begin_stop(self) -> None:

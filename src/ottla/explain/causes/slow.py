@@ -29,6 +29,8 @@ _TINY_RECORDS = 3.0
 _TINY_BYTES = 2_048
 _TINY_BATCHES_MIN = 200
 _FIVE_MINUTES_MS = 300_000
+SLOW_SYNCS_MIN = 10
+"""Fewer in a minute are no trouble: any disk is slow at times."""
 
 
 def why_slow(case: GroupCase) -> Answer:
@@ -356,7 +358,7 @@ def _tiny_batches(case: TopicCase) -> Iterator[Cause]:
 def _slow_syncs(case: TopicCase) -> Iterator[Cause]:
     events = [event for event in case.journal.of("sync-slow") if case.now_ms - event.at_ms <= RECENT_MS]
     count = sum(event.facts.get("count", 0) for event in events)
-    if count >= 10:
+    if count >= SLOW_SYNCS_MIN:
         yield Cause(
             "slow-syncs",
             Strength.LIKELY,

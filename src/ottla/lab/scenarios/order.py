@@ -4,8 +4,12 @@ import threading
 import time
 
 from ottla.explain.answer import Answer
+from ottla.lab.clients import CONFLUENT, JAVA, OURS
 from ottla.lab.scenario import ask_order, scenario
 from ottla.lab.stage import Stage
+
+_STARTED_S = {OURS: 2.0, CONFLUENT: 2.0, JAVA: 20.0}
+"""After so long a producer of each kind has started and written. A machine in Java takes a while."""
 
 
 def _keys(stage: Stage, count: int) -> list[bytes]:
@@ -118,7 +122,8 @@ def two_producers(stage: Stage, is_faulty: bool) -> Answer:
             stage.values(9), keys=lambda number: keys[number % 3], name="late", enable_idempotence="true"
         )
         return ask_order(stage)
-    stage.node.faults.delay("produce", 2.0, times=1)
+    quick = stage.client()
+    stage.node.faults.delay("produce", _STARTED_S[quick], times=1)
     values = stage.values(9)
     slow = threading.Thread(
         target=lambda: stage.write(
@@ -133,7 +138,11 @@ def two_producers(stage: Stage, is_faulty: bool) -> Answer:
     then = time.monotonic() + 1
     stage.until(lambda: time.monotonic() > then, "the slow producer to have sent")
     stage.write(
-        stage.values(9), keys=lambda number: keys[number % 3], name="quick", enable_idempotence="true"
+        stage.values(9),
+        keys=lambda number: keys[number % 3],
+        name="quick",
+        client=quick,
+        enable_idempotence="true",
     )
     slow.join()
     return ask_order(stage)

@@ -125,7 +125,7 @@ async def _oldest_open_ms(access: Access) -> float:
 def deleted_records(stage: Stage, is_faulty: bool) -> Answer:
     """Delete records that are not read yet, and let the member come back without a reset policy."""
     client = stage.client()
-    never = {"confluent": "error", "ours": "none"}[client]
+    never = "error" if client == "confluent" else "none"
     member = _reads(stage, 1, client=client)
     member.close()
     stage.write(stage.values(30))

@@ -4,6 +4,8 @@ from contextlib import ExitStack
 
 from ottla.client.sync import Producer
 from ottla.explain.answer import Answer
+from ottla.explain.causes.slow import SLOW_SYNCS_MIN
+from ottla.explain.evidence.journal import read_journal
 from ottla.explain.lag.looking import look
 from ottla.explain.lag.outlook import total
 from ottla.lab.scenario import ask_slow, ask_topic_slow, scenario
@@ -160,6 +162,24 @@ def throttled(stage: Stage, is_faulty: bool) -> Answer:
     else:
         stage.until_committed(600)
     return ask_slow(stage)
+
+
+@scenario("slow", "slow-syncs", "The disk of a broker is slow.", {"ottla.acks.all.sync": "true"})
+def slow_disk(stage: Stage, is_faulty: bool) -> Answer:
+    """Let each sync take so long that writers notice it."""
+    stage.create(stage.rng.randrange(1, 4))
+    with ExitStack() as slowed, stage.stream(200, acks="all"):
+        if is_faulty:
+            slowed.enter_context(stage.node.faults.slow_disk(stage.rng.uniform(0.2, 0.5)))
+            stage.until(lambda: _slow_syncs(stage) >= SLOW_SYNCS_MIN, "slow syncs")
+        else:
+            stage.until_journal("appended-at")
+        return ask_topic_slow(stage)
+
+
+def _slow_syncs(stage: Stage) -> int:
+    """Return how many syncs were slow so far."""
+    return sum(int(event.facts["count"]) for event in stage.ask(read_journal).of("sync-slow"))
 
 
 @scenario("slow", "tiny-batches", "A producer sends each record alone.")

@@ -113,6 +113,31 @@ def deleted_offsets(stage: Stage, is_faulty: bool) -> Answer:
     return ask_twice(stage)
 
 
+@scenario(
+    "twice",
+    "offsets-expired",
+    "A group was stopped for longer than its offsets are kept.",
+    {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"},
+)
+def stopped_for_long(stage: Stage, is_faulty: bool) -> Answer:
+    """Leave a group empty for a minute, which is how long its offsets are kept."""
+    stage.create(1)
+    count = stage.rng.randrange(30, 100)
+    stage.write(stage.values(count))
+    member = stage.member()
+    stage.until_committed(count)
+    member.close()
+    stage.until_journal("member-left", group=stage.group)
+    if is_faulty:
+        stage.until(lambda: not stage.committed(), "the offsets to expire")
+    again = stage.member(name="again")
+    stage.until_joined(1)
+    if is_faulty:
+        stage.until_seen(again, count)
+        stage.until_committed(count)
+    return ask_twice(stage)
+
+
 @scenario("twice", "left-before-commit", "A consumer closes without committing.")
 def closes_without_commit(stage: Stage, is_faulty: bool) -> Answer:
     """Close a member that has not committed."""
