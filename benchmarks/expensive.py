@@ -22,7 +22,7 @@ from tests.support.data_plane import batch_of, create_topic, produce
 from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
-from ottla.broker.serving.dispatch import PLAIN_FRAME_BYTES_MAX
+from ottla.broker.serving.routes import PLAIN_FRAME_BYTES_MAX
 from ottla.broker.serving.served_apis import SERVED
 from ottla.model.uuid import Uuid
 from ottla.wire.apis import Api, ApiKey, api_of

@@ -17,8 +17,9 @@ from ottla.broker.lifecycle.bound_listeners import TakenAddress
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.limits.quotas import Quotas
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.dispatch import Routes, Session
+from ottla.broker.serving.dispatch import Session
 from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
+from ottla.broker.serving.routes import Routes
 from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.delta import MetadataDelta

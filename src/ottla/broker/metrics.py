@@ -24,7 +24,7 @@ from ottla.broker.replication.replication_metrics import replication_metrics
 if TYPE_CHECKING:
     from ottla.broker.controller_server import ControllerServer
     from ottla.broker.node import Broker
-    from ottla.broker.serving.dispatch import Route
+    from ottla.broker.serving.routes import Route
 
 HOST: Final = "127.0.0.1"
 """Metrics contain the names of topics and need no login, so they are served on this machine only."""

@@ -39,8 +39,9 @@ from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replication.healing import Healing
 from ottla.broker.replication.replication import Replication
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.dispatch import Routes, Session
+from ottla.broker.serving.dispatch import Session
 from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
+from ottla.broker.serving.routes import Routes
 from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig

@@ -30,7 +30,7 @@ from ottla.wire.messages.offset_commit import TOPIC_IDS_FROM, OffsetCommitReques
 
 if TYPE_CHECKING:
     from ottla.broker.serving.context import RequestContext
-    from ottla.broker.serving.dispatch import Pieces, Route
+    from ottla.broker.serving.routes import Pieces, Route
 
 LANES_MAX: Final = 4
 """How many different commits a connection may have lanes for."""

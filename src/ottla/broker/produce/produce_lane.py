@@ -40,7 +40,7 @@ from ottla.wire.primitives import uvarint
 
 if TYPE_CHECKING:
     from ottla.broker.serving.context import RequestContext
-    from ottla.broker.serving.dispatch import Pieces, Route
+    from ottla.broker.serving.routes import Pieces, Route
 
 LANES_MAX: Final = 64
 """For how many partitions a connection may have lanes."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla.broker.serving.context import RequestContext
-    from ottla.broker.serving.dispatch import Pieces, Route
+    from ottla.broker.serving.routes import Pieces, Route
 
 NOT_MINE: Final = object()
 """The request has to go the long way."""

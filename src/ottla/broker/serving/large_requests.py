@@ -32,7 +32,7 @@ from ottla.wire.source import ELEMENTS_AT_ONCE
 
 if TYPE_CHECKING:
     from ottla.broker.serving.context import RequestContext
-    from ottla.broker.serving.dispatch import Route
+    from ottla.broker.serving.routes import Route
 
 COST_BYTES_MAX: Final = 256 << 20
 """What the elements of one request and of its answer may take in memory."""

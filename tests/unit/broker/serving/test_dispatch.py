@@ -12,8 +12,9 @@ from ottla.broker.journal.journal import Journal
 from ottla.broker.limits.quotas import Quotas
 from ottla.broker.node import Broker
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.dispatch import PENDING, PLAIN_FRAME_BYTES_MAX, Route, Routes, Session
+from ottla.broker.serving.dispatch import PENDING, Session
 from ottla.broker.serving.handlers import NO_REPLY, find_handler
+from ottla.broker.serving.routes import PLAIN_FRAME_BYTES_MAX, Route, Routes
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.metadata.configs.ottla import OttlaConfigs
 from ottla.runtime.clock import SystemClock

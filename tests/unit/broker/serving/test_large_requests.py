@@ -11,7 +11,8 @@ from tests.support.in_process import InProcessClient, in_process_node, loop_of
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.lifecycle.startup import Node
 from ottla.broker.serving import large_requests
-from ottla.broker.serving.dispatch import PENDING, Route
+from ottla.broker.serving.dispatch import PENDING
+from ottla.broker.serving.routes import Route
 from ottla.wire.apis import api_of
 from ottla.wire.declare import replace, spec_of
 from ottla.wire.error_code import ErrorCode
