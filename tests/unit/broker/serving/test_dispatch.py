@@ -16,7 +16,7 @@ from ottla.broker.serving.dispatch import PENDING, Session
 from ottla.broker.serving.handlers import NO_REPLY, find_handler
 from ottla.broker.serving.routes import PLAIN_FRAME_BYTES_MAX, Route, Routes
 from ottla.broker.serving.served_apis import SERVED, Listener
-from ottla.metadata.configs.ottla import OttlaConfigs
+from ottla.metadata.configs.node import NodeConfig
 from ottla.runtime.clock import SystemClock
 from ottla.security.authorizer import AllowsEverything
 from ottla.wire.apis import ApiKey, api_of
@@ -47,7 +47,7 @@ class FakeBroker:
     quotas = Quotas()
     journal = Journal(SystemClock())
     authorizer = AllowsEverything()
-    config = OttlaConfigs({})
+    config = NodeConfig({"process.roles": "broker", "node.id": "1", "controller.listener.names": "QUORUM"})
 
     def features(self) -> Features:
         return FEATURES
