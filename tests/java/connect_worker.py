@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pytest
 from tests.support.ottla_node import free_port
-from tests.support.registry_process import ask
+from tests.support.satellite_process import ask
 
 HERE = Path(__file__).parent
 LIBS = HERE.parent.parent / "target" / "connect-libs"

@@ -10,7 +10,8 @@ import pytest
 import trustme
 from tests.registry.conftest import QUICK
 from tests.support.ottla_node import OttlaNode
-from tests.support.registry_process import RegistryProcess, ask
+from tests.support.registry_process import RegistryProcess
+from tests.support.satellite_process import ask
 
 from ottla.client.registry import RegistryClient, RegistryRefused
 

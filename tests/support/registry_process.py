@@ -1,73 +1,19 @@
 """A schema registry in a process of its own, on loopback, for tests."""
 
 import json
-import subprocess
-import urllib.error
-import urllib.request
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote
 
-from tests.support.ottla_node import START_TIMEOUT_S, STOP_TIMEOUT_S, free_port, ottla_command
+from tests.support.satellite_process import SatelliteProcess
 
 
-class RegistryProcess:
-    """`ottla registry`, which prints its URL when it is ready."""
+class RegistryProcess(SatelliteProcess):
+    """`ottla registry`."""
 
     def __init__(
         self, bootstrap: str, *arguments: str, port: int | None = None, scheme: str = "http"
     ) -> None:
-        self.port = free_port() if port is None else port
-        self.url = f"{scheme}://127.0.0.1:{self.port}"
-        self._command = ottla_command(
-            "registry", "--bootstrap", bootstrap, "--port", str(self.port), *arguments
-        )
-        self._process: subprocess.Popen[str] | None = None
-
-    @property
-    def pid(self) -> int:
-        """The id of the process."""
-        assert self._process is not None, "it runs"
-        return self._process.pid
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Start it, and wait until it is ready."""
-        process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
-        self._process = process
-        assert process.stdout is not None
-        line = process.stdout.readline().strip()
-        assert line == f"ready {self.url}", f"it said {line!r} within {START_TIMEOUT_S} s"
-
-    def stop(self) -> None:
-        """Stop it in order."""
-        if self._process is not None:
-            process, self._process = self._process, None
-            process.terminate()
-            process.wait(STOP_TIMEOUT_S)
-            assert process.stdout is not None
-            process.stdout.close()
-
-    def kill(self) -> None:
-        """Kill it, as a crash would."""
-        assert self._process is not None
-        process, self._process = self._process, None
-        process.kill()
-        process.wait(STOP_TIMEOUT_S)
-        assert process.stdout is not None
-        process.stdout.close()
-
-    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        """Send a request. Returns the status and the answer."""
-        return ask(self.url, method, path, body, **headers)
+        super().__init__("registry", bootstrap, *arguments, port=port, scheme=scheme)
 
     def register(self, subject: str, schema: Any, schema_type: str = "AVRO", **more: Any) -> Any:
         """Register a schema, which must work."""
@@ -76,26 +22,3 @@ class RegistryProcess:
         status, answer = self.ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body)
         assert status == 200, answer
         return answer
-
-
-def ask(url: str, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-    """Send a request to a registry. Returns the status and the answer."""
-    data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-    named = {
-        "Content-Type": "application/json",
-        **{name.replace("_", "-"): text for name, text in headers.items()},
-    }
-    request = urllib.request.Request(url + path, data, named, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return answer.status, _content(answer.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, _content(error.read())
-
-
-def _content(data: bytes) -> Any:
-    try:
-        return json.loads(data) if data else None
-    except ValueError:
-        return data.decode()

@@ -7,7 +7,10 @@ from typing import Any
 
 from ottla.client.errors import ClientError
 from ottla.client.properties import InvalidProperty
+from ottla.connect.configs.providers import read_providers
+from ottla.connect.configs.secrets import Secrets, hide_in_logs
 from ottla.connect.connectors.spark.shared_session import close_shared_session
+from ottla.connect.errors import ConnectError
 from ottla.connect.serving.app import JSON, UNAUTHORIZED, make_app
 from ottla.connect.settings import read_settings
 from ottla.connect.worker import Worker
@@ -37,20 +40,24 @@ def run_worker(options: WorkerOptions, ready: Callable[[str], None]) -> None:
     try:
         options.http.check()
         asyncio.run(_run(options, ready))
-    except (UnusableSettings, InvalidProperty, ClientError) as error:
+    except (UnusableSettings, InvalidProperty, ConnectError, ClientError) as error:
         raise WorkerFailure(str(error)) from error
 
 
 async def _run(options: WorkerOptions, ready: Callable[[str], None]) -> None:
     http = options.http
     users = None if http.users_file is None else Users.read(http.users_file)
-    settings, properties = read_settings(options.properties)
+    secrets = Secrets()
+    hide_in_logs(secrets)
+    providers = read_providers(options.properties, secrets)
+    settings, properties = read_settings(providers.resolve(options.properties))
     stop = asyncio.Event()
     StopSignals(asyncio.get_running_loop(), stop.set).install()
     with listening(http) as listener:
         port: int = listener.getsockname()[1]
         host = options.advertised_host or http.host
-        worker = Worker(properties, settings, HttpSettings(host, certificate=http.certificate).url(port))
+        url = HttpSettings(host, certificate=http.certificate).url(port)
+        worker = Worker(properties, settings, url, providers, secrets)
         starting = asyncio.create_task(worker.start())
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)

@@ -21,7 +21,10 @@ from ottla.client.errors import ClientError
 from ottla.client.security import cluster_for
 from ottla.client.worker_group import WorkerGroup
 from ottla.connect.catalog import all_plugins
-from ottla.connect.configs.common import TASKS_MAX
+from ottla.connect.configs.common import CONNECTOR_CLASS, TASKS_MAX
+from ottla.connect.configs.keys import Kind
+from ottla.connect.configs.providers import ConfigProviders, with_variables
+from ottla.connect.configs.secrets import Secrets
 from ottla.connect.configs.validation import connector_of
 from ottla.connect.errors import ConnectError, RestError
 from ottla.connect.herding import protocol
@@ -51,8 +54,17 @@ _KEY_MAX_AGE_MS: Final = 3_600_000
 class Worker:
     """One worker."""
 
-    def __init__(self, properties: Mapping[str, str], settings: WorkerSettings, url: str) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        settings: WorkerSettings,
+        url: str,
+        providers: ConfigProviders,
+        secrets: Secrets,
+    ) -> None:
         self.settings = settings
+        self.secrets = secrets
+        self._providers = providers
         self.url = url
         self.worker_id = url.partition("://")[2]
         self.plugins = all_plugins()
@@ -86,6 +98,7 @@ class Worker:
             self.properties,
             Positions(self.offset_log, self.offsets),
             self._uses_topic,
+            secrets.mask,
         )
         self.assigned: set[Unit] = set()
         self.generation = 0
@@ -327,15 +340,19 @@ class Worker:
         return make
 
     async def _publish_tasks(self, name: str, config: Mapping[str, str]) -> None:
-        plugin = connector_of(self.plugins, config)
-        tasks_max = int(config.get(TASKS_MAX, "1"))
-        tasks = await asyncio.to_thread(plugin.task_configs, config, tasks_max)
-        if len(tasks) > tasks_max and config.get("tasks.max.enforce", "true").lower() == "true":
+        resolved = self.resolve(config)
+        plugin = connector_of(self.plugins, resolved)
+        tasks_max = int(resolved.get(TASKS_MAX, "1"))
+        tasks = await asyncio.to_thread(plugin.task_configs, resolved, tasks_max)
+        if len(tasks) > tasks_max and resolved.get("tasks.max.enforce", "true").lower() == "true":
             raise ConnectError(
                 f"The connector {name} has generated {len(tasks)} tasks, which is greater than {tasks_max}, "
                 "the maximum number of tasks it is configured to create."
             )
-        with_class = [{**task, "task.class": plugin.task_class or plugin.class_name} for task in tasks]
+        with_class = [
+            {**with_variables(task, config, resolved), "task.class": plugin.task_class or plugin.class_name}
+            for task in tasks
+        ]
         await self.submit_tasks(name, with_class)
 
     async def submit_tasks(self, name: str, tasks: list[dict[str, str]]) -> None:
@@ -348,16 +365,28 @@ class Worker:
     def _task_run(self, unit: Unit, wish: Wanted) -> Any:
         async def make() -> Run:
             connector = self.configs.connectors.get(unit.connector, {})
-            plugin = connector_of(self.plugins, {**wish.config, **_only_class(connector)})
             # Converters and transformations are the connector's, not the task's.
-            config = {**connector, **wish.config}
+            config = self.resolve({**connector, **wish.config, **_only_class(connector)})
+            plugin = connector_of(self.plugins, config)
             return self._tasks.make(unit, plugin, config)
 
         return make
 
+    def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
+        """Return a configuration with the values of its variables. None of them is shown from now on.
+
+        Raises ConnectError.
+        """
+        resolved = self._providers.resolve(config)
+        plugin = self.plugins.find_connector(resolved.get(CONNECTOR_CLASS, ""))
+        for key in () if plugin is None else plugin.keys:
+            if key.kind is Kind.PASSWORD:
+                self.secrets.add(resolved.get(key.name, ""))
+        return resolved
+
     def kind_of(self, config: Mapping[str, str]) -> str:
         """Return whether a configuration is of a source or of a sink."""
-        plugin = self.plugins.find_connector(config.get("connector.class", ""))
+        plugin = self.plugins.find_connector(config.get(CONNECTOR_CLASS, ""))
         return "unknown" if plugin is None else plugin.kind.value
 
     def is_source(self, config: Mapping[str, str]) -> bool:
@@ -372,9 +401,10 @@ class Worker:
 
     def _tell(self, unit: Unit, state: str, trace: str | None) -> None:
         config = self.configs.connectors.get(unit.connector, {})
-        plugin = self.plugins.find_connector(config.get("connector.class", ""))
+        plugin = self.plugins.find_connector(config.get(CONNECTOR_CLASS, ""))
         version = __version__ if plugin is None else plugin.version
-        self.status_writer.tell(unit, Status(state, self.worker_id, self.generation, version, trace))
+        shown = None if trace is None else self.secrets.mask(trace)
+        self.status_writer.tell(unit, Status(state, self.worker_id, self.generation, version, shown))
 
     def _uses_topic(self, unit: Unit, topic: str) -> None:
         if self.settings.topic_tracking and topic not in self.statuses.topics.get(unit.connector, {}):
@@ -442,4 +472,4 @@ class _Herder:
 
 
 def _only_class(config: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in config.items() if key == "connector.class"}
+    return {key: value for key, value in config.items() if key == CONNECTOR_CLASS}

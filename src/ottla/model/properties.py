@@ -33,7 +33,12 @@ class MalformedProperties(ValueError):
 
 def iter_properties(text: bytes) -> Iterator[Property]:
     """Yield the pairs of a file in order. A key may occur twice: in Java the last one counts."""
-    for number, line in _logical_lines(text.decode("iso-8859-1")):
+    return iter_text_properties(text.decode("iso-8859-1"))
+
+
+def iter_text_properties(text: str) -> Iterator[Property]:
+    """Yield the pairs of a file whose encoding is another one, as Java's readers do."""
+    for number, line in _logical_lines(text):
         key_end = _find_key_end(line)
         rest = line[key_end:].lstrip(_BLANKS)
         if rest[:1] in ("=", ":"):

@@ -143,10 +143,16 @@ def _topic_errors(config: Given) -> dict[str, list[str]]:
     return {}
 
 
-def validate(plugins: Plugins, config: Given, worker: Mapping[str, str]) -> dict[str, Any]:
-    """Check a configuration, and return the answer of the REST API."""
-    keys = keys_of(plugins, config, worker)
-    errors = find_errors(plugins, config, keys)
+def validate(
+    plugins: Plugins, config: Given, worker: Mapping[str, str], resolved: Given | None = None
+) -> dict[str, Any]:
+    """Check a configuration, and return the answer of the REST API.
+
+    What is `resolved` is checked, and what was given is shown.
+    """
+    checked = config if resolved is None else resolved
+    keys = keys_of(plugins, checked, worker)
+    errors = find_errors(plugins, checked, keys)
     answers = [_answer(key, config, errors) for key in keys]
     known = {key.name for key in keys}
     answers += [

@@ -41,16 +41,18 @@ class TaskMaker:
         properties: Mapping[str, str],
         positions: Positions,
         uses_topic: Callable[[Unit, str], None],
+        mask: Callable[[str], str],
     ) -> None:
         self._plugins = plugins
         self._settings = settings
         self._properties = properties
         self._positions = positions
         self._uses_topic = uses_topic
+        self._mask = mask
 
     def make(self, unit: Unit, plugin: ConnectorPlugin, config: dict[str, str]) -> Run:
         """Return one life of a task. Raises what a connector may raise."""
-        tolerance = Tolerance(config, unit.connector, unit.task)
+        tolerance = Tolerance(config, unit.connector, unit.task, self._mask)
         conversion = Conversion(self._plugins, config, self._settings.defaults, tolerance)
         task = plugin.make(config)
         producer = {**self._properties, **self._settings.client("producer", config)}

@@ -43,7 +43,8 @@ class DeadLetter:
 class Tolerance:
     """Decides what an error of one record means, by the keys `errors.*` of the connector."""
 
-    def __init__(self, config: Config, connector: str, task: int) -> None:
+    def __init__(self, config: Config, connector: str, task: int, mask: Callable[[str], str] = str) -> None:
+        self._mask = mask
         self._is_tolerant = config.get(TOLERANCE, "none") == "all"
         self._logs = config.get(LOG_ENABLE, "false").lower() == "true"
         self._names_records = config.get(LOG_MESSAGES, "false").lower() == "true"
@@ -95,5 +96,5 @@ class Tolerance:
                 "exception.message": str(error),
                 "exception.stacktrace": "".join(traceback.format_exception(error)),
             }
-            headers += tuple((_HEADER + name, str(fact).encode()) for name, fact in facts.items())
+            headers += tuple((_HEADER + name, self._mask(str(fact)).encode()) for name, fact in facts.items())
         return DeadLetter(origin.key, origin.value, origin.timestamp_ms, headers)

@@ -7,6 +7,7 @@ are compared with the path as it was sent, and parts of it are decoded afterward
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -17,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
 from ottla.client.errors import ClientError
+from ottla.connect.configs.secrets import Secrets
 from ottla.connect.errors import RestError
 from ottla.connect.serving.call import Answer, Call
 from ottla.connect.serving.routes import ROUTES, Route
@@ -43,8 +45,8 @@ def make_app(worker: Worker) -> Any:
         routes=routes,
         exception_handlers={
             HTTPException: _http_error,
-            RestError: _rest_error,
-            ClientError: _cluster_error,
+            RestError: partial(_rest_error, worker.secrets),
+            ClientError: partial(_cluster_error, worker.secrets),
             Exception: _fault,
         },
     )
@@ -134,13 +136,13 @@ def _error(status: int, message: str) -> Response:
     return _response(Answer(status, {"error_code": status, "message": message}))
 
 
-async def _rest_error(_request: Request, error: Exception) -> Response:
+async def _rest_error(secrets: Secrets, _request: Request, error: Exception) -> Response:
     assert isinstance(error, RestError), "it is registered for these"
-    return _error(error.status, error.message)
+    return _error(error.status, secrets.mask(error.message))
 
 
-async def _cluster_error(_request: Request, error: Exception) -> Response:
-    return _error(500, f"The cluster did not answer as expected: {error}")
+async def _cluster_error(secrets: Secrets, _request: Request, error: Exception) -> Response:
+    return _error(500, secrets.mask(f"The cluster did not answer as expected: {error}"))
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:

@@ -8,7 +8,7 @@ from ottla import __version__
 from ottla.client import surroundings
 from ottla.connect.configs.common import CONNECTOR_CLASS, NAME
 from ottla.connect.configs.validation import check_config, plugin_keys, validate
-from ottla.connect.errors import RestError, not_found, unknown_connector
+from ottla.connect.errors import ConnectError, RestError, not_found, unknown_connector
 from ottla.connect.herding import decide
 from ottla.connect.herding.units import Unit
 from ottla.connect.loggers import ROOT, parse_level
@@ -70,7 +70,14 @@ async def validate_config(call: Call) -> Answer:
         if plugin is None or plugin is not worker.plugins.find_connector(given):
             raise RestError(400, f"Included connector type {given} does not match request type {name}")
     try:
-        return Answer(body=validate(worker.plugins, config, worker.settings.defaults))
+        resolved = _resolved(call, config)
+    except RestError as error:
+        raise RestError(500, f"org.apache.kafka.common.config.ConfigException: {error.message}") from error
+    try:
+        answer = validate(worker.plugins, config, worker.settings.defaults, resolved)
+        for item in answer["configs"]:
+            item["value"]["errors"] = [worker.secrets.mask(text) for text in item["value"]["errors"]]
+        return Answer(body=answer)
     except RestError as error:
         # Kafka's worker answers with the name of its exception, and tools look for the text.
         raise RestError(
@@ -115,10 +122,24 @@ async def create_connector(call: Call) -> Answer:
         raise RestError(500, "Cannot read the body: the name is not a text")
     name = (given or "").strip()
     config = _named(name, as_config(body["config"]))
-    check_config(call.worker.plugins, config, call.worker.settings.defaults)
+    _check(call, config)
     configs = call.worker.configs
     await call.worker.change(lambda: decide.decide_create(configs, name, config, initial))
     return Answer(201, _info(call, name), _location(call, name))
+
+
+def _resolved(call: Call, config: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return a configuration with the values of its variables. Raises RestError."""
+    try:
+        known = call.worker.resolve({key: text for key, text in config.items() if text is not None})
+    except ConnectError as error:
+        raise RestError(500, str(error)) from error
+    return {**config, **known}
+
+
+def _check(call: Call, config: Mapping[str, str | None]) -> None:
+    """Refuse a configuration that cannot be used. Raises RestError."""
+    check_config(call.worker.plugins, _resolved(call, config), call.worker.settings.defaults)
 
 
 def _initial_state(value: Any) -> str | None:
@@ -160,7 +181,7 @@ async def put_config(call: Call) -> Answer:
     """Create a connector, or give it another configuration."""
     name = call.connector
     config = _named(name, call.config())
-    check_config(call.worker.plugins, config, call.worker.settings.defaults)
+    _check(call, config)
     existed = False
 
     def decided() -> decide.Records:
@@ -180,7 +201,7 @@ async def patch_config(call: Call) -> Answer:
 
     def decided() -> decide.Records:
         config = decide.patched(call.worker.configs, name, patch)
-        check_config(call.worker.plugins, config, call.worker.settings.defaults)
+        _check(call, config)
         return decide.decide_configure(name, config)
 
     await call.worker.change(decided)

@@ -85,7 +85,10 @@ def _config(call: Call) -> Mapping[str, str]:
     config = call.worker.configs.connectors.get(call.connector)
     if config is None:
         raise not_found(call.connector)
-    return config
+    try:
+        return call.worker.resolve(config)
+    except ConnectError as error:
+        raise RestError(500, str(error)) from error
 
 
 def _stopped_config(call: Call) -> Mapping[str, str]:
