@@ -171,7 +171,7 @@ class MixedCluster:
         if hosts is None:
             hosts = ["127.0.0.1"] * count
         self._addresses = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=False)]
-        controller_addresses = {
+        self._controllers = controller_addresses = {
             number: f"{host}:{port}"
             for number, (host, port) in enumerate(zip(hosts, ports[count:], strict=True), 1)
         }
@@ -226,6 +226,14 @@ class MixedCluster:
     @property
     def bootstrap(self) -> str:
         return ",".join(self._addresses)
+
+    def address(self, number: int) -> str:
+        """Return where clients find a node."""
+        return self._addresses[number - 1]
+
+    def controller_address(self, number: int) -> str:
+        """Return where brokers find a controller."""
+        return self._controllers[number]
 
     @cached_property
     def admin(self) -> AdminClient:

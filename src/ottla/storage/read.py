@@ -56,6 +56,8 @@ class ReadResult(NamedTuple):
     log_end_offset: Offset
     # Only for a reader limited to the last stable offset.
     aborted: tuple[AbortedRange, ...] | None = None
+    # Where the batch begins that holds the wanted offset, or comes after it. None at the end.
+    batch_offset: Offset | None = None
 
     def read(self) -> bytes:
         """Return the bytes, for who does not send them straight from the file."""
@@ -123,7 +125,8 @@ def _read_below(
         elif length < 2 * place.size_bytes:
             # There is no room for the batch after it, unless that is smaller: the reader comes back for it.
             _note_next(log, Offset(place.last_offset + 1), segment, place.end)
-        return _result(log, segment.file if length else None, place.position, length, aborted)
+        file = segment.file if length else None
+        return _result(log, file, place.position, length, aborted, Offset(place.base_offset))
     return _result(log, None, 0, 0, aborted)
 
 
@@ -199,7 +202,12 @@ def _find_noted(log: "Log", segment: Segment, offset: Offset) -> BatchPlace | No
 
 
 def _result(
-    log: "Log", file: File | None, position: int, length: int, aborted: tuple[AbortedRange, ...] | None
+    log: "Log",
+    file: File | None,
+    position: int,
+    length: int,
+    aborted: tuple[AbortedRange, ...] | None,
+    batch_offset: Offset | None = None,
 ) -> ReadResult:
     return ReadResult(
         file,
@@ -210,6 +218,7 @@ def _result(
         log.log_start_offset,
         log.log_end_offset,
         aborted,
+        batch_offset,
     )
 
 

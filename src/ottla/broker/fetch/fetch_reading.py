@@ -154,9 +154,13 @@ def _read(
     except (LogDirectoryOffline, DamagedRecords):
         return refused(ask, ErrorCode.KAFKA_STORAGE_ERROR)
     if follower is not None:
-        _note_fetch(partition, follower, ask, limits)
+        _note_fetch(partition, follower, ask, limits, result.batch_offset)
         if log.high_watermark != result.high_watermark:
-            result = result._replace(high_watermark=log.high_watermark)
+            # Deviation: Kafka answers with what held before the fetch, so its followers learn of it one fetch
+            # later.
+            result = result._replace(
+                high_watermark=log.high_watermark, last_stable_offset=log.last_stable_offset
+            )
     return _answer(ask, result)
 
 
@@ -179,10 +183,20 @@ def _is_held_back(partition: Partition, limits: Limits) -> bool:
     return partition.is_sending_limited and limits.replica_id not in partition.in_sync
 
 
-def _note_fetch(partition: Partition, follower: RemoteReplica, ask: FetchPartition, limits: Limits) -> None:
+def _note_fetch(
+    partition: Partition,
+    follower: RemoteReplica,
+    ask: FetchPartition,
+    limits: Limits,
+    batch_offset: int | None,
+) -> None:
     assert partition.leading is not None, "it knows the follower"
+    has_up_to = ask.fetch_offset
+    if batch_offset is not None and batch_offset < has_up_to:
+        # An Apache Kafka that has cut its log within a batch asks from there, but has nothing of the batch.
+        has_up_to = batch_offset
     partition.leading.note_fetch(
-        follower, ask.fetch_offset, ask.log_start_offset, limits.now_ms, limits.replica_epoch
+        follower, has_up_to, ask.log_start_offset, limits.now_ms, limits.replica_epoch
     )
 
 

@@ -201,6 +201,8 @@ class Fetcher:
             return
         wanted = self._wanted()
         if not wanted:
+            # Deviation: Kafka sends a fetch that only forgets the partitions that rest. It tells the leader
+            # nothing that matters, and the next fetch would have to wait for its answer.
             return
         topics, forgotten = self._session.plan(wanted)
         settings = self._node.settings
@@ -299,7 +301,7 @@ class Fetcher:
         try:
             if data.error_code is not ErrorCode.NONE:
                 self._take_error(followed, data.error_code)
-            elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
+            elif data.diverging_epoch.epoch >= 0:
                 self._truncate(followed, data)
             else:
                 self._take_records(followed, ask, data)

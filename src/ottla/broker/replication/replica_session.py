@@ -46,22 +46,21 @@ class ReplicaSession:
     def take(self, response: FetchResponse) -> bool:
         """Take note of a response. False: it says nothing of partitions, because the session is over."""
         if response.error_code is not ErrorCode.NONE:
-            if response.error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
-                self.id = NO_SESSION
-            # The next request begins another session, and ends this one if the leader still has it.
-            self.epoch = INITIAL_EPOCH
+            self.restart(is_gone=response.error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             return False
         if response.session_id == NO_SESSION:
-            self.restart()
+            self.restart(is_gone=True)
         elif self.epoch == INITIAL_EPOCH:
             self.id, self.epoch = response.session_id, 1
         else:
             self.epoch = self.epoch + 1 if self.epoch < _EPOCH_MAX else 1
         return True
 
-    def restart(self) -> None:
-        """Begin again: nobody knows what the leader knows."""
-        self.id, self.epoch = NO_SESSION, INITIAL_EPOCH
+    def restart(self, is_gone: bool = False) -> None:
+        """Begin again. The next request ends this session, unless the leader has lost it."""
+        self.epoch = INITIAL_EPOCH
+        if is_gone:
+            self.id = NO_SESSION
 
 
 def _topics(asks: Iterable[tuple[Key, FetchPartition]]) -> tuple[FetchTopic, ...]:

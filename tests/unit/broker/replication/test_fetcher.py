@@ -8,7 +8,15 @@ from tests.unit.storage.manual_syncs import ManualSyncs
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.storage.config import LogConfig
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from ottla.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+    ReplicaState,
+)
 
 NOT_SYNCED = LogConfig(verifies_transactions=False, acks_all_sync=False)
 
@@ -261,6 +269,41 @@ def test_a_lost_session_begins_again_with_everything() -> None:
         pair.run()
         again = next(one for one in pair.fetches[seen + 1 :] if one.session_epoch == 0)
         assert len(again.topics) == 1
+
+
+def test_a_session_that_broke_is_ended_by_the_next_request() -> None:
+    pair = ReplicaPair()
+    pair.run()
+    session_id = pair.fetches[-1].session_id
+    for error_code in (ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR):
+        pair.serving.instead.append(FetchResponse(error_code=error_code, responses=()))
+        seen = len(pair.fetches)
+        pair.run()
+        pair.clock.advance(1000)
+        pair.run()
+        again = next(one for one in pair.fetches[seen:] if one.session_epoch == 0)
+        assert again.session_id == session_id
+        session_id = pair.fetches[-1].session_id
+
+
+def test_a_follower_that_asks_within_a_batch_has_nothing_of_it() -> None:
+    """Apache Kafka's log may end within a batch after a truncation, without the batch."""
+    pair = ReplicaPair()
+    for count in (5, 5):
+        pair.leader.append(batch(count))
+    wanted = FetchPartition(
+        partition=0, fetch_offset=7, last_fetched_epoch=0, log_start_offset=0, partition_max_bytes=1 << 20
+    )
+    request = FetchRequest(
+        replica_state=ReplicaState(replica_id=2, replica_epoch=102),
+        max_wait_ms=0,
+        min_bytes=1,
+        session_epoch=0,
+        topics=(FetchTopic(topic_id=pair.leader.partition.topic_id, partitions=(wanted,)),),
+    )
+    pair.serving.ask(request, lambda _: None)
+    pair.leader.node.scheduler.run_once()
+    assert pair.leader.log.high_watermark == 5
 
 
 def test_a_leader_that_is_down_is_asked_again_later() -> None:

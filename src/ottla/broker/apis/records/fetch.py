@@ -284,10 +284,12 @@ class _Fetch:
         answers: Answers,
         result: FetchResult,
     ) -> FetchResponse:
+        # Followers hear from the metadata who leads, and where.
+        tells_leaders = result.is_urgent and self._limits.replica_id < 0
         return FetchResponse(
             session_id=0 if session is None else session.id,
             responses=topics,
-            node_endpoints=_endpoints(answers, self._context) if result.is_urgent else (),
+            node_endpoints=_endpoints(answers, self._context) if tells_leaders else (),
         )
 
     def _count(self, result: FetchResult) -> None:
