@@ -1,4 +1,4 @@
-"""`ottla mirror`: topics of one cluster as exact copies in another."""
+"""`ottla mirror`: topics of one cluster in another, as exact copies or in MirrorMaker 2's way."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
     from ottla.client.admin import Admin
     from ottla.mirror.link import Link
+    from ottla.mirror.maker.options import MakerOptions
     from ottla.mirror.mirroring import Mirroring
 
+_EXACT = "exact"
+_MIRROR_MAKER = "mirror-maker"
+_WAYS = (_EXACT, _MIRROR_MAKER)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -34,7 +38,16 @@ def mirror() -> None:
 @click.option("--source-config", type=_FILE, help="A client.properties file: how to log in to the source.")
 @click.option("--topics", default=".*", show_default=True, help="The topics, as a regular expression.")
 @click.option("--groups", default=".*", show_default=True, help="The groups whose offsets follow.")
-@click.option("--prefix", default="", help="Put this before the names of the copies.")
+@click.option("--prefix", default="", help="Put this before the names of exact copies.")
+@click.option(
+    "--way",
+    type=click.Choice(_WAYS),
+    help="How to copy. Default: mirror-maker with a file, otherwise exact.",
+)
+@click.option("--config", type=_FILE, help="The same as FILE.")
+@click.option(
+    "--target-name", default="target", show_default=True, help="What MirrorMaker's way calls the target."
+)
 @click.option(
     "--refresh",
     "refresh_s",
@@ -54,13 +67,18 @@ def run(
     topics: str,
     groups: str,
     prefix: str,
+    way: str | None,
+    config: Path | None,
+    target_name: str,
     refresh_s: float,
     metrics_port: int | None,
 ) -> None:
     """Mirror until SIGTERM or SIGINT. Prints one line, `ready`, when it has begun.
 
-    The copies are kept by the cluster of --bootstrap, which must be Ottla. The source can be any Kafka. FILE
-    is a properties file of MirrorMaker 2, which says all of this in its own words.
+    The copies are kept by the cluster of --bootstrap. The source can be any Kafka. Exact copies have the
+    offsets of the source, and the target must be Ottla. With --way mirror-maker, topics are called
+    SOURCE.topic, offsets are translated, and the target can be any Kafka. FILE is a properties file of
+    MirrorMaker 2, which says all of this in its own words.
     """
     from ottla.client.properties import InvalidProperty
     from ottla.mirror.following import NotAnOttla
@@ -69,9 +87,10 @@ def run(
     from ottla.runtime.log_lines import set_up_logging
 
     set_up_logging(False, "INFO")
+    file = file or config
     try:
         if file is not None:
-            links = _links_of(file)
+            links = _links_of(file, is_exact=way == _EXACT)
         elif source is None and source_config is None:
             raise click.UsageError("no source given: name a broker of it with --source")
         else:
@@ -87,6 +106,9 @@ def run(
                     groups=groups,
                     prefix=prefix,
                     refresh_s=refresh_s,
+                    maker=_maker_options(source_name, target_name, refresh_s)
+                    if way == _MIRROR_MAKER
+                    else None,
                 )
             ]
         run_client(lambda: _run_all([Mirroring(link) for link in links], metrics_port))
@@ -94,19 +116,37 @@ def run(
         raise Failure(str(error)) from error
 
 
-def _links_of(file: Path) -> "list[Link]":
+def _maker_options(source_name: str, target_name: str, refresh_s: float) -> "MakerOptions":
+    from ottla.mirror.maker.names import Names
+    from ottla.mirror.maker.options import MakerOptions
+
+    return MakerOptions(
+        names=Names(source_name, target_name), checkpoints_s=refresh_s, group_offsets_s=refresh_s
+    )
+
+
+def _links_of(file: Path, *, is_exact: bool) -> "list[Link]":
+    from ottla.client.properties_file import UnusableProperties, read_pairs
     from ottla.mirror.mirror_maker import read_links
 
-    return read_links(_read(file))
+    try:
+        return read_links(read_pairs(file), is_exact=is_exact)
+    except UnusableProperties as error:
+        raise Failure(str(error)) from error
 
 
 def _read(file: Path) -> dict[str, str]:
-    lines = (line.strip() for line in file.read_text().splitlines())
-    return {
-        name.strip(): value.strip()
-        for name, equals, value in (line.partition("=") for line in lines if line and line[0] not in "#!")
-        if equals
-    }
+    import dataclasses
+
+    from ottla.client.properties import CommonSettings, property_name
+    from ottla.client.properties_file import UnusableProperties, read_properties_file
+
+    try:
+        return read_properties_file(
+            file, {property_name(item) for item in dataclasses.fields(CommonSettings)}
+        )
+    except UnusableProperties as error:
+        raise Failure(str(error)) from error
 
 
 async def _run_all(mirrors: "list[Mirroring]", metrics_port: int | None) -> None:

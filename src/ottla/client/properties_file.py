@@ -8,7 +8,7 @@ What this client has no use for is left out with a warning, as Kafka's clients d
 import logging
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -33,19 +33,33 @@ class UnusableProperties(ValueError):
 
 def read_properties_file(path: str | os.PathLike[str], known: Collection[str]) -> dict[str, str]:
     """Return those properties of a file that are known, by our names."""
+    given = _translated(read_pairs(path))
+    if unused := sorted(given.keys() - known):
+        _logger.warning("%s: this client ignores %s", os.fspath(path), ", ".join(unused))
+    return {name: value for name, value in given.items() if name in known}
+
+
+def read_pairs(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return all that a file in Java's format has."""
     try:
-        content = Path(path).read_bytes()
-        given = {item.key: item.value.strip() for item in iter_properties(content)}
+        return {item.key: item.value.strip() for item in iter_properties(Path(path).read_bytes())}
     except OSError as error:
         raise UnusableProperties(f"cannot read {os.fspath(path)}: {error.strerror}") from error
     except MalformedProperties as error:
         raise UnusableProperties(f"cannot read {os.fspath(path)}: {error}") from error
+
+
+def usable_properties(given: Mapping[str, str], known: Collection[str]) -> dict[str, str]:
+    """Return those properties that are known, by our names."""
+    return {name: value for name, value in _translated(given).items() if name in known}
+
+
+def _translated(properties: Mapping[str, str]) -> dict[str, str]:
+    given = dict(properties)
     _translate_login(given)
     for store, name in _STORES.items():
         _translate_store(given, store, name)
-    if unused := sorted(given.keys() - known):
-        _logger.warning("%s: this client ignores %s", os.fspath(path), ", ".join(unused))
-    return {name: value for name, value in given.items() if name in known}
+    return given
 
 
 def _translate_login(given: dict[str, str]) -> None:

@@ -1,10 +1,14 @@
 """What follows the records: topics, partitions, configs, access rules, committed offsets and log starts.
 
-Offsets are the same on both sides, so the offsets of a group need no translation. A group that has members in
-the target is left alone. Topics that are deleted in the source stay in the target.
+In exact copies offsets are the same on both sides, so the offsets of a group need no translation. A group
+that has members in the target is left alone. Topics that are deleted in the source stay in the target.
+
+In MirrorMaker 2's way, topics, partitions, configs and rules follow by its rules. Offsets and log starts do
+not: the first are translated (`maker/checkpoints.py`), and a copy has a retention of its own.
 """
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -64,15 +68,12 @@ class Following:
         ours = await _own_configs(self._target, [self._link.target_name(name) for name in wanted])
         for name, count in wanted.items():
             copy = self._link.target_name(name)
+            if (reason := self._reason_against(name, ours.get(copy))) is not None:
+                errors[copy] = reason
+                continue
             try:
                 if copy not in there:
                     await self._create(copy, count, configs[name])
-                elif ours.get(copy, {}).get(SOURCE_CONFIG) != self._link.source_name:
-                    errors[copy] = (
-                        f"it is not a mirror of {self._link.source_name}: it was there before, or was made "
-                        "writable. Delete it to mirror again"
-                    )
-                    continue
                 else:
                     await self._keep_up(copy, there[copy], count, configs[name], ours[copy])
             except BrokerError as error:
@@ -83,12 +84,28 @@ class Following:
         self._progress.topic_errors = errors
         return partitions
 
+    def _reason_against(self, name: str, ours: Mapping[str, str] | None) -> str | None:
+        """Say why a topic must not be mirrored, if there is a reason. `ours` is what its copy has set."""
+        if self._link.maker is not None:
+            if self._link.maker.goes_round(name):
+                return (
+                    "both directions mirror it under the same name, so its records would go round without "
+                    "end. Mirror it one way, or use DefaultReplicationPolicy"
+                )
+            return None
+        if ours is not None and ours.get(SOURCE_CONFIG) != self._link.source_name:
+            return (
+                f"it is not a mirror of {self._link.source_name}: it was there before, or was made "
+                "writable. Delete it to mirror again"
+            )
+        return None
+
     async def _create(self, copy: str, count: int, configs: Mapping[str, str]) -> None:
         new = NewTopic(
             copy,
             partitions=count,
             replication_factor=self._link.replication_factor if self._link.replication_factor > 0 else None,
-            configs={**configs, SOURCE_CONFIG: self._link.source_name},
+            configs=self._followed(configs) | self._mark,
         )
         try:
             (await self._target.topics.create_many([new])).check()
@@ -96,7 +113,8 @@ class Following:
             if error.error_code is ErrorCode.INVALID_CONFIG and SOURCE_CONFIG in str(error):
                 raise NotAnOttla(
                     "the target does not keep the offsets of a source: it is not Ottla. Over Kafka's "
-                    "protocol alone nobody can write a record at a given offset, so use MirrorMaker 2 there"
+                    "protocol alone nobody can write a record at a given offset, so use "
+                    "--way mirror-maker, which translates offsets"
                 ) from error
             raise
 
@@ -105,17 +123,35 @@ class Following:
     ) -> None:
         if there < count:
             await self._target.topics.add_partitions(copy, count)
+        if self._link.maker is not None and not self._link.maker.syncs_topic_configs:
+            return
+        theirs, own = self._followed(configs), self._followed(ours)
         changes: dict[str, str | None] = {
-            name: value
-            for name, value in configs.items()
-            if ours.get(name) != value and name not in _LEFT_OUT
+            name: value for name, value in theirs.items() if own.get(name) != value
         }
-        changes |= {name: None for name in ours if name not in configs and name not in _LEFT_OUT}
+        changes |= {name: None for name in own if name not in theirs}
         if changes:
             await self._target.configs.alter(ResourceType.TOPIC, copy, changes)
 
+    def _followed(self, configs: Mapping[str, str]) -> dict[str, str]:
+        """Return the configs that follow the source."""
+        maker = self._link.maker
+        if maker is None:
+            return {name: value for name, value in configs.items() if name not in _LEFT_OUT}
+        return {
+            name: value for name, value in configs.items() if not re.fullmatch(maker.configs_exclude, name)
+        }
+
+    @property
+    def _mark(self) -> dict[str, str]:
+        """What an exact copy has set, and others have not."""
+        return {} if self._link.maker is not None else {SOURCE_CONFIG: self._link.source_name}
+
     async def access_rules(self) -> None:
         """Copy who may read: rules for writing are left out, since a mirror takes no writes."""
+        maker = self._link.maker
+        if maker is not None and not maker.syncs_topic_acls:
+            return
         try:
             theirs = await self._source.access_rules.list(resource=Resource.TOPIC)
             ours = await self._target.access_rules.list(resource=Resource.TOPIC)
@@ -127,6 +163,9 @@ class Following:
         wanted = {copy for rule in theirs if (copy := self._copied(rule, names)) is not None}
         if missing := wanted - set(ours):
             await self._target.access_rules.create(sorted(missing))
+        if maker is not None:
+            # There, operators may add rules of their own.
+            return
         mirrored = set(names.values())
         gone = {
             rule
@@ -146,6 +185,8 @@ class Following:
             rule = rule._replace(operation=Operation.READ)
         if rule.pattern == Pattern.LITERAL and rule.name != _ALL_TOPICS:
             return rule._replace(name=names[rule.name]) if rule.name in names else None
+        if self._link.maker is not None:
+            return None
         if rule.pattern == Pattern.PREFIXED:
             return rule._replace(name=self._link.target_name(rule.name))
         return rule
@@ -213,8 +254,6 @@ async def _own_configs(admin: Admin, topics: list[str]) -> dict[str, dict[str, s
         found[name] = {
             key: item.value
             for key, item in configs.items()
-            if item.source is ConfigSource.TOPIC
-            and item.value is not None
-            and (key not in _LEFT_OUT or key == SOURCE_CONFIG)
+            if item.source is ConfigSource.TOPIC and item.value is not None
         }
     return found

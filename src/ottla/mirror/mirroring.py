@@ -16,6 +16,8 @@ from ottla.client.security import cluster_for
 from ottla.mirror.copying import Copying
 from ottla.mirror.following import Following, NotAnOttla
 from ottla.mirror.link import Link
+from ottla.mirror.maker.forwarding import Forwarding
+from ottla.mirror.maker.mirror_making import MirrorMaking
 from ottla.mirror.progress import Progress
 from ottla.wire.error_code import ErrorCode
 
@@ -39,12 +41,21 @@ class Mirroring:
         target = cluster_for(AdminSettings.of(dict(self.link.target)))
         source_admin = Admin(properties=dict(self.link.source))
         target_admin = Admin(properties=dict(self.link.target))
-        copying = Copying(source, target, self.progress)
         async with contextlib.AsyncExitStack() as stack:
             for one in (source, target, source_admin, target_admin):
                 stack.push_async_callback(one.close)
                 await _until(stop, one.start)
             following = Following(self.link, source_admin, target_admin, self.progress)
+            copying: Copying | Forwarding
+            if self.link.maker is None:
+                copying = Copying(source, target, self.progress)
+            else:
+                making = MirrorMaking(
+                    self.link, self.link.maker, (source, source_admin), (target, target_admin), self.progress
+                )
+                copying = making.forwarding
+                for work in making.work():
+                    stack.push_async_callback(_ended, asyncio.create_task(work))
             stack.push_async_callback(copying.stop)
             telling = asyncio.create_task(self._tell(target_admin))
             stack.push_async_callback(_ended, telling)
@@ -57,20 +68,25 @@ class Mirroring:
             if rounds.done():
                 rounds.result()
 
-    async def _follow(self, following: Following, copying: Copying, source: Cluster, target: Cluster) -> None:
+    async def _follow(
+        self, following: Following, copying: Copying | Forwarding, source: Cluster, target: Cluster
+    ) -> None:
         while True:
             await self._round(following, copying, source, target)
             await asyncio.sleep(self.link.refresh_s)
 
-    async def _round(self, following: Following, copying: Copying, source: Cluster, target: Cluster) -> None:
+    async def _round(
+        self, following: Following, copying: Copying | Forwarding, source: Cluster, target: Cluster
+    ) -> None:
         try:
             partitions = await following.topics()
             await source.refresh({item.topic for item in partitions.values()})
             await target.refresh({item.topic for item in partitions})
             copying.follow(partitions)
             await following.access_rules()
-            await following.groups()
-            await following.log_starts()
+            if self.link.maker is None:
+                await following.groups()
+                await following.log_starts()
         except NotAnOttla:
             raise
         except ClientError as error:

@@ -43,6 +43,12 @@ def murmur2(data: bytes) -> int:
 _kept_hash = lru_cache(_KEPT_KEYS)(murmur2)
 
 
+def partition_of_key(key: bytes, partitions: int) -> int:
+    """Return where Kafka's own clients put a record with this key."""
+    hashed = _kept_hash(key) if len(key) <= _KEPT_KEY_BYTES_MAX else murmur2(key)
+    return (hashed & 0x7FFFFFFF) % partitions
+
+
 class TopicPartitions(NamedTuple):
     """What a partitioner chooses from."""
 
@@ -92,8 +98,7 @@ class DefaultPartitioner:
     def choose(self, among: TopicPartitions, key: bytes | None, _value: bytes | None) -> int:
         """Hash the key, or stay where the last record without a key went."""
         if key is not None and not self._ignore_keys:
-            hashed = _kept_hash(key) if len(key) <= _KEPT_KEY_BYTES_MAX else murmur2(key)
-            return (hashed & 0x7FFFFFFF) % among.number
+            return partition_of_key(key, among.number)
         sticky = self._sticky.get(among.topic)
         if sticky is None or sticky[1] >= self._batch_bytes or sticky[0] >= among.number:
             sticky = self._sticky[among.topic] = [self._draw(among), 0]
