@@ -240,3 +240,4 @@ def test_a_target_that_keeps_no_offsets_is_refused(tmp_path: Path) -> None:
             "mirror", "run", "--source", source.bootstrap, "--topics", "payments", bootstrap=target.bootstrap
         )
         assert "it is not Ottla" in sentence
+        assert "--way mirror-maker" in sentence

@@ -32,7 +32,7 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 @cache
 def java_classpath() -> str:
     """Return the class path of Apache Kafka, fetched if need be. Skips or fails the test without Java."""
-    _need("java", "javac", "mvn")
+    need("java", "javac", "mvn")
     stamp = LIBS / f"{_digest(POM)}.complete"
     with _locked("java-libs"):
         if not stamp.exists():
@@ -41,7 +41,8 @@ def java_classpath() -> str:
     return f"{LIBS}/*"
 
 
-def _need(*programs: str) -> None:
+def need(*programs: str) -> None:
+    """Skip or fail the test unless these programs are installed."""
     for program in programs:
         if shutil.which(program) is None:
             missing(f"{program} is not installed")
@@ -53,7 +54,7 @@ def compiled(source: str, libraries: str | None = None) -> str:
 
     These are Apache Kafka's, unless others are given.
     """
-    _need("java", "javac")
+    need("java", "javac")
     path = HERE / source
     output = CLASSES / f"{path.stem}-{_digest(path, POM)}"
     libraries = libraries or java_classpath()

@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,16 @@ class MirrorProcess:
             "mirror", "run", "--source", source, "--bootstrap", target, "--refresh", "0.5", *arguments
         )
         self._process: subprocess.Popen[str] | None = None
+
+    @classmethod
+    def of_properties(cls, root: Path, properties: Mapping[str, str], *arguments: str) -> Self:
+        """Return a mirror that reads a properties file of MirrorMaker 2."""
+        root.mkdir(parents=True, exist_ok=True)
+        file = root / "mm2.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        made = cls(root, "", "")
+        made._command = ottla_command("mirror", "run", "--config", str(file), *arguments)
+        return made
 
     def __enter__(self) -> Self:
         self.start()

@@ -34,7 +34,7 @@ def test_a_pattern_that_is_none_is_refused() -> None:
 
 def test_a_file_of_mirror_maker_is_a_link() -> None:
     (link,) = read_links(FILE)
-    assert (link.source_name, link.prefix, link.refresh_s) == ("A", "A.", 4.0)
+    assert (link.source_name, link.refresh_s, link.target_name("payments")) == ("A", 4.0, "A.payments")
     assert link.source == {"bootstrap.servers": "a:9092", "security.protocol": "SSL"}
     assert link.target == {"bootstrap.servers": "b:9092"}
     assert [name for name in ("payments", "orders", "orders2") if link.wants_topic(name)] == [
@@ -45,8 +45,62 @@ def test_a_file_of_mirror_maker_is_a_link() -> None:
 
 def test_names_stay_with_the_identity_policy() -> None:
     policy = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-    (link,) = read_links({**FILE, "replication.policy.class": policy})
-    assert link.prefix == ""
+    for is_exact in (True, False):
+        (link,) = read_links({**FILE, "replication.policy.class": policy}, is_exact=is_exact)
+        assert link.target_name("payments") == "payments"
+
+
+def test_a_policy_that_is_not_known_is_refused() -> None:
+    with pytest.raises(UnusableLink, match=r"org\.example\.Own"):
+        read_links({**FILE, "replication.policy.class": "org.example.Own"})
+
+
+def test_a_topic_never_goes_back_to_where_it_came_from() -> None:
+    both = {**FILE, "A->B.topics": ".*", "B->A.enabled": "true"}
+    there, back = read_links(both)
+    assert [name for name in ("t", "B.t", "C.t", "C.B.t") if there.wants_topic(name)] == ["t", "C.t"]
+    assert [name for name in ("t", "A.t", "C.t", "C.A.t") if back.wants_topic(name)] == ["t", "C.t"]
+    assert there.maker is not None
+    assert not there.maker.goes_round("t")
+
+
+def test_with_names_that_stay_a_topic_that_both_ways_mirror_goes_round() -> None:
+    policy = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    both = {**FILE, "B->A.enabled": "true", "B->A.topics": "orders", "replication.policy.class": policy}
+    there, _ = read_links(both)
+    assert there.maker is not None
+    assert [name for name in ("payments", "orders") if there.maker.goes_round(name)] == ["orders"]
+
+
+def test_properties_of_a_direction_win_over_those_of_all() -> None:
+    (link,) = read_links(
+        {
+            **FILE,
+            "topics.exclude": "payments-old, tmp.*",
+            "groups.exclude": "test",
+            "emit.checkpoints.interval.seconds": "60",
+            "A->B.emit.checkpoints.interval.seconds": "2",
+            "sync.group.offsets.enabled": "true",
+            "emit.heartbeats.enabled": "false",
+            "A.consumer.isolation.level": "read_uncommitted",
+            "offset-syncs.topic.location": "target",
+            "B.sasl.jaas.config": "x.PlainLoginModule required username=u password=p;",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": "/ca.pem",
+        }
+    )
+    options = link.maker
+    assert options is not None
+    assert (options.checkpoints_s, options.group_offsets_s, options.heartbeats_s) == (2, 60, None)
+    assert (options.isolation.name, options.offset_syncs_topic) == (
+        "READ_UNCOMMITTED",
+        "mm2-offset-syncs.A.internal",
+    )
+    assert not link.wants_topic("payments-old")
+    assert link.wants_topic("heartbeats")
+    assert not link.wants_group("test")
+    assert link.target["sasl.username"] == "u"
+    assert link.source["ssl.ca.location"] == link.target["ssl.ca.location"] == "/ca.pem"
 
 
 def test_a_file_without_a_direction_is_refused() -> None:

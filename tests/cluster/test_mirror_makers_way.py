@@ -1,0 +1,244 @@
+"""In MirrorMaker 2's way every record comes once, to any Kafka, and its own classes read what is written."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.clients.served_topics import make_topic
+from tests.java.apache_kafka import ApacheKafka
+from tests.java.mirror_maker import MirrorMaker, ask_mirror_maker
+from tests.support.acknowledged_load import AcknowledgedLoad
+from tests.support.mirror_process import MirrorProcess
+from tests.support.ottla_node import OttlaNode
+
+from ottla.client.admin import Admin
+from ottla.client.consumer import Consumer, TopicPartition
+from ottla.client.errors import ClientError
+from ottla.client.producer import Producer
+
+WAIT_S = 120
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+Row = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]
+
+
+def _properties(a: str, b: str, **more: str) -> dict[str, str]:
+    once = ("checkpoints.topic", "heartbeats.topic", "offset-syncs.topic", "offset.storage", "status.storage")
+    return {
+        "clusters": "A,B",
+        "A.bootstrap.servers": a,
+        "B.bootstrap.servers": b,
+        "A->B.enabled": "true",
+        "A->B.topics": "payments.*",
+        "B->A.topics": "payments.*",
+        "sync.group.offsets.enabled": "true",
+        **{
+            f"{name}.interval.seconds": "1"
+            for name in ("refresh.topics", "refresh.groups", "emit.checkpoints", "sync.group.offsets")
+        },
+        "A.consumer.isolation.level": "read_committed",
+        "replication.factor": "1",
+        "config.storage.replication.factor": "1",
+        **{f"{name}.replication.factor": "1" for name in once},
+        **more,
+    }
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            if holds():
+                return
+        except ClientError:
+            pass
+        assert time.monotonic() < deadline, "it did not come to hold in time"
+        time.sleep(0.1)
+
+
+async def _rows(bootstrap: str, where: TopicPartition) -> list[Row]:
+    """Return all committed records of a partition."""
+    rows: list[Row] = []
+    async with Consumer(
+        bootstrap,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        allow_auto_create_topics=False,
+    ) as consumer:
+        if where not in (await consumer.partitions_for(where.topic) or ()):
+            return rows
+        end = (await consumer.end_offsets([where]))[where]
+        consumer.assign([where])
+        while await consumer.position(where) < end:
+            rows += [
+                (record.key, record.value, tuple(record.headers), record.timestamp_ms)
+                for record in await consumer.poll(500)
+            ]
+    return rows
+
+
+def _rows_of(bootstrap: str, topic: str, partition: int = 0) -> list[Row]:
+    return asyncio.run(_rows(bootstrap, TopicPartition(topic, partition)))
+
+
+def _are_equal(source: str, topic: str, target: str, copy: str, partition: int = 0) -> bool:
+    return _rows_of(source, topic, partition) == _rows_of(target, copy, partition)
+
+
+async def _write(bootstrap: str, topic: str, first: int, count: int, codec: str = "none") -> None:
+    async with Producer(bootstrap, compression_type=codec) as producer:
+        for number in range(first, first + count):
+            headers = [("h", b"1"), ("n", None)] if number % 3 == 0 else []
+            value = None if number % 5 == 0 else b"%d" % number
+            await producer.send(topic, value, key=b"k%d" % number, partition=0, headers=headers)
+
+
+async def _write_transactions(bootstrap: str, topic: str) -> None:
+    """Write two transactions of ten records, of which the first is aborted."""
+    async with Producer(bootstrap, transactional_id=topic) as producer:
+        for commits in (False, True):
+            producer.begin_transaction()
+            for number in range(10):
+                await producer.send(topic, b"%s-%d" % (str(commits).encode(), number), partition=0)
+            await producer.flush()
+            await (producer.commit_transaction() if commits else producer.abort_transaction())
+
+
+async def _commit(bootstrap: str, group: str, where: TopicPartition, offset: int) -> None:
+    async with Admin(bootstrap) as admin:
+        (await admin.group_offsets.alter(group, {where: offset})).check()
+
+
+async def _committed(bootstrap: str, group: str, where: TopicPartition) -> int | None:
+    async with Admin(bootstrap) as admin:
+        found = (await admin.group_offsets.list(group)).get(where)
+        return None if found is None else found.offset
+
+
+async def _rest(bootstrap: str, where: TopicPartition, offset: int) -> list[bytes | None]:
+    """Return the values that a reader of committed records finds from an offset on."""
+    values: list[bytes | None] = []
+    async with Consumer(bootstrap, isolation_level="read_committed") as consumer:
+        end = (await consumer.end_offsets([where]))[where]
+        consumer.assign([where])
+        consumer.seek(where, offset)
+        while await consumer.position(where) < end:
+            values += [record.value for record in await consumer.poll(500)]
+    return values
+
+
+def _check_mirroring(a: str, b: str, root: Path) -> None:
+    topic = "payments"
+    where, copy = TopicPartition(topic, 0), TopicPartition(f"A.{topic}", 0)
+    make_topic(a, topic, 2)
+    asyncio.run(_write(a, topic, 0, 100, "lz4"))
+    asyncio.run(_write_transactions(a, topic))
+    asyncio.run(_write(a, topic, 100, 100))
+    # In the middle, where records were aborted before, and markers lie between.
+    asyncio.run(_commit(a, "readers", where, 150))
+    asyncio.run(_commit(a, "payments-done", where, 222))
+    with MirrorProcess.of_properties(root, _properties(a, b)):
+        _until(lambda: len(_rows_of(b, copy.topic)) == 210)
+        assert _are_equal(a, topic, b, copy.topic)
+        for group, offset in (("readers", 150), ("payments-done", 222)):
+            _until(lambda group=group: asyncio.run(_committed(b, group, copy)) is not None)  # type: ignore[misc]
+            found = asyncio.run(_committed(b, group, copy))
+            assert found is not None
+            left = asyncio.run(_rest(a, where, offset))
+            assert asyncio.run(_rest(b, copy, found)) == left, (group, offset, found)
+        # MirrorMaker's own classes read what was written: the clusters, the way, and the checkpoints.
+        _until(lambda: bool(_rows_of(b, "A.heartbeats")))
+        clusters, translated = ask_mirror_maker(("upstream", b, "A"), ("translate", b, "A", "readers"))
+        assert clusters == "[A] 1 [A.checkpoints.internal] [A.heartbeats, heartbeats]"
+        assert translated == f"{{{copy.topic}-0={asyncio.run(_committed(b, 'readers', copy))}}}"
+        asyncio.run(_write(a, topic, 200, 50))
+        _until(lambda: len(_rows_of(b, copy.topic)) == 260)
+    assert _are_equal(a, topic, b, copy.topic)
+
+
+def test_ottla_is_mirrored_to_apache_kafka(tmp_path: Path) -> None:
+    with OttlaNode(tmp_path / "a") as a, ApacheKafka(tmp_path / "b") as b:
+        _check_mirroring(a.bootstrap, b.bootstrap, tmp_path / "mirror")
+
+
+def test_apache_kafka_is_mirrored_to_ottla(tmp_path: Path) -> None:
+    with ApacheKafka(tmp_path / "a") as a, OttlaNode(tmp_path / "b") as b:
+        _check_mirroring(a.bootstrap, b.bootstrap, tmp_path / "mirror")
+
+
+def test_two_clusters_mirror_each_other_without_loops(tmp_path: Path) -> None:
+    with OttlaNode(tmp_path / "a") as a, OttlaNode(tmp_path / "b") as b:
+        for node, first in ((a, 0), (b, 1000)):
+            make_topic(node.bootstrap, "payments")
+            asyncio.run(_write(node.bootstrap, "payments", first, 20))
+        both = _properties(a.bootstrap, b.bootstrap, **{"B->A.enabled": "true"})
+        with MirrorProcess.of_properties(tmp_path / "mirror", both):
+            _until(lambda: len(_rows_of(b.bootstrap, "A.payments")) == 20)
+            _until(lambda: len(_rows_of(a.bootstrap, "B.payments")) == 20)
+            # A second time round would show in another name, or in more records.
+            asyncio.run(_write(a.bootstrap, "payments", 20, 5))
+            _until(lambda: len(_rows_of(b.bootstrap, "A.payments")) == 25)
+        for node, other in ((a, "B"), (b, "A")):
+            named = {name for name in asyncio.run(_names(node.bootstrap)) if "payments" in name}
+            assert named == {"payments", f"{other}.payments"}
+        assert _are_equal(a.bootstrap, "payments", b.bootstrap, "A.payments")
+        assert _are_equal(b.bootstrap, "payments", a.bootstrap, "B.payments")
+
+
+async def _names(bootstrap: str) -> list[str]:
+    async with Admin(bootstrap) as admin:
+        return [item.name for item in await admin.topics.list()]
+
+
+@pytest.mark.parametrize("policy", ["", IDENTITY])
+def test_whatever_is_killed_every_record_comes_once(tmp_path: Path, policy: str) -> None:
+    with OttlaNode(tmp_path / "a") as a, OttlaNode(tmp_path / "b") as b:
+        make_topic(a.bootstrap, "payments", 2)
+        load = AcknowledgedLoad(a.bootstrap, "payments", 2)
+        named = {"replication.policy.class": policy} if policy else {}
+        mirror = MirrorProcess.of_properties(
+            tmp_path / "mirror", _properties(a.bootstrap, b.bootstrap, **named)
+        )
+        copy = "payments" if policy else "A.payments"
+        with mirror:
+            try:
+                for _ in range(2):
+                    load.wait_for(2000)
+                    mirror.end(signal.SIGKILL)
+                    mirror.start()
+                    load.wait_for(2000)
+                    b.kill()
+                    b.start()
+                    load.wait_for(2000)
+                    a.kill()
+                    a.start()
+                load.wait_for(1000)
+            finally:
+                load.finish()
+            load.check(a.bootstrap)
+            for number in range(2):
+                _until(partial(_are_equal, a.bootstrap, "payments", b.bootstrap, copy, number))
+
+
+def test_it_goes_on_where_mirror_maker_stopped_and_mirror_maker_where_it_stopped(tmp_path: Path) -> None:
+    with OttlaNode(tmp_path / "a") as a, OttlaNode(tmp_path / "b") as b:
+        make_topic(a.bootstrap, "payments")
+        properties = _properties(a.bootstrap, b.bootstrap, **{"offset.flush.interval.ms": "500"})
+
+        def mirrored(count: int) -> None:
+            _until(lambda: len(_rows_of(b.bootstrap, "A.payments")) >= count)
+
+        asyncio.run(_write(a.bootstrap, "payments", 0, 100))
+        with MirrorMaker(tmp_path / "first", properties):
+            mirrored(100)
+        asyncio.run(_write(a.bootstrap, "payments", 100, 100))
+        with MirrorProcess.of_properties(tmp_path / "second", properties):
+            mirrored(200)
+        asyncio.run(_write(a.bootstrap, "payments", 200, 100))
+        with MirrorMaker(tmp_path / "third", properties):
+            mirrored(300)
+        assert _are_equal(a.bootstrap, "payments", b.bootstrap, "A.payments")
