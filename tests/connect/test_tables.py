@@ -179,3 +179,60 @@ def test_what_the_java_connector_has_and_this_one_lacks_is_named(worker: Connect
         "Only jdbc:sqlite: and jdbc:postgresql: are supported"
         in worker.ask("PUT", f"/connectors/{name}/config", body)[1]["message"]
     )
+
+
+def test_tables_that_come_later_are_read_and_those_of_sinks_are_not(
+    worker: ConnectProcess, node: OttlaNode, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "growing.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for table in ("first", "left_out", "ottla_connect_offsets"):
+            connection.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY)")
+            connection.execute(f"INSERT INTO {table} VALUES (1)")
+        worker.create(
+            name,
+            connector_class=SOURCE,
+            connection_url=f"jdbc:sqlite:{path}",
+            mode="incrementing",
+            topic_prefix=f"{name}-",
+            table_exclude_list="left.*",
+            table_poll_interval_ms="100",
+            poll_interval_ms="50",
+            **JSON,
+        )
+        assert _payloads(node, f"{name}-first", 1) == [{"id": 1}]
+
+        connection.execute("CREATE TABLE second (id INTEGER PRIMARY KEY)")
+        connection.execute("INSERT INTO second VALUES (5)")
+        connection.execute("INSERT INTO first VALUES (2)")
+
+        assert _payloads(node, f"{name}-second", 1) == [{"id": 5}]
+        assert _payloads(node, f"{name}-first", 2) == [{"id": 1}, {"id": 2}], "each row is there once"
+    tasks = worker.ask("GET", f"/connectors/{name}/tasks")[1]
+    assert [task["config"]["tables"] for task in tasks] == ["first,second"]
+    assert worker.ask("DELETE", f"/connectors/{name}") == (204, None)
+
+
+def test_reading_by_time_can_begin_later_than_the_first_row(
+    worker: ConnectProcess, node: OttlaNode, database: _Database, name: str
+) -> None:
+    table = name.replace("-", "_")
+    database.run(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, changed TIMESTAMP NOT NULL)")
+    database.run(
+        f"INSERT INTO {table} VALUES (1, '2026-01-01 00:00:00.000'), (2, '2026-01-01 00:00:01.000'), "
+        "(3, '2026-01-01 00:00:02.000')"
+    )
+    worker.create(
+        name,
+        connector_class=SOURCE,
+        connection_url=database.url,
+        mode="timestamp",
+        timestamp_column_name="changed",
+        timestamp_initial="1767225601000",
+        table_whitelist=table,
+        topic_prefix=f"{name}-",
+        **JSON,
+    )
+
+    assert [row["id"] for row in _payloads(node, f"{name}-{table}", 1)] == [3]
+    assert worker.ask("DELETE", f"/connectors/{name}") == (204, None)

@@ -7,7 +7,7 @@ for those works here. A plugin is declared without importing what it needs to ru
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla import __version__
 from ottla.connect.configs.keys import Key
@@ -49,8 +49,21 @@ class Plugin:
         return {"class": self.class_name, "type": self.kind.value, "version": self.version}
 
 
+class Unsupported(NamedTuple):
+    """An option of a Java connector that has no counterpart here."""
+
+    advice: str
+    """What happens here, or what to do instead."""
+    same: tuple[str, ...] = ()
+    """Values that ask for what happens here anyway."""
+
+
 def _one_task(config: Config, _tasks_max: int) -> list[dict[str, str]]:
     return [dict(config)]
+
+
+def _never(_config: Config) -> int | None:
+    return None
 
 
 def _no_errors(_config: Config) -> dict[str, list[str]]:
@@ -81,8 +94,14 @@ class ConnectorPlugin(Plugin):
         None
     )
     """Of a sink that keeps offsets in its target: changes them there. None: begin at the beginning."""
-    unsupported: Mapping[str, str] = field(default_factory=dict)
-    """Keys of the Java connector that have no counterpart here, and what to do instead."""
+    unsupported: Mapping[str, Unsupported] = field(default_factory=dict)
+    """Options of the Java connector that are refused. A name that ends with a dot is a prefix."""
+    needless: frozenset[str] = frozenset()
+    """Options of the Java connector that are taken and do nothing, since nothing depends on them here."""
+    open_prefixes: tuple[str, ...] = ()
+    """What keys begin with that are passed on."""
+    refresh_ms: Callable[[Config], int | None] = _never
+    """How often the work is divided again while it runs."""
 
     @property
     def is_source(self) -> bool:

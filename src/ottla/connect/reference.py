@@ -6,7 +6,7 @@ from typing import Final
 from ottla.connect.catalog import all_plugins
 from ottla.connect.configs.common import SINK_KEYS, SOURCE_KEYS, common_keys
 from ottla.connect.configs.keys import Key, text_of
-from ottla.connect.plugins import ConnectorPlugin, Plugin, PluginKind
+from ottla.connect.plugins import ConnectorPlugin, Plugin, PluginKind, Unsupported
 from ottla.connect.serving.routes import ROUTES
 from ottla.connect.settings import WorkerSettings
 
@@ -61,8 +61,18 @@ def _connector(plugin: ConnectorPlugin) -> Iterator[str]:
     yield from _table(plugin.keys)
     if plugin.unsupported:
         yield "\nNot supported:\n\n"
-        yield from (f"- `{name}`: {advice}.\n" for name, advice in plugin.unsupported.items())
+        yield from (f"- {_option(name, item)}.\n" for name, item in plugin.unsupported.items())
+    if plugin.needless:
+        listed = ", ".join(f"`{name}`" for name in sorted(plugin.needless))
+        yield f"\nTaken without effect: {listed}.\n"
     yield "\n"
+
+
+def _option(name: str, item: Unsupported) -> str:
+    shown = f"`{name}*`" if name.endswith(".") else f"`{name}`"
+    if item.same:
+        shown += f" other than {' or '.join(f'`{value}`' for value in item.same)}"
+    return f"{shown}: {item.advice}"
 
 
 def _table(keys: Iterable[Key]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import asyncio
 import base64
 import contextlib
 import logging
+import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -329,7 +330,9 @@ class Worker:
 
     def _connector_run(self, unit: Unit, wish: Wanted) -> Any:
         async def make() -> Run:
-            return _ConnectorRun(lambda: self._publish_tasks(unit.connector, wish.config))
+            resolved = self.resolve(wish.config)
+            refresh_ms = connector_of(self.plugins, resolved).refresh_ms(resolved)
+            return _ConnectorRun(lambda: self._publish_tasks(unit.connector, wish.config), refresh_ms)
 
         return make
 
@@ -428,18 +431,31 @@ class Worker:
 
 
 class _ConnectorRun:
-    """A connector at work: it has its tasks written, and then there is nothing to do."""
+    """A connector at work: it has its tasks written, and again if its work may have changed."""
 
-    def __init__(self, publish: Callable[[], Any]) -> None:
+    def __init__(self, publish: Callable[[], Any], refresh_ms: int | None = None) -> None:
         self._publish = publish
+        self._refresh_s = math.inf if refresh_ms is None else refresh_ms / 1000
 
     async def run(self, ready: Callable[[], None], is_stopping: Callable[[], bool]) -> None:
         """Divide the work among tasks."""
+        loop = asyncio.get_running_loop()
         await self._publish()
         ready()
         ready()
+        next_s = loop.time() + self._refresh_s
         while not is_stopping():
             await asyncio.sleep(0.1)
+            if loop.time() >= next_s:
+                await self._refresh()
+                next_s = loop.time() + self._refresh_s
+
+    async def _refresh(self) -> None:
+        try:
+            await self._publish()
+        except (ConnectError, RestError) as error:
+            # The tasks go on as they are.
+            _logger.warning("the work of a connector could not be divided again: %s", error)
 
 
 class _Herder:

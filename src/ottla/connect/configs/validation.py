@@ -1,13 +1,15 @@
 """Whether the configuration of a connector can be used, key by key, as the REST API answers it."""
 
+import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from ottla.connect.configs.common import (
     CONNECTOR_CLASS,
     DLQ_TOPIC,
+    NAME,
     PREDICATES,
     SINK_KEYS,
     SOURCE_KEYS,
@@ -30,10 +32,22 @@ from ottla.connect.configs.keys import (
 from ottla.connect.errors import RestError
 from ottla.connect.plugins import ConnectorPlugin, Plugin, PluginKind, Plugins
 
+_logger = logging.getLogger(__name__)
 Given = Mapping[str, str | None]
 _HINT: Final = (
     "You can also find the above list of errors at the endpoint "
     "`/connector-plugins/{connectorType}/config/validate`"
+)
+_FREE_PREFIXES: Final = (
+    "key.converter.",
+    "value.converter.",
+    "header.converter.",
+    "producer.override.",
+    "consumer.override.",
+    "admin.override.",
+    "topic.creation.",
+    "transforms.",
+    "predicates.",
 )
 _MODIFIERS: Final = {TRANSFORMS: PluginKind.TRANSFORMATION, PREDICATES: PluginKind.PREDICATE}
 
@@ -97,17 +111,33 @@ def find_errors(plugins: Plugins, config: Given, keys: tuple[Key, ...]) -> dict[
     errors = {key.name: found for key in keys if (found := key.errors(config))}
     if not plugin.is_source:
         _add(errors, _topic_errors(config))
-    _add(
-        errors,
-        {
-            name: [f"{name} is not supported: {advice}"]
-            for name, advice in plugin.unsupported.items()
-            if config.get(name) not in (None, "")
-        },
-    )
+    _add(errors, _unsupported(plugin, config, {key.name for key in keys}))
     if not errors:
         _add(errors, plugin.errors({key: value for key, value in config.items() if value is not None}))
     return errors
+
+
+def _unsupported(plugin: ConnectorPlugin, config: Given, known: Collection[str]) -> dict[str, list[str]]:
+    """Name the options of a Java connector that ask for what cannot be done here."""
+    errors = {}
+    for name, text in config.items():
+        if not text or name in known or name in plugin.needless:
+            continue
+        prefixes = (
+            prefix for prefix in plugin.unsupported if prefix.endswith(".") and name.startswith(prefix)
+        )
+        found = plugin.unsupported.get(name) or plugin.unsupported.get(next(prefixes, ""))
+        if found is not None and text.strip().lower() not in map(str.lower, found.same):
+            errors[name] = [f"{name} is not supported: {found.advice}"]
+    return errors
+
+
+def unknown_keys(plugin: ConnectorPlugin, config: Given, keys: Iterable[Key]) -> list[str]:
+    """Return the keys of a configuration that have no effect, as nobody knows them."""
+    known = {key.name for key in keys} | plugin.needless | plugin.unsupported.keys()
+    prefixes = (*_FREE_PREFIXES, *plugin.open_prefixes)
+    given = (name for name, text in config.items() if text)
+    return sorted(name for name in given if name not in known and not name.startswith(prefixes))
 
 
 def _add(errors: dict[str, list[str]], more: Mapping[str, list[str]]) -> None:
@@ -192,5 +222,12 @@ def check_config(plugins: Plugins, config: Given, worker: Mapping[str, str]) -> 
             f"Connector configuration is invalid and contains the following {len(texts)} error(s):\n"
             + "".join(f"{text}\n" for text in texts)
             + _HINT,
+        )
+    unknown = unknown_keys(plugin, config, keys)
+    if unknown:
+        _logger.warning(
+            "connector %s: these keys are not known and have no effect: %s",
+            config.get(NAME),
+            ", ".join(unknown),
         )
     return plugin

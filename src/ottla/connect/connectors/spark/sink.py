@@ -227,5 +227,6 @@ PLUGINS: Final = (
         task_class="ottla.connect.SparkSinkTask",
         task_configs=_task_configs,
         alter_sink_offsets=_alter_offsets,
+        open_prefixes=("spark.option.", "spark.conf."),
     ),
 )

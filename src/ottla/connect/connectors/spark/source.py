@@ -168,5 +168,6 @@ PLUGINS: Final = (
         delivery="exactly once for files that do not change, and by an increasing column",
         task_class="ottla.connect.SparkSourceTask",
         check_offsets=_check_offsets,
+        open_prefixes=("spark.option.", "spark.conf."),
     ),
 )

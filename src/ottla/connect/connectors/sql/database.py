@@ -14,6 +14,8 @@ from ottla.connect.data.schema import Schema
 from ottla.connect.errors import ConnectError
 
 JDBC: Final = "jdbc:"
+OFFSETS_TABLE: Final = "ottla_connect_offsets"
+"""Where sinks keep their offsets."""
 Row = Sequence[Any]
 Statements = Sequence[tuple[str, Sequence[Sequence[Any]]]]
 Check = Callable[[], None]

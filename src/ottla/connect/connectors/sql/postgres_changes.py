@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.connect.configs.keys import Importance, Key, Kind, at_least, one_of, parse
 from ottla.connect.connectors.sql.database import Column, Row, quoted
+from ottla.connect.connectors.sql.debezium_options import NEEDLESS, UNSUPPORTED
 from ottla.connect.connectors.sql.pgoutput import (
     UNCHANGED,
     Begin,
@@ -47,7 +48,6 @@ _LSN: Final = "lsn"
 _SNAPSHOT: Final = "snapshot_txns"
 _POSTGRES_EPOCH: Final = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 _UNAVAILABLE: Final = "__debezium_unavailable_value"
-_ROWS_AT_ONCE: Final = 2_000
 # The longest that brokers allow: all rows that are there at the beginning are one transaction.
 _LONGEST_TRANSACTION_MS: Final = 900_000
 _ADVANCE_S: Final = 10.0
@@ -58,9 +58,16 @@ _KEYS: Final = (
     Key("database.user", Kind.STRING, "A user who may use logical decoding."),
     Key("database.password", Kind.PASSWORD, "The password of the user.", None),
     Key("database.dbname", Kind.STRING, "The database."),
+    Key("database.sslmode", Kind.STRING, "Whether to use TLS, by the names of PostgreSQL.", "", _MEDIUM),
+    Key("database.sslcert", Kind.STRING, "The certificate of the client, as PEM.", "", _MEDIUM),
+    Key("database.sslkey", Kind.STRING, "The key of the certificate, as PEM.", "", _MEDIUM),
+    Key("database.sslpassword", Kind.PASSWORD, "The password of the key.", None, _MEDIUM),
+    Key("database.sslrootcert", Kind.STRING, "The authorities of the server, as PEM.", "", _MEDIUM),
     Key("topic.prefix", Kind.STRING, "The topic of a table is this, its schema and its name, with dots."),
     Key("table.include.list", Kind.LIST, "Patterns of tables, as schema.table. Empty: all.", []),
     Key("table.exclude.list", Kind.LIST, "Patterns of tables not to follow.", []),
+    Key("schema.include.list", Kind.LIST, "Patterns of schemas. Empty: all.", []),
+    Key("schema.exclude.list", Kind.LIST, "Patterns of schemas not to follow.", []),
     Key("slot.name", Kind.STRING, "The replication slot. It is made if it is not there.", "debezium"),
     Key(
         "slot.drop.on.stop",
@@ -71,6 +78,30 @@ _KEYS: Final = (
     ),
     Key(
         "publication.name", Kind.STRING, "The publication. It is made if it is not there.", "dbz_publication"
+    ),
+    Key(
+        "publication.autocreate.mode",
+        Kind.STRING,
+        "filtered: the publication gets the tables that are followed. disabled: it must have them.",
+        "filtered",
+        _MEDIUM,
+        check=one_of("filtered", "disabled"),
+    ),
+    Key(
+        "skipped.operations",
+        Kind.LIST,
+        "Changes that are left out: c, u, d, or t for TRUNCATE. Without t a TRUNCATE stops the task, since "
+        "its rows go without a change for each.",
+        [],
+        _MEDIUM,
+    ),
+    Key(
+        "snapshot.fetch.size",
+        Kind.INT,
+        "How many of the rows that are there are read at once.",
+        2000,
+        _MEDIUM,
+        check=at_least(1),
     ),
     Key(
         "plugin.name",
@@ -113,13 +144,7 @@ _KEYS: Final = (
         check=at_least(1),
     ),
 )
-_UNSUPPORTED: Final = {
-    "column.include.list": "use the transformation ReplaceField",
-    "column.exclude.list": "use the transformation ReplaceField",
-    "signal.data.collection": "incremental snapshots are not supported",
-    "message.key.columns": "use the transformation ValueToKey",
-    "heartbeat.action.query": "the slot moves on by itself",
-}
+_TLS: Final = ("sslmode", "sslcert", "sslkey", "sslrootcert", "sslpassword")
 
 
 class _Visible(NamedTuple):
@@ -153,6 +178,8 @@ class PostgresChangesTask(SourceTask):
         self._snapshot_mode = config.get("snapshot.mode", "initial")
         self._adds_tombstones = config.get("tombstones.on.delete", "true").lower() == "true"
         self._interval_s = int(config.get("poll.interval.ms", "500")) / 1000
+        self._skipped = set(parse("list", Kind.LIST, config.get("skipped.operations", "")))
+        self._rows_at_once = int(config.get("snapshot.fetch.size", "2000"))
         self._changes_max = int(config.get("max.batch.size", "2048"))
         self._partition = {"server": self._prefix}
         self._database: Any = None
@@ -182,8 +209,9 @@ class PostgresChangesTask(SourceTask):
             "dbname": self._config["database.dbname"],
             "user": self._config["database.user"],
         }
-        if self._config.get("database.password"):
-            settings["password"] = self._config["database.password"]
+        for name in ("password", *_TLS):
+            if self._config.get(f"database.{name}"):
+                settings[name] = self._config[f"database.{name}"]
         return PostgresDatabase(settings)
 
     def _prepare(self, database: Any, offset: Mapping[str, Any] | None) -> None:
@@ -219,12 +247,16 @@ class PostgresChangesTask(SourceTask):
             "SELECT schemaname, tablename FROM pg_tables "
             "WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2"
         )[1]
-        wanted = parse("list", Kind.LIST, self._config.get("table.include.list", ""))
-        refused = parse("list", Kind.LIST, self._config.get("table.exclude.list", ""))
-        names = [f"{schema}.{table}" for schema, table in rows]
         return [
-            name for name in names if (not wanted or _matches(name, wanted)) and not _matches(name, refused)
+            f"{schema}.{table}"
+            for schema, table in rows
+            if self._is_chosen("schema", schema) and self._is_chosen("table", f"{schema}.{table}")
         ]
+
+    def _is_chosen(self, kind: str, name: str) -> bool:
+        wanted = parse("list", Kind.LIST, self._config.get(f"{kind}.include.list", ""))
+        refused = parse("list", Kind.LIST, self._config.get(f"{kind}.exclude.list", ""))
+        return (not wanted or _matches(name, wanted)) and not _matches(name, refused)
 
     def _publish(self, database: Any, tables: list[str]) -> None:
         """See that the publication has the tables, and no others if it is made here."""
@@ -235,6 +267,11 @@ class PostgresChangesTask(SourceTask):
         exists = database.query("SELECT 1 FROM pg_publication WHERE pubname = %s", (self._publication,))[1]
         name = '"' + self._publication.replace('"', '""') + '"'
         missing = [table for table in tables if (table,) not in [tuple(row) for row in there]]
+        if missing and self._config.get("publication.autocreate.mode") == "disabled":
+            raise ConnectError(
+                f"the publication {self._publication!r} does not have {', '.join(missing)}: add them, or set "
+                "publication.autocreate.mode=filtered"
+            )
         if not exists:
             database.query(f"CREATE PUBLICATION {name} FOR TABLE {', '.join(map(quoted, tables))}")
         elif missing:
@@ -261,7 +298,7 @@ class PostgresChangesTask(SourceTask):
                 quoted(item.name) if "." not in item.name else f'"{item.name}"' for item in columns
             )
             database.query(f"DECLARE {cursor} NO SCROLL CURSOR FOR SELECT {names} FROM {quoted(table)}")  # noqa: S608
-            while rows := database.query(f"FETCH {_ROWS_AT_ONCE} FROM {cursor}")[1]:
+            while rows := database.query(f"FETCH {self._rows_at_once} FROM {cursor}")[1]:
                 yield [self._read_record(types, columns, row, now_ms, offset) for row in rows]
         database.query("COMMIT")
         self._seen_lsn = max(self._seen_lsn, int(offset[_LSN]))
@@ -313,11 +350,12 @@ class PostgresChangesTask(SourceTask):
                 case Begin():
                     begin, changes = message, []
                 case Change():
-                    changes.append(message)
+                    if message.kind not in self._skipped:
+                        changes.append(message)
                 case Commit() if begin is not None:
                     records += self._records_of(begin, message, changes)
                     self._advance_to = message.end_lsn
-                case Truncate():
+                case Truncate() if "t" not in self._skipped:
                     _refuse_truncate(message, self._relations)
         if not rows:
             self._advance_to = max(self._advance_to, _lsn(now))
@@ -549,7 +587,7 @@ def _refuse_truncate(message: Truncate, relations: Mapping[int, Relation]) -> No
     names = ", ".join(relations[oid].table for oid in message.relation_oids if oid in relations)
     raise ConnectError(
         f"TRUNCATE of {names}: the rows are gone without a change for each. Use DELETE, or publish without "
-        "truncate"
+        "truncate, or set skipped.operations=t"
     )
 
 
@@ -585,6 +623,7 @@ PLUGINS: Final = (
         alias="PostgresChanges",
         task_class="io.debezium.connector.postgresql.PostgresConnectorTask",
         check_offsets=_check_offsets,
-        unsupported=_UNSUPPORTED,
+        unsupported=UNSUPPORTED,
+        needless=NEEDLESS,
     ),
 )

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ottla.connect.configs.keys import Importance, Key, Kind, one_of, parse
 from ottla.connect.connectors.sql.database import (
+    OFFSETS_TABLE,
     Database,
     DatabaseGone,
     RowRefused,
@@ -17,6 +18,7 @@ from ottla.connect.connectors.sql.database import (
     open_database,
     quoted,
 )
+from ottla.connect.connectors.sql.jdbc_options import SINK_NEEDLESS, SINK_UNSUPPORTED
 from ottla.connect.connectors.sql.table_source import CONNECTION_KEYS, quoted_column
 from ottla.connect.data.record import Record
 from ottla.connect.data.schema import INT32, INT64, STRING, Schema, Type, infer
@@ -25,7 +27,6 @@ from ottla.connect.plugins import Config, ConnectorPlugin, PluginKind
 from ottla.connect.running.task import RetryLater, SinkContext
 from ottla.model.ids import TopicPartition
 
-OFFSETS_TABLE: Final = "ottla_connect_offsets"
 _UNKNOWN: Final = -1
 _MEDIUM: Final = Importance.MEDIUM
 _KAFKA_FIELDS: Final = ("__connect_topic", "__connect_partition", "__connect_offset")
@@ -53,11 +54,6 @@ _KEYS: Final = (
     Key("auto.evolve", Kind.BOOLEAN, "Whether missing columns are added.", False, _MEDIUM),
     Key("batch.size", Kind.INT, "The maximum number of rows in one statement.", 3000, _MEDIUM),
 )
-_UNSUPPORTED: Final = {
-    "db.timezone": "times are written in UTC",
-    "dialect.name": "the dialect follows from connection.url",
-    "table.types": "only tables are supported",
-}
 
 
 class TableSinkTask:
@@ -361,6 +357,7 @@ PLUGINS: Final = (
         task_configs=_task_configs,
         errors=_errors,
         alter_sink_offsets=_alter_offsets,
-        unsupported=_UNSUPPORTED,
+        unsupported=SINK_UNSUPPORTED,
+        needless=SINK_NEEDLESS,
     ),
 )

@@ -9,12 +9,14 @@ such transactions.
 import asyncio
 import datetime
 import fnmatch
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.connect.configs.keys import Importance, Key, Kind, at_least, one_of, parse
 from ottla.connect.connectors.sql.database import (
+    OFFSETS_TABLE,
     Column,
     Database,
     Row,
@@ -23,6 +25,7 @@ from ottla.connect.connectors.sql.database import (
     open_database,
     quoted,
 )
+from ottla.connect.connectors.sql.jdbc_options import SOURCE_NEEDLESS, SOURCE_UNSUPPORTED
 from ottla.connect.data.record import Record
 from ottla.connect.data.schema import Field, Schema, Type, to_ms
 from ottla.connect.errors import ConnectError
@@ -58,7 +61,18 @@ _KEYS: Final = (
     Key("timestamp.column.name", Kind.STRING, "The column with the time of the last change.", ""),
     Key("table.whitelist", Kind.LIST, "The tables to read. Empty: all.", []),
     Key("table.blacklist", Kind.LIST, "Tables not to read.", []),
+    Key("table.include.list", Kind.LIST, "Patterns of tables to read, as schema.table.", []),
+    Key("table.exclude.list", Kind.LIST, "Patterns of tables not to read, as schema.table.", []),
+    Key(
+        "table.poll.interval.ms",
+        Kind.LONG,
+        "How often to look for tables that are new or gone.",
+        60_000,
+        _LOW,
+        check=at_least(1),
+    ),
     Key("query", Kind.STRING, "A query to read instead of tables.", ""),
+    Key("query.masked", Kind.PASSWORD, "A query that is not shown, instead of `query`.", ""),
     Key("topic.prefix", Kind.STRING, "The topic of a table is this and its name. Of a query: this alone."),
     Key(
         "poll.interval.ms",
@@ -82,14 +96,15 @@ _KEYS: Final = (
         0,
         check=at_least(0),
     ),
+    Key(
+        "timestamp.initial",
+        Kind.LONG,
+        "Where to begin by time, in milliseconds since 1970. -1: now. Without it: at the first row.",
+        None,
+        _LOW,
+        check=at_least(-1),
+    ),
 )
-_UNSUPPORTED: Final = {
-    "timestamp.initial": "alter the offsets of the stopped connector instead",
-    "catalog.pattern": "name the tables in table.whitelist",
-    "schema.pattern": "name the tables as schema.table in table.whitelist",
-    "db.timezone": "times are read in UTC",
-    "numeric.precision.mapping": "numbers keep their scale",
-}
 
 
 @dataclass
@@ -126,11 +141,19 @@ class TableSourceTask(SourceTask):
         self._database = await asyncio.to_thread(open_database, self._config)
         self._readings = await asyncio.to_thread(self._find_readings, self._database)
         for reading in self._readings:
-            reading.offset = context.position(reading.partition) or {}
+            reading.offset = context.position(reading.partition) or self._beginning(reading)
+
+    def _beginning(self, reading: _Reading) -> dict[str, Any]:
+        initial = self._config.get("timestamp.initial")
+        if initial is None or reading.timestamp is None:
+            return {}
+        now_ms = to_ms(datetime.datetime.now(datetime.UTC))
+        offset = {_TIMESTAMP: now_ms if initial.strip() == "-1" else int(initial), _NANOS: 0}
+        return offset if reading.incrementing is None else {**offset, _INCREMENTING: -1}
 
     def _find_readings(self, database: Database) -> list[_Reading]:
-        if self._config.get("query"):
-            query = self._config["query"].strip().rstrip(";")
+        query = _query(self._config).strip().rstrip(";")
+        if query:
             incrementing, timestamp = self._columns_of(None, "the query")
             inner = f"SELECT * FROM ({query}) AS q"  # noqa: S608 - the query is the configuration
             return [_Reading({"query": "query"}, self._prefix, inner, [], None, incrementing, timestamp, {})]
@@ -199,7 +222,8 @@ class TableSourceTask(SourceTask):
         mark, seen = database.placeholder, reading.offset
         parts, parameters = [], []
         if reading.timestamp is not None:
-            time, last = quoted_column(reading.timestamp), _last_time(seen)
+            time = quoted_column(reading.timestamp)
+            last = database.to_parameter(None, _last_time(seen))
             if last is not None and reading.incrementing is not None:
                 number = quoted_column(reading.incrementing)
                 parts.append(f"({time} > {mark} OR ({time} = {mark} AND {number} > {mark}))")
@@ -300,17 +324,44 @@ def _row_schema(columns: Iterable[Column], name: str) -> Schema:
     return Schema(Type.STRUCT, name=name, fields=tuple(Field(item.name, item.schema) for item in columns))
 
 
+def _query(config: Config) -> str:
+    return config.get("query", "") or config.get("query.masked", "")
+
+
 def _tables(database: Database, config: Config) -> list[str]:
-    wanted = parse("table.whitelist", Kind.LIST, config.get("table.whitelist", ""))
-    refused = parse("table.blacklist", Kind.LIST, config.get("table.blacklist", ""))
+    def listed(name: str) -> list[str]:
+        return list(parse(name, Kind.LIST, config.get(name, "")))
+
+    wanted, refused = listed("table.whitelist"), listed("table.blacklist")
     if wanted:
-        return list(wanted)
-    return [table for table in database.tables() if not any(fnmatch.fnmatch(table, item) for item in refused)]
+        return wanted
+    included, excluded = listed("table.include.list"), listed("table.exclude.list")
+    return [
+        table
+        for table in database.tables()
+        if table != OFFSETS_TABLE
+        and not any(fnmatch.fnmatch(table, item) for item in refused)
+        and (not included or _matches(table, included))
+        and not _matches(table, excluded)
+    ]
+
+
+def _matches(table: str, patterns: Iterable[str]) -> bool:
+    # Tables of the schema public have no schema in their names here.
+    names = (table, f"public.{table}") if "." not in table else (table,)
+    return any(re.fullmatch(pattern, name) for pattern in patterns for name in names)
+
+
+def _refresh_ms(config: Config) -> int | None:
+    """Say how often to look for tables, if that can change anything."""
+    if _query(config) or config.get("table.whitelist"):
+        return None
+    return int(config.get("table.poll.interval.ms", "60000"))
 
 
 def _task_configs(config: Config, tasks_max: int) -> list[dict[str, str]]:
     """Divide the tables among tasks. A query is one task."""
-    if config.get("query"):
+    if _query(config):
         return [dict(config)]
     database = open_database(config)
     try:
@@ -325,11 +376,21 @@ def _task_configs(config: Config, tasks_max: int) -> list[dict[str, str]]:
 
 def _errors(config: Config) -> dict[str, list[str]]:
     errors = check_url(config)
-    if config.get("query") and config.get("table.whitelist"):
+    if "," in config.get("timestamp.column.name", ""):
+        errors["timestamp.column.name"] = [
+            "several columns in timestamp.column.name are not supported: use a query with COALESCE"
+        ]
+    for name in ("table.include.list", "table.exclude.list"):
+        for pattern in parse(name, Kind.LIST, config.get(name, "")):
+            try:
+                re.compile(pattern)
+            except re.error as cause:
+                errors[name] = [f"{pattern!r} in {name} is not a regular expression: {cause}"]
+    if _query(config) and config.get("table.whitelist"):
         errors["query"] = ["query and table.whitelist are mutually exclusive options, but both are set."]
     if _TIMESTAMP in config["mode"] and not config.get("timestamp.column.name"):
         errors["timestamp.column.name"] = ["timestamp.column.name is required in this mode"]
-    if _INCREMENTING in config["mode"] and config.get("query") and not config.get("incrementing.column.name"):
+    if _INCREMENTING in config["mode"] and _query(config) and not config.get("incrementing.column.name"):
         errors["incrementing.column.name"] = ["incrementing.column.name is required for a query"]
     return errors
 
@@ -357,6 +418,8 @@ PLUGINS: Final = (
         task_configs=_task_configs,
         errors=_errors,
         check_offsets=_check_offsets,
-        unsupported=_UNSUPPORTED,
+        unsupported=SOURCE_UNSUPPORTED,
+        needless=SOURCE_NEEDLESS,
+        refresh_ms=_refresh_ms,
     ),
 )

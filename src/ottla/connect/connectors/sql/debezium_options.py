@@ -1,0 +1,79 @@
+"""Options of Debezium's connector for PostgreSQL that are no keys here: which are refused, and which do
+nothing.
+
+A value that asks for what happens here anyway is taken.
+"""
+
+from typing import Final
+
+from ottla.connect.plugins import Unsupported
+
+_FIXED: Final = "there is one form of names"
+UNSUPPORTED: Final = {
+    "column.": Unsupported("use the transformations ReplaceField and MaskField"),
+    "message.key.columns": Unsupported("use the transformation ValueToKey"),
+    "signal.": Unsupported("signals and incremental snapshots are not there"),
+    "incremental.snapshot.": Unsupported("signals and incremental snapshots are not there"),
+    "read.only": Unsupported("signals and incremental snapshots are not there", ("false",)),
+    "notification.": Unsupported("follow the status of the connector"),
+    "heartbeat.interval.ms": Unsupported("the slot moves on by itself", ("0",)),
+    "heartbeat.action.query": Unsupported("the slot moves on by itself"),
+    "decimal.handling.mode": Unsupported("use the transformation Cast", ("precise",)),
+    "time.precision.mode": Unsupported(
+        "times are those of Connect's own types, so say connect", ("connect",)
+    ),
+    "hstore.handling.mode": Unsupported("values of hstore are text"),
+    "interval.handling.mode": Unsupported("intervals are text", ("string",)),
+    "binary.handling.mode": Unsupported("bytes stay bytes", ("bytes",)),
+    "money.fraction.digits": Unsupported("money has the digits of the server", ("2",)),
+    "provide.transaction.metadata": Unsupported("changes have their transaction in source", ("false",)),
+    "publish.via.partition.root": Unsupported("make the publication yourself", ("false",)),
+    "publication.": Unsupported("make the publication yourself"),
+    "replica.identity.autoset.values": Unsupported("set REPLICA IDENTITY of the tables yourself"),
+    "slot.stream.params": Unsupported("options of the plugin are not passed on"),
+    "slot.failover": Unsupported("make the slot yourself", ("false",)),
+    "snapshot.isolation.mode": Unsupported("rows are read as of one moment", ("repeatable_read",)),
+    "snapshot.locking.mode": Unsupported("tables are not locked", ("none",)),
+    "snapshot.query.mode": Unsupported("all columns are read", ("select_all",)),
+    "snapshot.include.collection.list": Unsupported("use table.include.list"),
+    "snapshot.select.statement.overrides": Unsupported("all rows are read"),
+    "topic.delimiter": Unsupported(_FIXED, (".",)),
+    "topic.naming.strategy": Unsupported("use the transformation RegexRouter"),
+    "schema.name.adjustment.mode": Unsupported(_FIXED, ("none",)),
+    "field.name.adjustment.mode": Unsupported(_FIXED, ("none",)),
+    "event.processing.failure.handling.mode": Unsupported("use errors.tolerance", ("fail",)),
+    "skip.messages.without.change": Unsupported("each change is a record", ("false",)),
+    "datatype.propagate.source.type": Unsupported("types of the database are not passed on"),
+    "flush.lsn.source": Unsupported("the slot moves on after each commit", ("true",)),
+    "converters": Unsupported("use transformations"),
+    "post.processors": Unsupported("use transformations"),
+    "include.unknown.datatypes": Unsupported("types that are not known are text", ("true",)),
+}
+NEEDLESS: Final = frozenset(
+    (
+        "database.tcpKeepAlive",
+        "database.initial.statements",
+        "database.query.timeout.ms",
+        "connection.validation.timeout.ms",
+        "status.update.interval.ms",
+        "max.queue.size",
+        "max.queue.size.in.bytes",
+        "snapshot.max.threads",
+        "snapshot.lock.timeout.ms",
+        "snapshot.delay.ms",
+        "streaming.delay.ms",
+        "retriable.restart.connector.wait.ms",
+        "errors.max.retries",
+        "slot.max.retries",
+        "slot.retry.delay.ms",
+        "xmin.fetch.interval.ms",
+        "topic.heartbeat.prefix",
+        "topic.cache.size",
+        "topic.transaction",
+        "include.schema.changes",
+        "include.schema.comments",
+        "custom.metric.tags",
+        "advanced.metrics.enable",
+        "executor.shutdown.timeout.ms",
+    )
+)
