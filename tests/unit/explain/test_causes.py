@@ -302,3 +302,13 @@ def test_throttled_readers_are_slow_though_they_catch_up_in_bursts() -> None:
     waits = event(NOW_MS - 2_000, "throttled", "client/reader@10.0.0.1", ms=4_000, quota="consumer_byte_rate")
     bursts = group(committed=0, end=5_000, velocity=Velocity(500.0, 10.0), view=journal(waits))
     assert first(why_slow(bursts)) == "throttled"
+
+
+def test_a_member_that_asks_for_nothing_while_records_wait_processes_slowly() -> None:
+    behind: dict[str, Any] = {"committed": 60, "end": 5_000, "velocity": Velocity(10.0, 200.0)}
+    asks = event(NOW_MS - 1_000, "fetch-position", client="reader", at={"t/0": 50})
+    rests = event(NOW_MS - 9_000, "fetch-stopped", client="reader", at={"t/0": 0}, for_ms=2_000)
+    stranger = event(NOW_MS - 9_000, "fetch-stopped", client="else", at={"t/0": 0}, for_ms=2_000)
+    assert first(why_slow(group(**behind, view=journal(rests, asks)))) == "slow-processing"
+    assert first(why_slow(group(**behind, view=journal(stranger, asks)))) == "slow-fetching"
+    assert first(why_slow(group(**behind, view=journal(asks)))) == "slow-fetching"

@@ -244,35 +244,20 @@ def _all_lag(partitions: Sequence[PartitionLook]) -> bool:
 
 
 def _processing(case: GroupCase, lag: int) -> Iterator[Cause]:
-    if not case.journal.exists:
+    if not case.journal.exists or case.description is None or not case.description.members:
         return
-    positions = last_positions(case)
-    ahead = sum(
-        max(positions[item.lag.where][0] - (item.lag.committed or 0), 0)
-        for item in case.partitions
-        if item.lag.where in positions
-    )
     speed = total_speed(case.partitions)
     reads = 0.0 if speed is None else speed.reads
     writes = 0.0 if speed is None else speed.writes
-    members = 0 if case.description is None else len(case.description.members)
-    if not members:
-        return
-    if ahead >= min(LAG_MIN, lag * 0.5):
+    busy = _fetched_ahead(case, lag) or _resting(case)
+    if busy is not None:
+        doing, evidence = busy
         yield Cause(
             "slow-processing",
             Strength.LIKELY,
-            f"processing is slower than fetching: the members of group {case.group_id} have {ahead} records "
-            f"that they fetched and did not commit yet, and commit {reads:.0f} a second while {writes:.0f} "
-            "are written",
-            (
-                Evidence(
-                    f"fetched {ahead} records ahead of what is committed",
-                    "journal " + next(iter(positions.values()))[1].place,
-                    max(event.at_ms for _, event in positions.values()),
-                ),
-                Evidence(f"lag {lag}", f"ottla lag {case.group_id}"),
-            ),
+            f"processing is slower than fetching: the members of group {case.group_id} {doing}, and commit "
+            f"{reads:.0f} a second while {writes:.0f} are written",
+            (evidence, Evidence(f"lag {lag}", f"ottla lag {case.group_id}")),
             (
                 "make the processing of a record faster, or process several at a time",
                 "add partitions and members: each member processes on its own",
@@ -285,10 +270,53 @@ def _processing(case: GroupCase, lag: int) -> Iterator[Cause]:
             Strength.POSSIBLE,
             f"group {case.group_id} commits what it fetches at once, and still falls behind: it fetches "
             f"{reads:.0f} records a second while {writes:.0f} are written",
-            (Evidence(f"lag {lag}, {ahead} records fetched ahead", f"ottla lag {case.group_id}"),),
+            (Evidence(f"lag {lag}, and members ask for more all the time", f"ottla lag {case.group_id}"),),
             ("raise fetch.min.bytes and max.partition.fetch.bytes, and look at the network",),
             weight=4,
         )
+
+
+def _fetched_ahead(case: GroupCase, lag: int) -> tuple[str, Evidence] | None:
+    """Say how much members have fetched and not committed: some clients fetch far ahead."""
+    positions = last_positions(case)
+    ahead = sum(
+        max(positions[item.lag.where][0] - (item.lag.committed or 0), 0)
+        for item in case.partitions
+        if item.lag.where in positions
+    )
+    if ahead < min(LAG_MIN, lag * 0.5):
+        return None
+    last = max((event for _, event in positions.values()), key=lambda event: event.at_ms)
+    return (
+        f"have {ahead} records that they fetched and did not commit yet",
+        Evidence(f"fetched {ahead} records ahead of what is committed", f"journal {last.place}", last.at_ms),
+    )
+
+
+def _resting(case: GroupCase) -> tuple[str, Evidence] | None:
+    """Say when a member last asked for nothing, though records were waiting for it.
+
+    Java's client asks for more of a partition only when it has handed out all that it has of it.
+    """
+    behind = {item.lag.where for item in case.partitions if item.lag.lag}
+    rests = [
+        event
+        for event in case.journal.of("fetch-stopped")
+        if event.facts.get("client") in case.clients
+        and case.now_ms - event.at_ms <= RECENT_MS
+        and behind & event.positions().keys()
+    ]
+    if not rests:
+        return None
+    facts = rests[-1].facts
+    return (
+        "stop fetching while records wait for them",
+        Evidence(
+            f"{facts['client']} had asked for nothing for {duration_text(facts.get('for_ms', 0))}",
+            f"journal {rests[-1].place}",
+            rests[-1].at_ms,
+        ),
+    )
 
 
 # A topic
