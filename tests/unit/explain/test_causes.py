@@ -240,6 +240,25 @@ def test_a_commit_right_before_the_partition_changed_hands_is_in_order() -> None
     assert first(why_twice(group(history=hands, view=journal(seen, gone)))) is None
 
 
+def test_a_fetch_that_was_answered_has_brought_the_batch_where_it_begins() -> None:
+    hands = history((1_000, 10), hands=((500, "a"), (20_000, "b")))
+    gone = event(19_000, "member-left", group="g", member="a", client="a", why="session", after_ms=6_000)
+    batch = record(T0, 10, b"k", 12_000).batch._replace(last_offset=29, records=20)
+
+    def asked(**facts: Any) -> Answer:
+        seen = event(15_000, client="a", at={"t/0": 10}, **facts)
+        log = LogSample((), (batch,), {}, {}, True)
+        return why_twice(group(history=hands, view=journal(seen, gone), log=log))
+
+    stopped = asked(kind="fetch-stopped", for_ms=2_000)
+    assert first(stopped) == "crash-before-commit"
+    assert "offsets 10 to 29 of t-0" in stopped.sentence
+    assert first(asked(kind="fetch-position", answered=True, for_ms=2_000)) == "crash-before-commit"
+    assert first(asked(kind="fetch-position", answered=False, for_ms=2_000)) is None
+    # The batch came only later.
+    assert first(asked(kind="fetch-stopped", for_ms=4_000)) is None
+
+
 def test_the_same_batch_twice_without_a_producer_id_is_a_retry() -> None:
     many = [record(T0, number, b"k", number, b"value-%d" % number) for number in range(20)]
     again = record(T0, 20, b"k", 19, b"value-19")

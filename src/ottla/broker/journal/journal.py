@@ -87,7 +87,7 @@ class Journal:
         self.is_on = False
         self.contexts: dict[RequestContext, None] = {}
         """The connections there are, in the order they came."""
-        self.gone: list[RequestContext] = []
+        self.gone: list[tuple[RequestContext, bool]] = []
         """Readers whose last position is still to be written."""
         self._events: list[Event] = []
         self._lost = 0
@@ -140,7 +140,8 @@ class Journal:
         """A client is gone."""
         self.contexts.pop(context, None)
         if self.is_on and context.fetched and not is_follower(context) and len(self.gone) < PENDING_MAX:
-            self.gone.append(context)
+            # A fetch that waits for records will never bring any.
+            self.gone.append((context, context.abandon is None))
 
     def refused(self, context: "RequestContext", errors: "list[tuple[ApiKey, ErrorCode]]") -> None:
         """A client was told of errors. They are counted, and written once a second.

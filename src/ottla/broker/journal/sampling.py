@@ -52,7 +52,7 @@ class Sampler:
         now_ms = self._broker.clock.monotonic_ms()
         self._interval_ms = self._broker.config.ottla_journal_interval_ms
         self._look_at_syncs()
-        self._look_at_gone()
+        self._look_at_gone(now_ms)
         if now_ms >= self._ends_due_ms:
             is_many = len(self._broker.partitions) > _MANY_PARTITIONS
             self._ends_due_ms = now_ms + (self._interval_ms if is_many else 0)
@@ -115,16 +115,22 @@ class Sampler:
                 if written.get(context) != places:
                     self._note(context, "writes", at=places, acks=min(context.wrote.values()))
 
-    def _look_at_gone(self) -> None:
+    def _look_at_gone(self, now_ms: int) -> None:
         """Write where readers were when they went: between two looks they may have read much."""
         gone, self._broker.journal.gone = self._broker.journal.gone, []
-        for context in gone:
+        for context, was_answered in gone:
             assert context.fetched is not None, "only readers are kept"
-            ask, asked, _ = context.fetched
+            ask, asked, asked_ms = context.fetched
             positions = self._positions_of(asked)
             if positions:
                 self._note(
-                    context, "fetch-position", at=positions, isolation=ask.isolation_level, closed=True
+                    context,
+                    "fetch-position",
+                    at=positions,
+                    isolation=ask.isolation_level,
+                    closed=True,
+                    answered=was_answered,
+                    for_ms=now_ms - asked_ms,
                 )
 
     def _positions_of(self, asked: "Sequence[tuple[PartitionKey, FetchPartition]]") -> dict[str, int]:

@@ -259,7 +259,10 @@ def _lost_hand(
     commit = case.history.committed_at(where, after.at_ms)
     committed = None if commit is None else commit.offset
     position, seen = _position_before(case, member, where, after.at_ms)
-    if position is None or seen is None or position <= (committed or 0):
+    if position is None or seen is None:
+        return None
+    position = _reached(case, where, position, seen)
+    if position <= (committed or 0):
         return None
     is_orderly = left is None or (left.facts.get("why") == "left" and not left.facts.get("connected"))
     if is_orderly and commit is not None and after.at_ms - commit.at_ms < _JUST_BEFORE_MS:
@@ -383,6 +386,25 @@ def _position_before(
         if where in positions:
             found = (positions[where], event)
     return found
+
+
+def _reached(case: GroupCase, where: TopicPartition, position: int, seen: JournalEvent) -> int:
+    """Return up to where a member has records at least.
+
+    A fetch names where it begins. If it was answered, it has brought the batch that was there when it came.
+    """
+    was_answered = seen.kind == "fetch-stopped" or seen.facts.get("answered")
+    if not was_answered or case.log is None:
+        return position
+    asked_ms = seen.at_ms - seen.facts.get("for_ms", 0)
+    brought = (
+        batch.last_offset + 1
+        for batch in case.log.batches
+        if batch.where == where
+        and batch.base_offset <= position <= batch.last_offset
+        and batch.max_timestamp <= asked_ms
+    )
+    return max(brought, default=position)
 
 
 def _generation_at(case: GroupCase, at_ms: int) -> Generation | None:
