@@ -1,6 +1,7 @@
 """`why`, `trace`, `hot`, `audit` and `doctor`, against Ottla with a journal and against Apache Kafka."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,6 +113,36 @@ def test_a_reset_is_found_in_the_offsets_of_any_kafka(bootstrap: str, name: str)
     assert "offsets 0 to 19" in answer["sentence"]
     then = ask(0, "why", "twice", name, f"--at={before_ms}", "--json", bootstrap=bootstrap).data
     assert then["verdict"] == "healthy"
+    assert re.fullmatch(rf"group {name}, at \d{{4}}-.*Z", then["subject"])
+
+
+def test_a_group_that_reads_again_was_silent_in_the_past(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    write(bootstrap, name, 20)
+    long_ago_ms = int(time.time() * 1000) - 3_600_000
+    consumer = member(bootstrap, name, name)
+    read(consumer, 20)
+    # What happens in the same millisecond belongs to it.
+    time.sleep(0.01)
+    reading_ms = int(time.time() * 1000)
+    time.sleep(0.01)
+    consumer.close()
+    time.sleep(0.01)
+    empty_ms = int(time.time() * 1000)
+    time.sleep(0.01)
+    consumer = member(bootstrap, name, name)
+    write(bootstrap, name, 5)
+    read(consumer, 5)
+    words = ("why", "silent", name, "--json")
+    empty = ask(10, *words, f"--at={empty_ms}", bootstrap=bootstrap).data
+    assert empty["cause"] == "no-members"
+    assert any("no history is kept" in text for text in empty["missing"])
+    assert ask(10, *words, f"--at={long_ago_ms}", bootstrap=bootstrap).data["cause"] == "no-such-group"
+    typed = run(*words, f"--at={reading_ms}", bootstrap=bootstrap)
+    assert typed.data["cause"] in (None, "end-of-log"), typed.data
+    slow = ask(0, "why", "slow", name, f"--at={reading_ms}", "--json", bootstrap=bootstrap).data
+    assert "keeps up" in slow["sentence"]
+    consumer.close()
 
 
 def test_added_partitions_are_found_on_any_kafka(bootstrap: str, name: str) -> None:

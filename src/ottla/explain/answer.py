@@ -60,6 +60,8 @@ class Answer:
     """What could not be known, and what would have shown it."""
     is_unknown: bool = False
     """Whether too little could be seen to call it healthy."""
+    journal_ms: tuple[int, int] | None = None
+    """Of which time the journal tells that was read, if there is one."""
 
     @property
     def verdict(self) -> str:
@@ -96,6 +98,7 @@ class Answer:
                 for item in self.causes[1:]
             ],
             "missing": list(self.missing),
+            "journal_ms": None if self.journal_ms is None else list(self.journal_ms),
         }
 
     @property
@@ -118,6 +121,9 @@ def render(answer: Answer) -> str:
         lines += [f"  do: {text}" for text in first.advice]
         for other in answer.causes[1:]:
             lines += ["", f"also {other.strength.name.lower()}: {other.sentence}", *_evidence_lines(other)]
+    if answer.journal_ms is not None:
+        first_ms, last_ms = answer.journal_ms
+        lines.append(f"the journal tells of {time_text(first_ms)} to {time_text(last_ms)}")
     lines += [f"not known: {text}" for text in answer.missing]
     return "\n".join(lines)
 

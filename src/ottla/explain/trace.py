@@ -37,6 +37,8 @@ class Story:
     record: RecordFacts
     steps: tuple[Step, ...]
     missing: tuple[str, ...]
+    journal_ms: tuple[int, int] | None = None
+    """Of which time the journal tells that was read, if there is one."""
 
     def waits(self) -> list[tuple[str, int]]:
         """Return how long the record waited for each step, the longest first.
@@ -82,6 +84,7 @@ class Story:
             ],
             "waits": [{"between": name, "ms": ms} for name, ms in self.waits()],
             "missing": list(self.missing),
+            "journal_ms": None if self.journal_ms is None else list(self.journal_ms),
         }
 
     def render(self) -> str:
@@ -93,6 +96,9 @@ class Story:
         for step in self.steps:
             when = " " * 24 if step.at_ms is None else time_text(step.at_ms)
             lines.append(f"  {when}  {step.kind:10} {step.text}  [{step.source}]")
+        if self.journal_ms is not None:
+            first_ms, last_ms = self.journal_ms
+            lines.append(f"the journal tells of {time_text(first_ms)} to {time_text(last_ms)}")
         lines += [f"not known: {text}" for text in self.missing]
         return "\n".join(lines)
 
@@ -144,7 +150,7 @@ async def tell_story(
             "who produced it and which member got it when: the cluster has no journal (Ottla writes one)"
         )
     ordered = sorted(steps, key=lambda step: _rank(record, step))
-    return Story(record, tuple(ordered), tuple(missing))
+    return Story(record, tuple(ordered), tuple(missing), journal.span_ms)
 
 
 _ORDER = (

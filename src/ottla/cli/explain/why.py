@@ -11,9 +11,14 @@ from ottla.cli.profiles import cluster_options
 from ottla.cli.times import parse_time_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ottla.explain.access import Access
     from ottla.explain.answer import Answer
     from ottla.explain.evidence.cases import GroupCase, TopicCase
+
+    GroupQuestion = Callable[[GroupCase], Answer]
+    TopicQuestion = Callable[[TopicCase], Answer]
 
 over_option = click.option(
     "--over",
@@ -55,6 +60,7 @@ def why() -> None:
 @click.option("--client", help="Only the member with this client id.")
 @click.option("--topic", help="The topic that was expected.")
 @over_option
+@at_option
 def silent(
     group: str,
     properties: dict[str, str],
@@ -62,14 +68,15 @@ def silent(
     client: str | None,
     topic: str | None,
     over_s: float,
+    at: str | None,
 ) -> None:
     """Find out why the consumers of GROUP get nothing."""
+    at_ms = _at_ms(at)
 
     async def work(access: "Access") -> "Answer":
         from ottla.explain.causes.silent import why_silent
-        from ottla.explain.evidence.cases import gather_group
 
-        return why_silent(await gather_group(access, group, over_s, with_log=True), client, topic)
+        return await _ask_group(access, group, over_s, at_ms, lambda case: why_silent(case, client, topic))
 
     show_answer(with_access(properties, work), as_json)
 
@@ -82,15 +89,14 @@ def silent(
 @at_option
 def twice(name: str, properties: dict[str, str], as_json: bool, is_topic: bool, at: str | None) -> None:
     """Find out why records were written or delivered twice: for the group or topic NAME."""
-    at_ms = None if at is None else parse_time_ms(at, "--at")
+    at_ms = _at_ms(at)
 
     async def work(access: "Access") -> "Answer":
         from ottla.explain.causes.twice import why_topic_twice, why_twice
-        from ottla.explain.evidence.cases import gather_group, gather_topic
 
         if is_topic or not await _is_group(access, name):
-            return why_topic_twice(_topic_then(await gather_topic(access, name), at_ms))
-        return why_twice(_then(await gather_group(access, name, 0.0, with_log=True), at_ms))
+            return await _ask_topic(access, name, at_ms, why_topic_twice)
+        return await _ask_group(access, name, 0.0, at_ms, why_twice)
 
     show_answer(with_access(properties, work), as_json)
 
@@ -103,14 +109,13 @@ def twice(name: str, properties: dict[str, str], as_json: bool, is_topic: bool, 
 @at_option
 def order(topic: str, properties: dict[str, str], as_json: bool, key: str | None, at: str | None) -> None:
     """Find out why records of TOPIC are not in order."""
-    at_ms = None if at is None else parse_time_ms(at, "--at")
+    at_ms = _at_ms(at)
 
     async def work(access: "Access") -> "Answer":
         from ottla.explain.causes.order import why_order
-        from ottla.explain.evidence.cases import gather_topic
 
-        case = _topic_then(await gather_topic(access, topic), at_ms)
-        return why_order(case, None if key is None else key.encode())
+        wanted = None if key is None else key.encode()
+        return await _ask_topic(access, topic, at_ms, lambda case: why_order(case, wanted))
 
     show_answer(with_access(properties, work), as_json)
 
@@ -121,16 +126,19 @@ def order(topic: str, properties: dict[str, str], as_json: bool, key: str | None
 @json_option
 @topic_or_group
 @over_option
-def slow(name: str, properties: dict[str, str], as_json: bool, is_topic: bool, over_s: float) -> None:
+@at_option
+def slow(
+    name: str, properties: dict[str, str], as_json: bool, is_topic: bool, over_s: float, at: str | None
+) -> None:
     """Find out why the group NAME falls behind, or why writing to the topic NAME is slow."""
+    at_ms = _at_ms(at)
 
     async def work(access: "Access") -> "Answer":
         from ottla.explain.causes.slow import why_slow, why_topic_slow
-        from ottla.explain.evidence.cases import gather_group, gather_topic
 
         if is_topic or not await _is_group(access, name):
-            return why_topic_slow(await gather_topic(access, name))
-        return why_slow(await gather_group(access, name, over_s, with_log=True))
+            return await _ask_topic(access, name, at_ms, why_topic_slow)
+        return await _ask_group(access, name, over_s, at_ms, why_slow)
 
     show_answer(with_access(properties, work), as_json)
 
@@ -139,27 +147,30 @@ async def _is_group(access: "Access", name: str) -> bool:
     return any(item.group_id == name for item in await access.admin.groups.list())
 
 
-def _then(case: "GroupCase", at_ms: int | None) -> "GroupCase":
-    """Return what was known at a time."""
+def _at_ms(at: str | None) -> int | None:
+    return None if at is None else parse_time_ms(at, "--at")
+
+
+async def _ask_group(
+    access: "Access", name: str, over_s: float, at_ms: int | None, why: "GroupQuestion"
+) -> "Answer":
+    """Ask a question of a group, as it is or as it was."""
+    from ottla.explain.evidence.cases import gather_group
+    from ottla.explain.evidence.past import group_at, of_the_past
+
     if at_ms is None:
-        return case
-    from dataclasses import replace
-
-    history = case.history._replace(
-        commits=tuple(one for one in case.history.commits if one.at_ms <= at_ms),
-        generations=tuple(one for one in case.history.generations if one.at_ms <= at_ms),
-    )
-    return replace(case, now_ms=at_ms, journal=case.journal.until(at_ms), history=history)
+        return why(await gather_group(access, name, over_s, with_log=True))
+    then = group_at(await gather_group(access, name, 0.0, with_log=True), at_ms)
+    return of_the_past(why(then), then)
 
 
-def _topic_then(case: "TopicCase", at_ms: int | None) -> "TopicCase":
-    """Return what was known of a topic at a time."""
+async def _ask_topic(access: "Access", name: str, at_ms: int | None, why: "TopicQuestion") -> "Answer":
+    """Ask a question of a topic, as it is or as it was."""
+    from ottla.explain.evidence.cases import gather_topic
+    from ottla.explain.evidence.past import of_the_past, topic_at
+
+    case = await gather_topic(access, name)
     if at_ms is None:
-        return case
-    from dataclasses import replace
-
-    sample = case.sample._replace(
-        records=tuple(one for one in case.sample.records if one.timestamp <= at_ms),
-        batches=tuple(one for one in case.sample.batches if one.max_timestamp <= at_ms),
-    )
-    return replace(case, now_ms=at_ms, journal=case.journal.until(at_ms), sample=sample)
+        return why(case)
+    then = topic_at(case, at_ms)
+    return of_the_past(why(then), then)

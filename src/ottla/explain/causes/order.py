@@ -37,7 +37,7 @@ def why_order(case: TopicCase, key: bytes | None = None) -> Answer:
         if has_keys
         else f"nothing wrong found: the records of {case.topic} are in the order of their create times"
     )
-    return Answer("order", subject, causes, healthy, tuple(missing))
+    return Answer("order", subject, causes, healthy, tuple(missing), journal_ms=case.journal.span_ms)
 
 
 def _causes(case: TopicCase, records: Sequence[RecordFacts], key: bytes | None) -> Iterator[Cause]:

@@ -33,6 +33,7 @@ def why_silent(case: GroupCase, client: str | None = None, topic: str | None = N
         causes,
         f"nothing wrong found: {subject} reads its partitions and keeps up",
         missing,
+        journal_ms=case.journal.span_ms,
     )
 
 

@@ -49,7 +49,9 @@ def why_slow(case: GroupCase) -> Answer:
     is_unknown = lag >= LAG_MIN and not causes and not _catches_up(case)
     if is_unknown:
         healthy = f"group {case.group_id} is {lag} records behind and does not catch up: why is unknown"
-    return Answer("slow", f"group {case.group_id}", causes, healthy, missing, is_unknown)
+    return Answer(
+        "slow", f"group {case.group_id}", causes, healthy, missing, is_unknown, case.journal.span_ms
+    )
 
 
 def _catches_up(case: GroupCase) -> bool:
@@ -330,6 +332,7 @@ def why_topic_slow(case: TopicCase) -> Answer:
         ranked([*_producers_throttled(case), *_tiny_batches(case), *_slow_syncs(case)]),
         f"nothing wrong found: the producers of {case.topic} write batches of a good size",
         () if case.journal.exists else (NO_JOURNAL,),
+        journal_ms=case.journal.span_ms,
     )
 
 

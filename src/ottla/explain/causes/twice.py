@@ -52,6 +52,7 @@ def why_twice(case: GroupCase) -> Answer:
         causes,
         f"nothing wrong found: nothing shows that group {case.group_id} got a record twice",
         tuple(missing),
+        journal_ms=case.journal.span_ms,
     )
 
 
@@ -63,6 +64,7 @@ def why_topic_twice(case: TopicCase) -> Answer:
         ranked(_written_twice(case.sample, case.journal.producer_names())),
         f"nothing wrong found: no record is in {case.topic} twice",
         () if case.sample.is_whole else ("whether older records are there twice: only the newest are read",),
+        journal_ms=case.journal.span_ms,
     )
 
 

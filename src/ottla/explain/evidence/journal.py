@@ -35,9 +35,9 @@ class JournalView(NamedTuple):
     events: tuple[JournalEvent, ...] = ()
 
     @property
-    def oldest_ms(self) -> int | None:
-        """Return how far the journal goes back."""
-        return self.events[0].at_ms if self.events else None
+    def span_ms(self) -> tuple[int, int] | None:
+        """Return the times of the first and of the last event: how far back it goes, and how new it is."""
+        return (self.events[0].at_ms, self.events[-1].at_ms) if self.events else None
 
     def of(self, *kinds: str, **facts: Any) -> Iterator[JournalEvent]:
         """Give the events of some kinds that have these facts, in order."""
