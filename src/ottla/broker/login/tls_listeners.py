@@ -21,8 +21,8 @@ from ottla.runtime.connections.tls_contexts import (
     OwnCertificate,
     TlsRefused,
     TlsSettings,
+    check_key_file,
     find_file_version,
-    is_open_to_others,
     own_certificate,
     renew_client_context,
     server_context,
@@ -65,11 +65,11 @@ class TlsListeners:
                 continue
             settings = tls_settings(ListenerConfig(configs, endpoint.listener), endpoint.security_protocol)
             try:
+                _check_key_file(settings, configs)
                 self._contexts[endpoint.listener] = server_context(settings)
                 self._loaded[endpoint.listener] = _describe(settings)
             except TlsRefused as error:
                 raise TlsRefused(f"listener {endpoint.listener}: {error}") from error
-            _warn_if_open(settings)
 
     def __bool__(self) -> bool:
         return bool(self._loaded)
@@ -122,6 +122,7 @@ class TlsListeners:
         settings = tls_settings(config, protocol)
         if settings == loaded.settings and _files(settings) == loaded.files:
             return None
+        _check_key_file(settings, configs)
         context = server_context(settings)
         new = _describe(settings)
         old = loaded.certificate
@@ -189,7 +190,10 @@ def _files(settings: TlsSettings) -> tuple[Any, ...]:
     return tuple(find_file_version(store.location) for store in stores if store.location)
 
 
-def _warn_if_open(settings: TlsSettings) -> None:
+def _check_key_file(settings: TlsSettings, configs: EffectiveConfigs) -> None:
     path = settings.keystore.location
-    if path and is_open_to_others(path):
-        _logger.warning("%s holds a private key, but other users can read it: run `chmod 600 %s`", path, path)
+    if path is None:
+        return
+    warning = check_key_file(path, is_strict=configs.node.ottla_key_files_check == "refuse")
+    if warning is not None:
+        _logger.warning("%s", warning)

@@ -74,6 +74,7 @@ class SecureFiles(NamedTuple):
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"User:{USER};User:{NODE}",
             "auto.create.topics.enable": "false",
+            "ottla.key.files.check": "refuse",
         }
         return settings if self.token is None else settings | self.token.settings()
 

@@ -109,6 +109,15 @@ class OttlaConfigs(ConfigValues):
         unlisted=True,
         doc="The retention.ms of the topic `__ottla_journal` when it is created.",
     )
+    ottla_key_files_check = string(
+        "ottla.key.files.check",
+        "warn",
+        OneOf(("warn", "refuse")),
+        update=READ_ONLY,
+        unlisted=True,
+        doc="What happens with a file of private keys that other users can read, or its group can change: a "
+        "warning, or a refusal. A file that all users can change is always refused.",
+    )
     ottla_metrics_port = integer(
         "ottla.metrics.port",
         -1,

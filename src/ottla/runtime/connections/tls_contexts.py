@@ -219,12 +219,23 @@ def find_file_version(path: str) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def is_open_to_others(path: str) -> bool:
-    """Say whether other users of this machine can read a file."""
+def check_key_file(path: str, is_strict: bool) -> str | None:
+    """Return a warning about a file of private keys that others have access to, or None.
+
+    Raises `TlsRefused` if all users of this machine can change the file, and if it is strict, for any access.
+    """
     try:
-        return bool(os.stat(path).st_mode & (stat.S_IRGRP | stat.S_IROTH))  # noqa: PTH116
+        mode = os.stat(path).st_mode  # noqa: PTH116
     except OSError:
-        return False
+        # That it cannot be read is said where it is read.
+        return None
+    if not mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return None
+    can = "change" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
+    fault = f"{path} holds a private key, but other users can {can} it: run `chmod 600 {path}`"
+    if is_strict or mode & stat.S_IWOTH:
+        raise TlsRefused(fault)
+    return fault
 
 
 @contextmanager

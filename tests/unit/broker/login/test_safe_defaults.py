@@ -18,6 +18,7 @@ from ottla.broker.lifecycle.bound_listeners import ListenerRefused, check_endpoi
 from ottla.broker.login.jwt import ALGORITHMS
 from ottla.broker.login.login_session import LOGIN_MS_MAX
 from ottla.broker.login.mechanisms import MechanismRefused, make_mechanisms
+from ottla.broker.login.tls_listeners import TlsListeners
 from ottla.broker.serving.served_apis import SERVED
 from ottla.cli.failure import Failure
 from ottla.cli.nodes.certificates import make_authority, make_node
@@ -271,6 +272,40 @@ def _(scene: Scene) -> None:
 def _(_scene: Scene) -> None:
     with pytest.raises(TlsRefused, match=r"ssl\.keystore\.location"):
         server_context(TlsSettings(KeyStore("PEM", None, None), KeyStore("PEM", None, None)))
+
+
+@safe("a private key that all users can change is refused, and one that they can read on demand")
+def _(scene: Scene) -> None:
+    path = scene.root / "shared.pem"
+    path.write_bytes(scene.certificate.read_bytes())
+    settings = {
+        "listeners": "SSL://127.0.0.1:9092",
+        "inter.broker.listener.name": "SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(path),
+    }
+    usual = load_node_config(b"", settings).configs
+    strict = load_node_config(b"", {**settings, "ottla.key.files.check": "refuse"}).configs
+    endpoints = usual.node.listener_endpoints
+    for mode, is_refused, is_strictly_refused in (
+        (0o600, False, False),
+        (0o640, False, True),
+        (0o644, False, True),
+        (0o664, False, True),
+        (0o646, True, True),
+    ):
+        path.chmod(mode)
+        for configs, refuses in ((usual, is_refused), (strict, is_strictly_refused)):
+            if refuses:
+                with pytest.raises(TlsRefused, match=r"listener SSL: .*shared.pem.*chmod 600"):
+                    TlsListeners(configs, endpoints)
+            else:
+                assert TlsListeners(configs, endpoints)
+
+
+@safe("ottla up --secure: files of keys are refused if others can read them")
+def _(scene: Scene) -> None:
+    assert secure_files(scene).settings(None, None)["ottla.key.files.check"] == "refuse"
 
 
 @safe("a keystore that cannot be read is refused, not ignored")
