@@ -17,7 +17,7 @@ from typing import Any
 from tests.support.group_world import ManualClock, topic_id
 from tests.unit.storage.logs import NOW_MS, new_log
 
-from ottla.broker.fetch.fetch_reading import Limits, read_partitions
+from ottla.broker.fetch.fetch_reading import NOTHING_TOLD, Limits, read_partitions
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.broker_peer import Unanswered
@@ -212,6 +212,8 @@ class ServingLeader:
     def __init__(self, leader: Replica) -> None:
         self.leader = leader
         self.requests: list[Any] = []
+        # How many partitions each fetch had to be told of.
+        self.answered: list[int] = []
         self.is_down = False
         # Answers that come instead of the leader's own.
         self.instead: deque[Any] = deque()
@@ -249,8 +251,10 @@ class ServingLeader:
             ReadLimit.LOG_END, request.max_bytes, state.replica_id, True, state.replica_epoch, now_ms=now_ms
         )
         partitions: Any = self
-        result = read_partitions(partitions, plan.partitions, limits, notes_fetch=True)
         session = plan.session
+        told = NOTHING_TOLD if session is None else session.partitions
+        result = read_partitions(partitions, plan.partitions, limits, notes_fetch=True, told=told)
+        self.answered.append(len(result.answers))
         if plan.begins_session:
             session = self._sessions.begin(plan.partitions, FETCH_VERSION, True, 0)
         assert session is not None, "there is room for it"

@@ -77,7 +77,7 @@ def read(
         raise OffsetOutOfRange(offset, log.log_start_offset, log.log_end_offset)
     if offset >= end:
         if offset == log.log_end_offset:
-            _note_tail(log)
+            note_tail(log)
         return _result(log, None, 0, 0, () if limit is ReadLimit.LAST_STABLE else None)
     log.volume.check()
     if log.unhealed:
@@ -121,7 +121,7 @@ def _read_below(
         if limit is ReadLimit.LAST_STABLE and length:
             aborted = _find_aborted(log, segment, offset, place.position + length, end)
         if place.position + length == segment.size and end == log.log_end_offset:
-            _note_tail(log)
+            note_tail(log)
         elif length < 2 * place.size_bytes:
             # There is no room for the batch after it, unless that is smaller: the reader comes back for it.
             _note_next(log, Offset(place.last_offset + 1), segment, place.end)
@@ -173,7 +173,7 @@ def _report(log: "Log", segment: Segment, part: "DamagedRange") -> None:
         log.volume.tell(damage)
 
 
-def _note_tail(log: "Log") -> None:
+def note_tail(log: "Log") -> None:
     """Note where the next batch will start: whoever has read up to the log end comes back for it.
 
     An index entry leads to some batch within 4 KB, and with small batches dozens of headers lie between that

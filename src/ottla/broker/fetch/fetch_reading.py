@@ -8,16 +8,17 @@ A follower reads up to the log end, and its fetch tells the leader what it has. 
 high watermark, from the leader or from a replica near by (KIP-392).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.fetch.fetch_session import PartitionKey
+from ottla.broker.fetch.fetch_session import PartitionKey, SessionPartition
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.remote_replica import RemoteReplica
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.runtime.connections.file_range import FileRange
 from ottla.storage.errors import DamagedRecords, LogDirectoryOffline, OffsetOutOfRange
-from ottla.storage.read import ReadLimit, ReadResult
+from ottla.storage.read import ReadLimit, ReadResult, limit_offset, note_tail
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 DEBUGGING_REPLICA: Final = -2
 """A consumer that wants to see everything up to the log end."""
 
+NOTHING_TOLD: Final[Mapping[PartitionKey, SessionPartition]] = MappingProxyType({})
 _EMPTY: Final = memoryview(b"")
 
 
@@ -75,11 +77,13 @@ def read_partitions(
     limits: Limits,
     before: FetchResult | None = None,
     notes_fetch: bool = False,
+    told: Mapping[PartitionKey, SessionPartition] = NOTHING_TOLD,
 ) -> FetchResult:
     """Read all partitions that are asked for; behind those that were read `before`, if some were.
 
     With `notes_fetch` the leader takes note of what a follower has. That is for the first attempt of a fetch:
-    a later one tells nothing new.
+    a later one tells nothing new. `told` is what the reader knows by its session. Partitions without news for
+    it are not among the answers.
     """
     by_key = partitions.by_key
     answers: list[tuple[PartitionKey, PartitionData]] = []
@@ -95,6 +99,9 @@ def read_partitions(
             is_urgent = True
             continue
         found.append(partition)
+        known = told.get(key)
+        if known is not None and _has_no_news(partition, ask, limits, known, notes_fetch):
+            continue
         answer = _read(partition, ask, limits, left_bytes, size_bytes == 0, notes_fetch)
         answers.append((key, answer))
         if (
@@ -108,6 +115,39 @@ def read_partitions(
             size_bytes += length
             left_bytes = left_bytes - length if left_bytes > length else 0
     return FetchResult(answers, found, size_bytes, is_urgent)
+
+
+def _has_no_news(
+    partition: Partition, ask: FetchPartition, limits: Limits, known: SessionPartition, notes_fetch: bool
+) -> bool:
+    """Say whether a reader has everything that it may read, and knows the rest.
+
+    That is so with most partitions of most fetches, twice: when the fetch comes, and when it has waited for
+    one of the others. To find that out takes a tenth of the time of a read.
+    """
+    log = partition.log
+    offset = ask.fetch_offset
+    if (
+        offset != limit_offset(log, limits.limit)
+        or known.high_watermark != log.high_watermark
+        or known.log_start_offset != log.log_start_offset
+        or (ask.last_fetched_epoch >= 0 and ask.last_fetched_epoch != log.leader_epochs.latest)
+        or limits.select_replica is not None
+        or partition.check_leader(ask.current_leader_epoch) is not ErrorCode.NONE
+    ):
+        return False
+    if limits.replica_id >= 0:
+        found = _find_follower(partition, ask, limits)
+        if isinstance(found, ErrorCode):
+            return False
+        if notes_fetch:
+            if found.log_end_offset != offset:
+                # The high watermark may move, and that is news.
+                return False
+            _note_fetch(partition, found, ask, limits, None)
+    if offset == log.log_end_offset and offset not in log.next_positions:
+        note_tail(log)
+    return True
 
 
 def refused(ask: FetchPartition, error_code: ErrorCode, aborted: tuple[()] | None = None) -> PartitionData:

@@ -58,6 +58,24 @@ def test_a_session_names_only_what_has_changed() -> None:
     assert named == [1]
 
 
+def test_a_follower_that_knows_everything_is_not_answered_and_stays_in_sync() -> None:
+    pair = ReplicaPair()
+    pair.leader.append(batch())
+    pair.run()
+    assert pair.serving.answered[-1] == 0
+    leading = pair.leader.partition.leading
+    assert leading is not None
+    pair.clock.advance(7)
+    pair.run(3)
+    assert pair.serving.answered[-1] == 0
+    assert leading.followers[2].caught_up_ms == pair.leader.node.monotonic_ms()
+    seen = len(pair.serving.answered)
+    pair.leader.append(batch())
+    pair.run()
+    assert sum(pair.serving.answered[seen:]) == 2, "the records, and then the high watermark"
+    assert pair.follower.ends == (2, 2)
+
+
 def test_a_request_says_who_asks_and_what_it_has() -> None:
     pair = ReplicaPair()
     pair.leader.append(batch())

@@ -13,7 +13,14 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias, TypeVar
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.fetch.fetch_reading import DEBUGGING_REPLICA, FetchResult, Limits, read_partitions, refused
+from ottla.broker.fetch.fetch_reading import (
+    DEBUGGING_REPLICA,
+    NOTHING_TOLD,
+    FetchResult,
+    Limits,
+    read_partitions,
+    refused,
+)
 from ottla.broker.fetch.fetch_session import FetchPlan, FetchSession, PartitionKey, asked_partitions
 from ottla.broker.limits.quotas import QuotaKind
 from ottla.broker.quorum_requests import serve_by_quorum
@@ -142,7 +149,17 @@ class _WakingCall:
 class _Fetch:
     """One fetch, from its first attempt to its answer."""
 
-    __slots__ = ("_asked", "_context", "_denied", "_limits", "_min_bytes", "_plan", "_version", "response")
+    __slots__ = (
+        "_asked",
+        "_context",
+        "_denied",
+        "_limits",
+        "_min_bytes",
+        "_plan",
+        "_told",
+        "_version",
+        "response",
+    )
 
     response: Deferred[FetchResponse]
     """Only for one that has to wait."""
@@ -153,6 +170,7 @@ class _Fetch:
         self._version = context.version
         self._limits = _limits(ask, context)
         self._asked = plan.partitions
+        self._told = NOTHING_TOLD if plan.session is None else plan.session.partitions
         self._denied: Answers = []
         if context.broker.authorizer.is_active:
             self._asked, self._denied = _sort_out(plan.partitions, self._limits.replica_id, context)
@@ -171,6 +189,7 @@ class _Fetch:
             self._asked,
             limits,
             notes_fetch=is_first and limits.replica_id >= 0,
+            told=self._told,
         )
         return _with_denied(result, self._denied) if self._denied else result
 
@@ -186,6 +205,7 @@ class _Fetch:
                 self._limits,
                 result,
                 notes_fetch,
+                self._told,
             )
             yield None
         return _with_denied(result, self._denied) if self._denied else result
