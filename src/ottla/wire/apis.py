@@ -135,14 +135,16 @@ class Api(NamedTuple):
 
     def request_header_version(self, version: int) -> int:
         """Return which request header goes before this version of the request."""
-        return 2 if version in self.flexible else 1
+        first, last = self.flexible
+        return 2 if first <= version <= last else 1
 
     def response_header_version(self, version: int) -> int:
         """Return which response header goes before this version of the response.
 
         ApiVersions is answered with header 0 in all versions: its client does not know yet what we speak.
         """
-        return 1 if version in self.flexible and self.key is not ApiKey.API_VERSIONS else 0
+        first, last = self.flexible
+        return 1 if first <= version <= last and self.key is not ApiKey.API_VERSIONS else 0
 
 
 @cache

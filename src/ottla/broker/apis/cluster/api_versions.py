@@ -1,6 +1,7 @@
 """ApiVersions: what this node speaks, and the features of the cluster."""
 
 import re
+from functools import cache
 
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
@@ -46,6 +47,7 @@ def api_versions(ask: ApiVersionsRequest, context: RequestContext) -> ApiVersion
     )
 
 
+@cache
 def advertised_versions(
     listener: Listener = Listener.BROKER, *, with_telemetry: bool = False, with_unstable: bool = False
 ) -> tuple[ApiVersion, ...]:
