@@ -20,8 +20,7 @@ It is stricter than a real disk in one thing: a handle is looked up by its path 
 descriptor had just been closed for lack of room. It keeps no time: `now_ms` is set by the test.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from random import Random
@@ -32,6 +31,8 @@ from ottla.testing.power_cut import Dice, DirectoryNode, FileNode, NameChange, N
 from ottla.world.disk import Buffer, DiskError, Entry, Reason, Usage
 
 _TERABYTE: Final = 1 << 40
+_NOTED_MAX: Final = 1000
+_SYNCS: Final = frozenset(("sync", "sync_directory", "sync_all"))
 
 
 class PowerCut(BaseException):
@@ -117,23 +118,24 @@ class SimulatedFile:
 
     def write(self, position: int, pieces: Sequence[Buffer]) -> None:
         node = self._node("write")
-        data = b"".join(pieces)
-        with self._disk.changing("write", self.path, position, data):
-            room = self._disk.room_for(position + len(data) - len(node.content))
-            node.modified_ms = self._disk.now_ms
-            if room >= 0:
-                node.write(position, data)
-                return
+        disk, data = self._disk, b"".join(pieces)
+        disk.begin_change("write", self.path, position, data)
+        room = disk.room_for(position + len(data) - len(node.content))
+        node.modified_ms = disk.now_ms
+        if room < 0:
             fitting = data[: max(0, len(data) + room)]
             if fitting:
                 node.write(position, fitting)
             raise DiskError(self.path, "write", Reason.NO_SPACE)
+        node.write(position, data)
+        disk.end_change(self.path)
 
     def truncate(self, size: int) -> None:
         node = self._node("truncate")
-        with self._disk.changing("truncate", self.path, size):
-            node.modified_ms = self._disk.now_ms
-            node.truncate(size)
+        self._disk.begin_change("truncate", self.path, size)
+        node.modified_ms = self._disk.now_ms
+        node.truncate(size)
+        self._disk.end_change(self.path)
 
     def allocate(self, size: int) -> None:
         node = self._node("allocate")
@@ -159,9 +161,10 @@ class SimulatedFile:
     def sync(self) -> None:
         node = self._node("sync")
         try:
-            with self._disk.changing("sync", self.path):
-                if not self._disk.sync_lies:
-                    node.sync()
+            self._disk.begin_change("sync", self.path)
+            if not self._disk.sync_lies:
+                node.sync()
+            self._disk.end_change(self.path)
         except DiskError:
             node.forget_changes()
             raise
@@ -212,6 +215,8 @@ class SimulatedDisk:
         self._faults: list[Fault] = []
         self._changes_left: int | None = None
         self._trace = sha256()
+        # Changes that are not in the digest yet.
+        self._noted: list[str] = []
 
     # The disk, as `ottla.world.disk.Disk` has it.
 
@@ -259,14 +264,14 @@ class SimulatedDisk:
             raise DiskError(new, "rename", Reason.EXISTS)
         source, old_name = self._parent(old, "rename")
         target, new_name = self._parent(new, "rename")
-        with self.changing("rename", old, 0, new.encode()):
-            self._change_names(NameChange(source, old_name, target, new_name, node))
+        self.begin_change("rename", old, 0, new.encode())
+        self._change_names(NameChange(source, old_name, target, new_name, node))
+        self.end_change(old)
 
     def sync_directory(self, path: str) -> None:
         directory = self._directory(path, "sync_directory")
-        with self.changing("sync_directory", path):
-            if self.sync_lies:
-                return
+        self.begin_change("sync_directory", path)
+        if not self.sync_lies:
             pending: list[NameChange] = []
             for change in self._names:
                 if change.involves(directory):
@@ -274,17 +279,19 @@ class SimulatedDisk:
                 else:
                     pending.append(change)
             self._names = pending
+        self.end_change(path)
 
     def sync_all(self, path: str) -> bool:
         self._directory(path, "sync_all")
-        with self.changing("sync_all", path):
-            if not self.sync_lies:
-                for change in self._names:
-                    change.apply_to_durable()
-                self._names = []
-                for node in _walk(self._root):
-                    if isinstance(node, FileNode):
-                        node.sync()
+        self.begin_change("sync_all", path)
+        if not self.sync_lies:
+            for change in self._names:
+                change.apply_to_durable()
+            self._names = []
+            for node in _walk(self._root):
+                if isinstance(node, FileNode):
+                    node.sync()
+        self.end_change(path)
         return True
 
     def read_file(self, path: str) -> bytes:
@@ -389,13 +396,19 @@ class SimulatedDisk:
                 _copy_directory(directory, copies) for directory in (change.directory, change.new_directory)
             )
             twin._names.append(NameChange(source, change.old, target, change.new, _copy(change.node, copies)))
+        self._digest()
         twin._trace = self._trace.copy()
         return twin
 
     @property
     def trace(self) -> str:
         """A digest of every change so far, in order: equal for equal runs."""
+        self._digest()
         return self._trace.hexdigest()
+
+    def _digest(self) -> None:
+        self._trace.update("".join(self._noted).encode())
+        self._noted.clear()
 
     def used_bytes(self) -> int:
         """Return how many bytes all files have, as seen by a process."""
@@ -418,28 +431,34 @@ class SimulatedDisk:
 
     def count_read(self, path: str, length: int) -> None:
         """Count a read, and fail it if it is its turn."""
-        self.counters.reads += 1
-        self.counters.read_bytes += length
-        self.counters.busy_us += self.speed.read_us
-        self._maybe_fail("read", path)
+        counters = self.counters
+        counters.reads += 1
+        counters.read_bytes += length
+        counters.busy_us += self.speed.read_us
+        if self._faults:
+            self._maybe_fail("read", path)
 
-    @contextmanager
-    def changing(self, operation: str, path: str, position: int = 0, data: bytes = b"") -> Iterator[None]:
-        """Surround one change: it may fail before it begins, and power may go when it has begun."""
+    def begin_change(self, operation: str, path: str, position: int = 0, data: bytes = b"") -> None:
+        """Begin a change, which may fail before anything happens. `end_change` follows if it succeeds."""
         if self._changes_left == 0:
             raise PowerCut(path)
-        is_sync = operation in ("sync", "sync_directory", "sync_all")
+        is_sync = operation in _SYNCS
         if self.read_only and not is_sync:
             raise DiskError(path, operation, Reason.READ_ONLY)
-        self._maybe_fail(operation, path)
-        self._trace.update(f"{operation} {path} {position} {len(data)} {crc32(data)}\n".encode())
+        if self._faults:
+            self._maybe_fail(operation, path)
+        self._noted.append(f"{operation} {path} {position} {len(data)} {crc32(data)}\n")
+        if len(self._noted) >= _NOTED_MAX:
+            self._digest()
         self._count(operation, len(data))
         if self._changes_left is not None:
             self._changes_left -= 1
             if self._changes_left == 0 and is_sync:
                 # Power goes before the sync is through: nothing is promised of what it was to write.
                 raise PowerCut(path)
-        yield
+
+    def end_change(self, path: str) -> None:
+        """End a change. Power may have gone in the middle of it."""
         if self._changes_left == 0:
             raise PowerCut(path)
 
@@ -473,13 +492,15 @@ class SimulatedDisk:
 
     def _make(self, path: str, node: Node) -> None:
         directory, name = self._parent(path, "create")
-        with self.changing("create", path):
-            self._change_names(NameChange(directory, None, directory, name, node))
+        self.begin_change("create", path)
+        self._change_names(NameChange(directory, None, directory, name, node))
+        self.end_change(path)
 
     def _unmake(self, path: str) -> None:
         directory, name = self._parent(path, "remove")
-        with self.changing("remove", path):
-            self._change_names(NameChange(directory, name, directory, None, directory.entries[name]))
+        self.begin_change("remove", path)
+        self._change_names(NameChange(directory, name, directory, None, directory.entries[name]))
+        self.end_change(path)
 
     def _change_names(self, change: NameChange) -> None:
         change.apply_to_entries()

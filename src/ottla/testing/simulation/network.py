@@ -25,6 +25,8 @@ from ottla.world.network import GONE, READABLE, WRITABLE, Address, Listening, Tr
 
 WINDOW_BYTES: Final = 256 * 1024
 LATENCY_US: Final = (50, 250)
+_LATENCY_US_MIN: Final = LATENCY_US[0]
+_LATENCY_US_SPAN: Final = LATENCY_US[1] - LATENCY_US[0]
 NO_ANSWER_US: Final = 3_000_000
 """After how long a machine that is off is given up."""
 KNOCK_AGAIN_US: Final = 1_000_000
@@ -45,7 +47,7 @@ class SimulatedNetwork:
         # By host, so that those of a machine break when its power goes.
         self._transports: dict[str, dict[SimulatedTransport, None]] = {}
         self._off: set[str] = set()
-        self._cuts: set[tuple[str, str]] = set()
+        self.cuts: set[tuple[str, str]] = set()
         self._slow_us: dict[tuple[str, str], int] = {}
         # Ends of connections that have to send something again.
         self._holding: dict[SimulatedTransport, None] = {}
@@ -72,11 +74,11 @@ class SimulatedNetwork:
 
     def cut(self, source: str, target: str) -> None:
         """Let nothing get from one machine to another."""
-        self._cuts.add((source, target))
+        self.cuts.add((source, target))
 
     def mend(self, source: str, target: str) -> None:
         """Let packets through again. Those that were lost are sent again."""
-        self._cuts.discard((source, target))
+        self.cuts.discard((source, target))
         for transport in list(self._holding):
             if (transport.local[0], transport.peer_host) == (source, target):
                 del self._holding[transport]
@@ -85,7 +87,7 @@ class SimulatedNetwork:
     def mend_all(self) -> None:
         """Let all machines reach each other, at full speed."""
         self._slow_us.clear()
-        for source, target in sorted(self._cuts):
+        for source, target in sorted(self.cuts):
             self.mend(source, target)
 
     def slow_down(self, source: str, target: str, delay_us: int) -> None:
@@ -104,7 +106,7 @@ class SimulatedNetwork:
 
     def is_cut(self, source: str, target: str) -> bool:
         """Say whether nothing gets from one machine to another."""
-        return (source, target) in self._cuts
+        return (source, target) in self.cuts
 
     def is_off(self, host: str) -> bool:
         """Say whether a machine is not there."""
@@ -112,8 +114,8 @@ class SimulatedNetwork:
 
     def latency_us(self, source: str, target: str) -> int:
         """Return how long the next packet takes."""
-        latency_us = LATENCY_US[0] + int(self.rng.random() * (LATENCY_US[1] - LATENCY_US[0]))
-        return latency_us + self._slow_us[source, target] if (source, target) in self._slow_us else latency_us
+        latency_us = _LATENCY_US_MIN + int(self.rng.random() * _LATENCY_US_SPAN)
+        return latency_us + self._slow_us.get((source, target), 0) if self._slow_us else latency_us
 
     def listen(self, machine: Machine, host: str, port: int) -> "SimulatedListening":
         """Take an address."""
@@ -190,14 +192,14 @@ class SimulatedTransport:
         """Take what has arrived."""
         if self._error is not None:
             raise self._error
-        count = 0
-        while self._arrived and count < len(buffer):
+        count, room = 0, len(buffer)
+        while self._arrived and count < room:
             piece = self._arrived.popleft()
-            taken = min(len(piece), len(buffer) - count)
-            buffer[count : count + taken] = piece[:taken]
-            count += taken
-            if taken < len(piece):
-                self._arrived.appendleft(piece[taken:])
+            if len(piece) > room - count:
+                self._arrived.appendleft(piece[room - count :])
+                piece = piece[: room - count]
+            buffer[count : count + len(piece)] = piece
+            count += len(piece)
         if count:
             self.peer.was_read(count)
             return count
@@ -212,17 +214,19 @@ class SimulatedTransport:
         room = WINDOW_BYTES - self._unread
         if room <= 0:
             raise BlockingIOError(errno.EAGAIN, "the peer has to read first")
-        sent = bytes(data[:room])
-        self._unread += len(sent)
-        self._network.simulation.note(self._machine.name, f"send {self.name} {len(sent)} {crc32(sent)}")
-        rng = self._network.rng
-        if len(sent) > 1 and rng.random() < CUT_CHANCE:
-            cut = rng.randrange(1, len(sent))
+        sent = bytes(data) if len(data) <= room else bytes(data[:room])
+        size = len(sent)
+        self._unread += size
+        network = self._network
+        network.simulation.note(self._machine.name, f"send {self.name} {size} {crc32(sent)}")
+        rng = network.rng
+        if size > 1 and rng.random() < CUT_CHANCE:
+            cut = rng.randrange(1, size)
             self._deliver(self.peer.arrive, sent[:cut])
             self._deliver(self.peer.arrive, sent[cut:])
         else:
             self._deliver(self.peer.arrive, sent)
-        return len(sent)
+        return size
 
     send_more = send
 
@@ -308,24 +312,25 @@ class SimulatedTransport:
 
     def _deliver(self, take: Callable[..., None], *args: object) -> None:
         """Have the other end take something, after everything that was sent before."""
-        if self._network.is_cut(self.local[0], self.peer_host):
+        network, host = self._network, self.local[0]
+        if network.cuts and network.is_cut(host, self.peer_host):
             self._held.append((take, args))
-            self._network.hold(self)
+            network.hold(self)
             return
-        now_us = self._network.simulation.now_us
-        latency_us = self._network.latency_us(self.local[0], self.peer_host)
-        at_us = max(now_us + latency_us, self._last_delivery_us + 1)
+        now_us = network.simulation.now_us
+        at_us = now_us + network.latency_us(host, self.peer_host)
+        if at_us <= self._last_delivery_us:
+            at_us = self._last_delivery_us + 1
         self._last_delivery_us = at_us
         self.peer._machine.call_later_us(at_us - now_us, take, *args)
 
     def _due(self) -> int:
-        due = 0
-        if self._arrived or self._is_ended or self._error is not None:
-            due |= READABLE
-        if self._unread < WINDOW_BYTES or self._error is not None:
+        if self._error is not None:
+            return (READABLE | WRITABLE) & self._events | GONE
+        due = READABLE if self._arrived or self._is_ended else 0
+        if self._unread < WINDOW_BYTES:
             due |= WRITABLE
-        due &= self._events
-        return due | GONE if self._error is not None else due
+        return due & self._events
 
     def _look(self) -> None:
         """See to it that the handler is called if something is due."""

@@ -33,7 +33,6 @@ class SimulatedNode:
         self.simulation = simulation
         self.node_id = node_id
         self.machine = Machine(simulation, f"node {node_id}", f"10.0.0.{node_id}")
-        self.machine.before_turn = self._set_time_of_disk
         self.machine.when_power_is_cut = self._lose_power
         self.disk = SimulatedDisk(self.machine.rng.getrandbits(32))
         self._network = network
@@ -48,6 +47,16 @@ class SimulatedNode:
         self.node: Node | None = None
         self.is_on = False
         self.failure: Exception | None = None
+
+    @property
+    def disk(self) -> SimulatedDisk:
+        """The disk of the machine."""
+        assert self.machine.disk is not None, "it gets one when it is made"
+        return self.machine.disk
+
+    @disk.setter
+    def disk(self, disk: SimulatedDisk) -> None:
+        self.machine.disk = disk
 
     @property
     def bootstrap(self) -> str:
@@ -73,7 +82,7 @@ class SimulatedNode:
             connections_max=_CONNECTIONS_MAX,
         )
         configs = load_node_config(b"", self._settings).configs
-        self._set_time_of_disk()
+        self.disk.now_ms = machine.now_ms()
         NodeStart(configs, self._options, world, self._started, self._failed)
 
     def start(self) -> None:
@@ -117,9 +126,6 @@ class SimulatedNode:
         self._network.unplug(self.machine.host, is_silent)
         self.is_on = False
         self.node = None
-
-    def _set_time_of_disk(self) -> None:
-        self.disk.now_ms = self.machine.now_ms()
 
     def _started(self, node: Node) -> None:
         self.node = node

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final
 
-from ottla.testing.simulated_disk import PowerCut
+from ottla.testing.simulated_disk import PowerCut, SimulatedDisk
 
 START_WALL_MS: Final = 1_800_000_000_000
 """What the wall clock shows when a simulation begins."""
@@ -61,6 +61,7 @@ class Simulation:
         self._noted: list[str] = []
         self._heap: list[tuple[int, int, int, Machine, Event]] = []
         self._sequence = 0
+        self._draw = self.rng.getrandbits
 
     @property
     def trace(self) -> str:
@@ -83,35 +84,41 @@ class Simulation:
 
     def post(self, machine: "Machine", delay_us: int, event: Event) -> None:
         """Have an event come after so many microseconds."""
-        self._sequence += 1
-        entry = (self.now_us + delay_us, self.rng.getrandbits(16), self._sequence, machine, event)
-        heappush(self._heap, entry)
+        self._sequence = sequence = self._sequence + 1
+        heappush(self._heap, (self.now_us + delay_us, self._draw(16), sequence, machine, event))
 
     def step(self) -> bool:
         """Let the next event happen. False says that there is none."""
         if not self._heap:
             return False
-        time_us, _, _, machine, event = heappop(self._heap)
-        if not event.is_cancelled and event.life == machine.life:
+        self._let_happen(self._heap[0][0], lambda: True)
+        return True
+
+    def _let_happen(self, end_us: int, is_enough: Callable[[], bool]) -> bool:
+        """Let events happen up to a time, or until it is enough. False says that it is not."""
+        heap = self._heap
+        while heap and heap[0][0] <= end_us:
+            time_us, _, _, machine, event = heappop(heap)
+            if event.is_cancelled or event.life != machine.life:
+                continue
             self.now_us = time_us
             self.events += 1
             machine.deliver(event)
-        return True
+            if is_enough():
+                return True
+        return False
 
     def run_for(self, milliseconds: int) -> None:
         """Let so much time pass."""
         end_us = self.now_us + 1000 * milliseconds
-        while self._heap and self._heap[0][0] <= end_us:
-            self.step()
+        self._let_happen(end_us, lambda: False)
         self.now_us = end_us
 
     def run_until(self, is_done: Callable[[], bool], within_ms: int = 600_000) -> None:
         """Let time pass until something holds. Raises `TimeoutError` if it does not happen in time."""
         end_us = self.now_us + 1000 * within_ms
-        while not is_done():
-            if not self._heap or self._heap[0][0] > end_us:
-                raise TimeoutError(f"the condition was not met within {within_ms} ms of simulated time")
-            self.step()
+        if not is_done() and not self._let_happen(end_us, is_done):
+            raise TimeoutError(f"the condition was not met within {within_ms} ms of simulated time")
 
 
 class Machine:
@@ -131,13 +138,17 @@ class Machine:
         self.is_paused = False
         # How often it was switched off. What was due before that never happens.
         self.life = 0
+        # Its files have the time of its clock.
+        self.disk: SimulatedDisk | None = None
         self.before_turn: Callable[[], None] | None = None
         self.when_power_is_cut: Callable[[], None] | None = None
         self._inbox: list[Event] = []
         self._ready: deque[Event] = deque()
         self._gathered: list[tuple[Callable[[], None], int]] = []
         self._busy_until_us = 0
+        # The turn that is due, if one is. There is one event for all turns of a life: no two are due at once.
         self._turn: Event | None = None
+        self._next_turn = Event(self._take_turn, (), 0)
 
     def switch_off(self) -> None:
         """Forget everything that was due."""
@@ -147,6 +158,7 @@ class Machine:
         self._ready.clear()
         self._gathered.clear()
         self._turn = None
+        self._next_turn = Event(self._take_turn, (), self.life)
 
     def pause(self) -> None:
         """Do nothing until `resume`. What becomes due meanwhile is done then, all together."""
@@ -186,7 +198,9 @@ class Machine:
 
     def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Event:
         """Call after so many milliseconds."""
-        return self.call_later_us(1000 * delay_ms, callback, *args)
+        event = Event(callback, args, self.life)
+        self.simulation.post(self, 1000 * delay_ms, event)
+        return event
 
     def call_later_us(self, delay_us: int, callback: Callable[..., object], *args: Any) -> Event:
         """Call after so many microseconds."""
@@ -208,36 +222,37 @@ class Machine:
 
     def deliver(self, event: Event) -> None:
         """Do what is due, as soon as the machine is not busy."""
-        if self.is_paused:
-            if event is self._turn:
+        if event is self._turn:
+            if self.is_paused:
                 self._turn = None
             else:
-                self._inbox.append(event)
-            return
-        if event is self._turn:
-            self._take_turn()
+                self._take_turn()
             return
         self._inbox.append(event)
-        if self._turn is None:
+        if self._turn is None and not self.is_paused:
             if self._busy_until_us <= self.simulation.now_us:
                 self._take_turn()
             else:
                 self._take_turn_at(self._busy_until_us)
 
     def _take_turn_at(self, time_us: int) -> None:
-        delay_us = max(time_us - self.simulation.now_us, 0)
-        self._turn = Event(self._take_turn, (), self.life)
-        self.simulation.post(self, delay_us, self._turn)
+        simulation, self._turn = self.simulation, self._next_turn
+        now_us = simulation.now_us
+        simulation.post(self, time_us - now_us if time_us > now_us else 0, self._turn)
 
     def _take_turn(self) -> None:
         # What becomes due meanwhile needs no turn to be asked for: the end of this one looks for it.
         self._turn = _UNDER_WAY
+        simulation, life = self.simulation, self.life
+        now_us = simulation.now_us
+        if self.disk is not None:
+            self.disk.now_ms = self.wall_offset_ms + now_us // 1000
         if self.before_turn is not None:
             self.before_turn()
         inbox, self._inbox = self._inbox, []
-        ready, life = len(self._ready), self.life
-        gathered = self._take_gathered(is_idle=not inbox and not ready) if self._gathered else []
-        self.simulation.note(self.name, f"turn {len(inbox)} {ready} {len(gathered)}")
+        ready = len(self._ready)
+        gathered = self._take_gathered(is_idle=not inbox and not ready) if self._gathered else ()
+        simulation.note(self.name, f"turn {len(inbox)} {ready} {len(gathered)}")
         try:
             for event in inbox:
                 if not event.is_cancelled:
@@ -256,14 +271,13 @@ class Machine:
         if self.life != life:
             return
         works = len(inbox) + ready + len(gathered)
-        self._busy_until_us = self.simulation.now_us + TURN_US + EVENT_US * works
+        self._busy_until_us = now_us + TURN_US + EVENT_US * works
         self._turn = None
         if self._inbox or self._ready or self._gathered:
             self._take_turn_at(self._busy_until_us)
 
     def _take_gathered(self, is_idle: bool) -> list[Callable[[], None]]:
         """Return what was put off and is due now."""
-        now_ns = self.monotonic_ns()
-        due = [one for one in self._gathered if is_idle or one[1] <= now_ns]
-        self._gathered = [one for one in self._gathered if not is_idle and one[1] > now_ns]
-        return [callback for callback, _ in due]
+        gathered, now_ns = self._gathered, self.monotonic_ns()
+        self._gathered = [] if is_idle else [one for one in gathered if one[1] > now_ns]
+        return [callback for callback, at_latest_ns in gathered if is_idle or at_latest_ns <= now_ns]
