@@ -138,6 +138,10 @@ sim-quorum-bugs: $(VENV)/.ready ## plant bugs in the quorum and see that the sim
 sim-cluster: $(VENV)/.ready ## simulate whole clusters with clients and faults, SEEDS=200 times from seed FROM=0 on
 	$(BIN)/python -m tests.simulation.cluster.campaign --seeds $(if $(filter file,$(origin SEEDS)),200,$(SEEDS)) --first $${FROM:-0}
 
+.PHONY: sim-cluster-speed
+sim-cluster-speed: $(VENV)/.ready ## measure how many simulated seconds a cluster of three nodes does in a real one
+	$(BIN)/python -m tests.simulation.cluster.speed
+
 .PHONY: sim-power-cuts
 sim-power-cuts: $(VENV)/.ready ## cut the power of all nodes of a simulated cluster at once, TIMES=300
 	$(BIN)/python -m tests.simulation.cluster.power_cuts --seeds $$(( ($${TIMES:-300} + 9) / 10 ))

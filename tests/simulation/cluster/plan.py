@@ -58,6 +58,11 @@ class Plan(NamedTuple):
     features: tuple[str, ...] = ()
 
 
+def quick_settings() -> dict[str, str]:
+    """Return the settings of most runs."""
+    return {**_COMMON, **_QUICK}
+
+
 def plan_of(seed: int) -> Plan:
     """Return what a seed stands for."""
     rng = Random(f"plan {seed}")
