@@ -12,8 +12,8 @@ import pytest
 from tests.support.group_world import FixedTopics, ManualClock, MemoryLog
 
 from ottla.broker.share.acquiring import Limits, Wanted
-from ottla.broker.share.dead_letters import DeadRun
 from ottla.broker.share.in_flight import Acknowledgement
+from ottla.broker.share.letters import DeadRun
 from ottla.broker.share.runs import AcknowledgeType
 from ottla.broker.share.share_partition import SharePartition, Status
 from ottla.coordination.share.coordinator import Outcome, ShareCoordinator, WrittenState

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ottla.broker.apis.records.produce import MIRRORED
+from ottla.broker.apis.records.produce import LETTERS, MIRRORED
 from ottla.broker.authorization.guards import Serve, guards
 from ottla.broker.authorization.refusals import MESSAGES, only_error, then
 from ottla.broker.authorization.sorting import sort_out
@@ -90,10 +90,10 @@ def produce(ask: ProduceRequest, context: RequestContext, serve: Serve) -> Any:
         on_transactional_id(Operation.WRITE), ask.transactional_id
     ):
         return _refuse_produce(ask, ask.topic_data, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if ask.acks == MIRRORED and not context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
-        # Who keeps offsets writes as replicas do.
+    if ask.acks in (MIRRORED, LETTERS) and not context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
+        # Who keeps offsets writes as replicas do, and only brokers write letters.
         return _refuse_produce(ask, ask.topic_data, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    denied = [topic for topic in ask.topic_data if not _may_write(topic, context)]
+    denied = [topic for topic in ask.topic_data if ask.acks != LETTERS and not _may_write(topic, context)]
     if not denied:
         return serve(ask)
     allowed = tuple(topic for topic in ask.topic_data if topic not in denied)

@@ -5,6 +5,8 @@ high watermark that it goes by. With one replica that is the log end. With sever
 decide (`ottla.broker.replication.leading`).
 """
 
+import sys
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -13,7 +15,7 @@ from ottla.model.ids import LeaderEpoch, Offset
 from ottla.model.uuid import Uuid
 from ottla.storage.appending.append_info import AppendInfo, AppendOrigin
 from ottla.storage.appending.append_mirrored import append_mirrored
-from ottla.storage.appending.validation import ValidBatch
+from ottla.storage.appending.validation import ValidBatch, validate_client_batch
 from ottla.storage.appending.verification import Verification
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
@@ -168,6 +170,12 @@ class Partition:
         info = append_mirrored(self.log, records, self.leader_epoch, now_ms)
         self._appended(self.log, len(records), info)
         return info
+
+    def append_letters(self, records: memoryview, now_ms: int) -> AppendInfo:
+        """Append dead letters as the leader, however large: another topic has let their records in."""
+        config = replace(self.log.config, max_message_bytes=sys.maxsize)
+        valid = validate_client_batch(records, config, now_ms)
+        return self.append(records, now_ms, valid=valid)
 
     def _appended(self, log: Log, size_bytes: int, info: AppendInfo) -> None:
         self.bytes_in += size_bytes

@@ -4,27 +4,33 @@ A record that is rejected, or was delivered as often as the group allows, is fir
 archived (ARCHIVING). Then its letter is written to the topic of dead letters, and when that is committed, the
 record is archived. So a crash loses none. When a share partition is loaded with records that are being
 archived, their letters may be there already: the topic is searched for them first, so that none is written
-twice.
+twice. The search goes as far as the leader of the letters' partition had appended when it began, committed or
+not. What arrives there later, the leader sorts out itself (`Letterbox`).
 
-As long as letters cannot be written, the records stay in flight, and the writing is tried again.
+As long as letters cannot be written, the records stay in flight, and the writing is tried again. A letter may
+be larger than `max.message.bytes` of its topic: its record was let in by another one, and is not given up.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ottla.broker.apis.records.produce import ALL, LETTERS
 from ottla.broker.auto_topics import creatable_topic
 from ottla.broker.logs.partition import INTERNAL_TOPICS, Partition
 from ottla.broker.replication.broker_peer import Unanswered
+from ottla.broker.share.letters import (
+    READ_BYTES,
+    DeadRun,
+    Letterbox,
+    iter_letter_batches,
+    iter_letters,
+    note_letters,
+)
 from ottla.coordination.share.state import ShareKey
 from ottla.metadata.configs.group import GroupConfig
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
-from ottla.records.batch import iter_batches
-from ottla.records.batch_records import iter_batch_records
-from ottla.records.builder import build_batch
-from ottla.records.codec import Record
-from ottla.records.errors import RecordsError
 from ottla.runtime.log_lines import RepeatedLines
 from ottla.storage.errors import AppendError, LogDirectoryOffline, OffsetOutOfRange
 from ottla.storage.read import ReadLimit
@@ -32,6 +38,11 @@ from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_topics import CreatableTopicConfig, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.world.scheduler import Scheduler
 
@@ -41,24 +52,10 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger("ottla.share")
 
-REJECTED: Final = "Offset rejected by client."
-USED_UP: Final = "Offset delivery count exceeded the threshold."
-
-_HEADER: Final = "__dlq.errors."
 _ENABLE: Final = "errors.deadletterqueue.group.enable"
-_BATCH_BYTES: Final = 256 << 10
-_READ_BYTES: Final = 1 << 20
 _TIMEOUT_MS: Final = 30_000
-_OVERHEAD_BYTES: Final = 512
-
-
-class DeadRun(NamedTuple):
-    """Offsets in a row that are given up for the same reason."""
-
-    first: int
-    last: int
-    deliveries: int
-    reason: str
+_RETRY_MS: Final = 100
+_READS_OF_NOTHING_MAX: Final = 100
 
 
 class _Target(NamedTuple):
@@ -66,10 +63,23 @@ class _Target(NamedTuple):
     topic_id: Uuid
     partition: int
     leader: int
+    leader_epoch: int
+    bytes_max: int
 
 
 Done = Callable[[bool], None]
 Offsets = set[int]
+
+
+class _Job(NamedTuple):
+    """Letters that are to be written."""
+
+    key: ShareKey
+    partition: Partition
+    runs: Sequence[DeadRun]
+    copies: bool
+    target: _Target
+    done: Done
 
 
 class DeadLetters:
@@ -81,6 +91,7 @@ class DeadLetters:
         self._persister = persister
         self._lines = RepeatedLines(_logger, broker.clock.monotonic_ms)
         self._is_creating = False
+        self.letterbox = Letterbox()
 
     def write(
         self,
@@ -99,24 +110,12 @@ class DeadLetters:
         if target is None:
             done(False)
             return
-
-        def go_on(known: Offsets | None) -> None:
-            if known is None:
-                done(False)
-                return
-            copies = group_config.errors_deadletterqueue_copy_record_enable
-            letters = [
-                letter
-                for run in runs
-                for letter in _letters(key, partition, run, copies)
-                if letter.offset not in known
-            ]
-            self._write_batches(target, _batches(letters), done)
-
+        copies = group_config.errors_deadletterqueue_copy_record_enable
+        job = _Job(key, partition, runs, copies, target, done)
         if is_first:
-            self._search(key, partition.topic, target, Offset(0), set(), go_on)
+            self._find_end(job)
         else:
-            go_on(set())
+            self._write(job, set())
 
     # Where to
 
@@ -138,7 +137,10 @@ class DeadLetters:
             self._complain(key, f"set {_ENABLE}=true for its topic {name}")
             return None
         number = key.partition % len(topic.partitions)
-        return _Target(name, topic.id, number, topic.partitions[number].leader)
+        record = topic.partitions[number]
+        return _Target(
+            name, topic.id, number, record.leader, record.leader_epoch, topic_config.max_message_bytes
+        )
 
     def _complain(self, key: ShareKey, what_to_do: str) -> None:
         self._lines.warn("dead letters of a share group cannot be written", f"{key.group_id}: {what_to_do}")
@@ -157,100 +159,147 @@ class DeadLetters:
         request = CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS)
         broker.controller.ask(request, None).when_done(done, done)
 
+    def _find_local(self, target: _Target) -> Partition | None:
+        """Return the partition for the letters if this node leads it."""
+        partition = self._broker.partitions.by_key.get((target.topic_id, target.partition))
+        return partition if partition is not None and partition.is_leader else None
+
+    def _ask(self, target: _Target, request: Any, answered: Callable[[Any], None]) -> None:
+        """Ask the leader of the letters' partition. Without an answer, nothing is called but `done`."""
+        if target.leader < 0:
+            answered(Unanswered("the partition has no leader"))
+        else:
+            self._persister.ask(target.leader, request, answered)
+
     # Writing
 
-    def _write_batches(self, target: _Target, batches: Iterator[bytearray], done: Done) -> None:
-        batch = next(batches, None)
+    def _write(self, job: _Job, known: Offsets) -> None:
+        letters = iter_letters(job.key, job.partition, job.runs, job.copies, self._broker.clock.now_ms())
+        new = (letter for letter in letters if letter.offset not in known)
+        self._write_batches(job, iter_letter_batches(new, job.target.bytes_max))
+
+    def _write_batches(self, job: _Job, batches: Iterator[bytearray]) -> None:
+        try:
+            batch = next(batches, None)
+        except LogDirectoryOffline:
+            job.done(False)
+            return
         if batch is None:
-            done(True)
+            job.done(True)
             return
 
         def written(is_written: bool) -> None:
             if is_written:
-                self._write_batches(target, batches, done)
+                # Not at once: there may be more batches than Python can call into each other.
+                self._scheduler.call_soon(self._write_batches, job, batches)
             else:
-                done(False)
+                job.done(False)
 
-        partition = self._broker.partitions.by_key.get((target.topic_id, target.partition))
-        if partition is not None and partition.is_leader:
-            self._append(partition, batch, written)
+        partition = self._find_local(job.target)
+        if partition is not None:
+            self._append(job, partition, batch, written)
         else:
-            self._send(target, batch, written)
+            self._send(job, batch, LETTERS, written)
 
-    def _append(self, partition: Partition, batch: bytearray, done: Done) -> None:
+    def _append(self, job: _Job, partition: Partition, batch: bytearray, done: Done) -> None:
         if not partition.takes_writes:
             done(False)
             return
         try:
-            partition.append(memoryview(batch), self._broker.clock.now_ms())
+            self.letterbox.append(partition, memoryview(batch), self._broker.clock.now_ms())
         except (AppendError, LogDirectoryOffline) as error:
-            self._lines.warn("a partition refused dead letters", f"{partition}: {error}")
+            self._complain(job.key, f"its topic {job.target.topic} refuses them: {error}")
             done(False)
             return
         partition.log.when_committed(partition.log.log_end_offset, lambda error: done(error is None))
 
-    def _send(self, target: _Target, batch: bytearray, done: Done) -> None:
+    def _send(self, job: _Job, batch: bytearray, acks: int, done: Done) -> None:
+        target = job.target
         data = PartitionProduceData(partition_index=target.partition, records=memoryview(batch))
         topic = TopicProduceData(name=target.topic, topic_id=target.topic_id, partition_data=(data,))
-        request = ProduceRequest(acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=(topic,))
+        request = ProduceRequest(acks=acks, timeout_ms=_TIMEOUT_MS, topic_data=(topic,))
 
         def answered(response: Any) -> None:
             if isinstance(response, Unanswered):
                 done(False)
                 return
-            codes = [one.error_code for each in response.responses for one in each.partition_responses]
-            done(codes == [ErrorCode.NONE])
+            (answer,) = (one for each in response.responses for one in each.partition_responses)
+            if answer.error_code is ErrorCode.INVALID_REQUIRED_ACKS and acks == LETTERS:
+                # The leader is a broker of Apache Kafka: it takes letters like any other records.
+                self._send(job, batch, ALL, done)
+                return
+            if not (answer.error_code is ErrorCode.NONE or answer.error_code.retriable):
+                self._complain(
+                    job.key, _why_refused(target, len(batch), answer.error_code, answer.error_message)
+                )
+            done(answer.error_code is ErrorCode.NONE)
 
-        if target.leader < 0:
-            done(False)
-        else:
-            self._persister.ask(target.leader, request, answered)
+        self._ask(target, request, answered)
 
     # Searching
 
-    def _search(
-        self,
-        key: ShareKey,
-        source: str,
-        target: _Target,
-        offset: Offset,
-        known: Offsets,
-        done: Callable[[Offsets | None], None],
-    ) -> None:
-        """Find the letters of a share partition that are there already, one megabyte in a turn."""
+    def _find_end(self, job: _Job) -> None:
+        """Find out how far to search: all that the leader has appended, whether it is committed or not."""
+        local = self._find_local(job.target)
+        if local is not None:
+            self._search(job, local.log.log_end_offset, Offset(0), set())
+            return
+        target = job.target
+        one = OffsetForLeaderPartition(
+            partition=target.partition,
+            current_leader_epoch=target.leader_epoch,
+            leader_epoch=target.leader_epoch,
+        )
+        topic = OffsetForLeaderTopic(topic=target.topic, partitions=(one,))
+
+        def answered(response: Any) -> None:
+            if isinstance(response, Unanswered):
+                job.done(False)
+                return
+            (end,) = (one for each in response.topics for one in each.partitions)
+            if end.error_code is not ErrorCode.NONE or end.end_offset < 0:
+                job.done(False)
+            else:
+                self._search(job, end.end_offset, Offset(0), set())
+
+        self._ask(target, OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)), answered)
+
+    def _search(self, job: _Job, end: int, offset: Offset, known: Offsets, tries: int = 0) -> None:
+        """Find the letters that are there already, one megabyte in a turn, then write the others."""
+        if offset >= end:
+            self._write(job, known)
+            return
 
         def read(data: bytes | memoryview, start: int) -> None:
-            next_offset = _note_letters(memoryview(data), offset, key, source, known)
-            if next_offset is None and offset >= start:
-                done(known)
-                return
-            go_on = Offset(max(next_offset or 0, start))
-            self._scheduler.call_soon(self._search, key, source, target, go_on, known, done)
+            found = note_letters(memoryview(data), offset, job.key, job.partition.topic, job.runs, known)
+            next_offset = Offset(max(found or offset, start))
+            if next_offset > offset:
+                self._scheduler.call_soon(self._search, job, end, next_offset, known)
+            elif tries < _READS_OF_NOTHING_MAX:
+                # What is there is not committed yet.
+                self._scheduler.call_later(_RETRY_MS, self._search, job, end, offset, known, tries + 1)
+            else:
+                job.done(False)
 
-        partition = self._broker.partitions.by_key.get((target.topic_id, target.partition))
-        if partition is None or not partition.is_leader:
-            self._fetch(target, offset, read, lambda: done(None))
+        partition = self._find_local(job.target)
+        if partition is None:
+            self._fetch(job, offset, read)
             return
         log = partition.log
         try:
             start = log.log_start_offset
-            data = b"" if offset < start else log.read(offset, _READ_BYTES, ReadLimit.LOG_END, True).read()
+            data = b"" if offset < start else log.read(offset, READ_BYTES, ReadLimit.LOG_END, True).read()
         except (OffsetOutOfRange, LogDirectoryOffline):
-            done(None)
+            job.done(False)
             return
         read(data, start)
 
-    def _fetch(
-        self,
-        target: _Target,
-        offset: Offset,
-        read: Callable[[bytes | memoryview, int], None],
-        fail: Callable[[], None],
-    ) -> None:
-        one = FetchPartition(partition=target.partition, fetch_offset=offset, partition_max_bytes=_READ_BYTES)
+    def _fetch(self, job: _Job, offset: Offset, read: Callable[[bytes | memoryview, int], None]) -> None:
+        target = job.target
+        one = FetchPartition(partition=target.partition, fetch_offset=offset, partition_max_bytes=READ_BYTES)
         topic = FetchTopic(topic=target.topic, topic_id=target.topic_id, partitions=(one,))
         request = FetchRequest(
-            max_wait_ms=0, min_bytes=0, max_bytes=_READ_BYTES, topics=(topic,), forgotten_topics_data=()
+            max_wait_ms=0, min_bytes=0, max_bytes=READ_BYTES, topics=(topic,), forgotten_topics_data=()
         )
 
         def answered(response: Any) -> None:
@@ -260,96 +309,14 @@ class DeadLetters:
                 else [one for each in response.responses for one in each.partitions]
             )
             if len(parts) != 1 or parts[0].error_code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
-                fail()
+                job.done(False)
                 return
             read(bytes(parts[0].records or b""), max(parts[0].log_start_offset, 0))
 
-        if target.leader < 0:
-            fail()
-        else:
-            self._persister.ask(target.leader, request, answered)
+        self._ask(target, request, answered)
 
 
-def _letters(key: ShareKey, partition: Partition, run: DeadRun, copies: bool) -> Iterator[Record]:
-    """Make the letters of a run. Their offsets are those of the records."""
-    for offset, record in _find_records(partition, run.first, run.last):
-        headers = (
-            *(record.headers if copies else ()),
-            (f"{_HEADER}topic", partition.topic.encode()),
-            (f"{_HEADER}partition", b"%d" % key.partition),
-            (f"{_HEADER}offset", b"%d" % offset),
-            (f"{_HEADER}group", key.group_id.encode()),
-            (f"{_HEADER}delivery.count", b"%d" % run.deliveries),
-            (f"{_HEADER}message", run.reason.encode()),
-        )
-        yield Record(
-            offset,
-            record.timestamp,
-            record.key if copies else None,
-            record.value if copies else None,
-            headers,
-        )
-
-
-def _find_records(partition: Partition, first: int, last: int) -> Iterator[tuple[int, Record]]:
-    """Give the records of the log from `first` to `last`. Those that are gone have no letter."""
-    log, offset = partition.log, max(first, partition.log.log_start_offset)
-    while offset <= last:
-        try:
-            data = log.read(Offset(offset), _READ_BYTES, ReadLimit.HIGH_WATERMARK, True).read()
-        except OffsetOutOfRange:
-            return
-        next_offset = offset
-        for batch in iter_batches(memoryview(data)):
-            header = batch.header
-            next_offset = max(next_offset, header.last_offset + 1)
-            if header.is_control or header.last_offset < offset:
-                continue
-            for record in iter_batch_records(batch):
-                if offset <= record.offset <= last:
-                    yield record.offset, record
-        if next_offset == offset:
-            return
-        offset = next_offset
-
-
-def _batches(letters: Iterable[Record]) -> Iterator[bytearray]:
-    """Make batches of letters that are not too large."""
-    some: list[Record] = []
-    size = 0
-    for letter in letters:
-        letter_size = _OVERHEAD_BYTES + len(letter.key or b"") + len(letter.value or b"")
-        if some and size + letter_size > _BATCH_BYTES:
-            yield _batch(some)
-            some, size = [], 0
-        some.append(letter)
-        size += letter_size
-    if some:
-        yield _batch(some)
-
-
-def _batch(letters: Sequence[Record]) -> bytearray:
-    return build_batch([letter._replace(offset=number) for number, letter in enumerate(letters)])
-
-
-def _note_letters(data: memoryview, offset: int, key: ShareKey, source: str, known: Offsets) -> int | None:
-    """Note the offsets of records that have a letter in these batches. Return where the next batch begins."""
-    wanted = {
-        f"{_HEADER}group": key.group_id.encode(),
-        f"{_HEADER}topic": source.encode(),
-        f"{_HEADER}partition": b"%d" % key.partition,
-    }
-    next_offset = None
-    for batch in iter_batches(data):
-        if batch.last_offset < offset:
-            continue
-        next_offset = batch.last_offset + 1
-        try:
-            for record in iter_batch_records(batch):
-                headers = dict(record.headers)
-                if wanted.items() <= headers.items():
-                    known.add(int(headers.get(f"{_HEADER}offset") or b"-1"))
-        except (RecordsError, ValueError):
-            # Somebody else's, or damaged: it is no letter of ours.
-            continue
-    return next_offset
+def _why_refused(target: _Target, size_bytes: int, error_code: ErrorCode, message: str | None) -> str:
+    if error_code is ErrorCode.MESSAGE_TOO_LARGE:
+        return f"set max.message.bytes of its topic {target.topic} to at least {size_bytes}"
+    return f"its topic {target.topic} refuses them: {message or error_code.name}"

@@ -325,8 +325,13 @@ class InFlight:
     # The ends
 
     def log_starts_at(self, offset: int) -> None:
-        """Forget what is not in the log any more."""
+        """Forget what is not in the log any more. Records that are owed a letter stay until it is written."""
         if offset <= self.start:
+            return
+        if any(_is_owed_letter(run) for run in self.runs[: self._index_of(offset - 1) + 1]):
+            if offset > self.end:
+                self._append(Run(self.end, offset - 1, RecordState.ARCHIVED, 0))
+            self._archive_missing(self.start, offset)
             return
         if offset >= self.end:
             self.runs.clear()
@@ -379,6 +384,10 @@ class InFlight:
 
 def _first(run: Run) -> int:
     return run.first
+
+
+def _is_owed_letter(run: Run) -> bool:
+    return RecordState.ARCHIVING in (run.state, run.pending)
 
 
 def _will_be_terminal(run: Run) -> bool:

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple, Protocol
 
 from ottla.broker.logs.partition import Partition
 from ottla.broker.share.acquiring import Acquired, Limits, Wanted
-from ottla.broker.share.dead_letters import REJECTED, USED_UP, DeadRun, Done
+from ottla.broker.share.dead_letters import Done
 from ottla.broker.share.in_flight import Acknowledgement, InFlight, InvalidAcknowledgement, Released
+from ottla.broker.share.letters import REJECTED, USED_UP, DeadRun
 from ottla.broker.share.reading import SharedRead, read_shared
 from ottla.broker.share.runs import Run
 from ottla.coordination.share.coordinator import Outcome, WrittenState
@@ -113,7 +114,7 @@ class SharePartition:
         self._timer_ms = 0
         self._is_writing_letters = False
         # Whether letters may have been written that nobody knows of: before a crash, or by a failed attempt.
-        self._may_have_letters = True
+        self._may_have_letters = False
 
     @property
     def limits(self) -> Limits:
@@ -133,7 +134,12 @@ class SharePartition:
     @property
     def is_busy(self) -> bool:
         """Whether something waits to be written."""
-        return self._is_writing or bool(self._waiting)
+        return self._is_writing or bool(self._waiting) or self._is_writing_letters
+
+    @property
+    def owes_letters(self) -> bool:
+        """Whether records wait for their dead letters."""
+        return self.is_current and bool(self.in_flight.archiving_runs())
 
     # Loading
 
@@ -167,6 +173,7 @@ class SharePartition:
     def _begin(self, in_flight: InFlight) -> None:
         if self.status is Status.LOADING:
             self.in_flight = in_flight
+            self._may_have_letters = bool(in_flight.archiving_runs())
             self.status = Status.ACTIVE
             self._surroundings.changed(self)
             self._archive_dead()
@@ -309,6 +316,10 @@ class SharePartition:
 
     def _letters_written(self, runs: list[Run], is_written: bool) -> None:
         self._is_writing_letters = False
+        if not self.is_current:
+            # Another one finds the letters when it is loaded.
+            self.fence()
+            return
         self._may_have_letters = not is_written
         if is_written:
             for run in runs:

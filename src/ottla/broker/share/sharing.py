@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.logs.partition import Partition
 from ottla.broker.share.acquiring import Limits
-from ottla.broker.share.dead_letters import DeadLetters, DeadRun, Done
+from ottla.broker.share.dead_letters import DeadLetters, Done
+from ottla.broker.share.letters import DeadRun
 from ottla.broker.share.persister import SharePersister
 from ottla.broker.share.sessions import ShareSession, ShareSessions
 from ottla.broker.share.share_partition import SharePartition, Status
@@ -37,8 +38,10 @@ class Sharing:
         self.persister = persister
         self.sessions = ShareSessions()
         self._by_connection: dict[object, dict[tuple[str, str], ShareSession]] = {}
-        self._dead_letters = DeadLetters(broker, scheduler, persister)
+        self.dead_letters = DeadLetters(broker, scheduler, persister)
         self._partitions: dict[ShareKey, SharePartition] = {}
+        # Those that only letters are left to do for: their group has no member here.
+        self._left: set[ShareKey] = set()
         self._limits: dict[str, tuple[GroupConfig, Limits]] = {}
 
     # Share partitions
@@ -62,6 +65,10 @@ class Sharing:
         if not partition.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         found = self._partitions.get(key)
+        if found is not None and key in self._left:
+            # The offsets of the group may have been altered meanwhile.
+            self._drop(found)
+            found = None
         if found is not None and not (found.is_current and found.partition is partition):
             error_code = found.error_code
             self._drop(found)
@@ -76,6 +83,7 @@ class Sharing:
 
     def _drop(self, share_partition: SharePartition) -> None:
         share_partition.fence()
+        self._left.discard(share_partition.key)
         if self._partitions.get(share_partition.key) is share_partition:
             del self._partitions[share_partition.key]
 
@@ -100,8 +108,17 @@ class Sharing:
             self._release(ShareKey(session.group_id, topic_id, number), session.member_id)
         if not self.sessions.has_group(session.group_id):
             for key, share_partition in list(self._partitions.items()):
-                if key.group_id == session.group_id and not share_partition.is_busy:
-                    self._drop(share_partition)
+                if key.group_id == session.group_id:
+                    self._maybe_leave(share_partition)
+
+    def _maybe_leave(self, share_partition: SharePartition) -> None:
+        """Drop a share partition that nobody reads, when there is nothing to do for it any more."""
+        if share_partition.is_busy:
+            return
+        if share_partition.owes_letters:
+            self._left.add(share_partition.key)
+        else:
+            self._drop(share_partition)
 
     def _release(self, key: ShareKey, member_id: str) -> None:
         found = self._partitions.get(key)
@@ -141,7 +158,7 @@ class Sharing:
     ) -> None:
         """Copy records that are given up to the topic of dead letters of the group."""
         group_config, _ = self._known(share_partition.key.group_id)
-        self._dead_letters.write(
+        self.dead_letters.write(
             share_partition.key, share_partition.partition, runs, group_config, is_first, done
         )
 
@@ -149,9 +166,9 @@ class Sharing:
         """Have fetches look again that wait for a partition."""
         if share_partition.partition.parked:
             self._broker.changed(share_partition.partition)
-        if not self.sessions.has_group(share_partition.key.group_id) and not share_partition.is_busy:
+        if not self.sessions.has_group(share_partition.key.group_id):
             # Nobody reads. If the offsets of the group are altered meanwhile, it must be loaded again.
-            self._drop(share_partition)
+            self._maybe_leave(share_partition)
 
     def _known(self, group_id: str) -> tuple[GroupConfig, Limits]:
         # To read a group's own configs takes 30 us, so the outcome is kept.

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.data_plane import batch_of, produce_request
 from tests.support.filled_requests import request_about
 from tests.support.in_process import InProcessClient, in_process_node
 
+from ottla.broker.apis.records.produce import LETTERS, MIRRORED
 from ottla.broker.authorization.guards import CHECKED_BY_HANDLER, find_guard
 from ottla.broker.lifecycle.startup import Node
 from ottla.broker.serving.context import RequestContext
@@ -152,6 +154,20 @@ def test_a_rule_opens_what_it_is_about_and_nothing_else(node: Node) -> None:
     )
     assert len(gone.filter_results[0].matching_acls) == 1
     assert ask_as(node, MALLORY, everything).topics == ()
+
+
+@pytest.mark.parametrize("acks", [MIRRORED, LETTERS])
+def test_only_brokers_may_write_as_brokers_do(node: Node, acks: int) -> None:
+    alice = Principal("User", "alice")
+    ask_as(node, BOSS, CreateAclsRequest(creations=(rule(2, TOPIC, 4, alice),)))
+    for principal, error in (
+        (alice, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (BOSS, ErrorCode.INVALID_REQUIRED_ACKS),
+    ):
+        answer = ask_as(node, principal, produce_request(TOPIC, batch_of(b"v"), acks=acks), 12)
+        assert answer.responses[0].partition_responses[0].error_code is error
+    answer = ask_as(node, alice, produce_request(TOPIC, batch_of(b"v")), 12)
+    assert answer.responses[0].partition_responses[0].error_code is ErrorCode.NONE
 
 
 def test_a_rule_that_cannot_be_is_refused_alone(node: Node) -> None:

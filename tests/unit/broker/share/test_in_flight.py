@@ -208,3 +208,18 @@ def test_whatever_members_do_each_record_has_one_owner_and_one_end(seed: int) ->
         assert held == set(owners)
         assert all(offset in done for offset in range(in_flight.start))
         assert [run.first for run in in_flight.runs[1:]] == [run.last + 1 for run in in_flight.runs[:-1]]
+
+
+def test_what_is_owed_a_letter_stays_when_the_log_starts_later() -> None:
+    in_flight = InFlight(0)
+    limits = LIMITS._replace(keeps_dead_letters=True)
+    acquire(in_flight, limits=limits)
+    owed = in_flight.acknowledge("m", [Acknowledgement(3, 4, (AcknowledgeType.REJECT,))], limits, 0)
+    in_flight.written(owed)
+    in_flight.release_member("m", limits)
+    in_flight.log_starts_at(10)
+    assert (in_flight.start, in_flight.next_fetch_offset()) == (3, 10)
+    in_flight.log_starts_at(30)
+    assert (in_flight.start, in_flight.next_fetch_offset()) == (3, 30)
+    in_flight.written(in_flight.archive_dead(in_flight.archiving_runs()))
+    assert in_flight.start == 30

@@ -4,6 +4,7 @@
     acks 1    answered when the leader has it
     acks -1   answered when it is committed: see `ottla.storage.syncing.committed`
     acks -2   the same, for a mirror: batches of another cluster keep their offsets (`append_mirrored`)
+    acks -3   the same, for dead letters of another broker's share groups (`Letterbox`)
 
 Each partition is answered for itself: one that is refused spoils no other. Batches are patched and written
 where they were received, so nothing of the request may be needed after this handler has returned. A large
@@ -52,6 +53,8 @@ T = TypeVar("T")
 ALL: Final = -1
 MIRRORED: Final = -2
 """Deviation: Kafka refuses this. It is how `ottla mirror` says that batches keep their offsets."""
+LETTERS: Final = -3
+"""Deviation: Kafka refuses this. It is how a broker says that it sends dead letters of a share group."""
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The one client id that may write to the coordinators' topics, where a config lets it."""
 
@@ -215,6 +218,8 @@ def _append(
         context.broker.coordinators.write_out(partition.topic, partition.index)
     if ask.acks == MIRRORED:
         return _append_mirrored(data, records, partition, now_ms, appended)
+    if ask.acks == LETTERS:
+        return _append_letters(data, records, partition, context, appended)
     verification = confirmations.verifications.get(partition)
     if partition.is_opening:
         return _append_opened(data, records, partition, context, appended, verification)
@@ -244,6 +249,27 @@ def _append_mirrored(
     except LogDirectoryOffline:
         return _refused(data, ErrorCode.KAFKA_STORAGE_ERROR)
     appended.append(partition)
+    return _appended(data, info)
+
+
+def _append_letters(
+    data: PartitionProduceData,
+    records: memoryview,
+    partition: Partition,
+    context: RequestContext,
+    appended: list[Partition],
+) -> PartitionProduceResponse:
+    broker = context.broker
+    try:
+        info = broker.sharing.dead_letters.letterbox.append(partition, records, broker.clock.now_ms())
+    except AppendError as error:
+        return _refused_batch(data, error, partition)
+    except LogDirectoryOffline:
+        return _refused(data, ErrorCode.KAFKA_STORAGE_ERROR)
+    # Also if it has them all: they may not be committed yet.
+    appended.append(partition)
+    if info is None:
+        return PartitionProduceResponse(partition_index=data.partition_index, base_offset=-1)
     return _appended(data, info)
 
 
@@ -290,7 +316,9 @@ def _find_refusal(
 ) -> ErrorCode:
     """Say why a batch is refused before the log looks at it."""
     is_mirror = partition.log.config.is_mirror
-    if not -1 <= ask.acks <= 1 and not (ask.acks == MIRRORED and is_mirror):
+    if not -1 <= ask.acks <= 1 and not (
+        (ask.acks == MIRRORED and is_mirror) or (ask.acks == LETTERS and _takes_letters(partition, context))
+    ):
         return ErrorCode.INVALID_REQUIRED_ACKS
     attributes = records[ATTRIBUTES_LOW_BYTE] if len(records) > ATTRIBUTES_LOW_BYTE else 0
     if attributes & TRANSACTIONAL_BIT and ask.transactional_id is None and not is_mirror:
@@ -304,6 +332,12 @@ def _find_refusal(
     if ask.acks < 0 and not partition.has_enough_replicas:
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return ErrorCode.NONE
+
+
+def _takes_letters(partition: Partition, context: RequestContext) -> bool:
+    broker = context.broker
+    config = broker.configs.topic(broker.image.topic_config(partition.topic))
+    return config.errors_deadletterqueue_group_enable
 
 
 def _may_write_internal(context: RequestContext) -> bool:
