@@ -82,6 +82,7 @@ class FakeWorld:
 class FakeConnection:
     listener_name = "LOGIN"
     peer_host = "10.0.0.7"
+    peer_port = 50_000
 
     def limit_frames(self, _frame_bytes_max: int | None) -> None:
         """Frames are given here."""
@@ -197,6 +198,7 @@ class FakeTransport:
 
     local = ("127.0.0.1", 1)
     peer_host = "10.0.0.7"
+    peer_port = 50_000
     peer_certificate = None
     sends_files = False
 

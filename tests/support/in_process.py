@@ -32,6 +32,7 @@ class InProcessClient:
     listener_name = "PLAINTEXT"
     local = ("127.0.0.1", 9092)
     peer_host = "127.0.0.1"
+    peer_port = 50_000
 
     def __init__(self, node: Node) -> None:
         self._loop = loop_of(node)

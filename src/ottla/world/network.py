@@ -27,6 +27,7 @@ class Transport(Protocol):
 
     local: Address
     peer_host: str
+    peer_port: int
 
     @property
     def peer_certificate(self) -> bytes | None:

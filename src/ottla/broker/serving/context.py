@@ -39,6 +39,7 @@ class Client(Protocol):
     listener_name: str
     local: tuple[str, int]
     peer_host: str
+    peer_port: int
 
     def mute(self, milliseconds: int) -> None:
         """Read no further request for a while."""
@@ -102,6 +103,7 @@ class RequestContext:
         "login",
         "node",
         "peer_host",
+        "peer_port",
         "portion_of",
         "principal",
         "request_bytes",
@@ -118,6 +120,7 @@ class RequestContext:
         self.listener_name = client.listener_name
         self.local_host, self.local_port = client.local
         self.peer_host = client.peer_host
+        self.peer_port = client.peer_port
         # The same as access rules write it.
         self.host = java_address(client.peer_host)
         self._mute = client.mute

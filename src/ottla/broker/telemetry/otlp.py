@@ -1,11 +1,15 @@
 """Reading the metrics that a client pushes: OpenTelemetry's MetricsData, in Protobuf.
 
-Only what Kafka's clients send is read: gauges and sums with numbers, their names and attributes. Everything
-else is passed over. The input may come from anybody, so what is kept is bounded by `SAMPLES_MAX`, whatever a
-push has; and a push is bounded before it gets here.
+All kinds of metrics are read as numbers with a name and attributes. Kafka's clients send gauges and sums. A
+distribution becomes several numbers, in the manner of Prometheus: `.count`, `.sum`, and `.bucket` for each
+bound (`le`), with what is below it counted in. Of exponential histograms only count and sum are read.
+
+The input may come from anybody, so what is kept is bounded by `SAMPLES_MAX`, whatever a push has; and a push
+is bounded before it gets here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import accumulate
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -53,36 +57,92 @@ def read_metrics(data: bytes) -> list[Sample]:
     return samples
 
 
+Attributes = tuple[tuple[str, str], ...]
+_Number = tuple[str, Attributes, float]
+"""What is added to the metric's name, and the number."""
+
+
 def _samples(metric: bytes) -> Iterator[Sample]:
-    # Metric: name = 1, gauge = 5, sum = 7. Gauge and Sum: data_points = 1, Sum: aggregation_temporality = 2.
-    name, holder, is_sum = "", b"", False
+    # Metric: name = 1, and one of the kinds. They have data_points = 1, and aggregation_temporality = 2 where
+    # numbers add up.
+    name, holder, kind = "", b"", _GAUGE
     for number, wire_type, value in _fields(metric):
         if wire_type != _LENGTH or not isinstance(value, bytes):
             continue
         if number == 1:
             name = _text(value)
-        elif number in (5, 7):
-            holder, is_sum = value, number == 7
+        elif number in _POINTS:
+            holder, kind = value, number
+    is_sum = kind in (_SUM, _HISTOGRAM, _EXPONENTIAL_HISTOGRAM)
     is_delta = is_sum and any(number == 2 and value == _DELTA for number, _, value in _fields(holder))
     for point in _messages(holder, 1):
-        found = _point(point)
-        if found is not None:
-            yield Sample(name, *found, is_sum, is_delta)
+        for suffix, attributes, number_value in _POINTS[kind](point):
+            yield Sample(name + suffix, attributes, number_value, is_sum, is_delta)
 
 
-def _point(point: bytes) -> tuple[tuple[tuple[str, str], ...], float] | None:
+def _number_point(point: bytes) -> Iterator[_Number]:
     # NumberDataPoint: as_double = 4, as_int = 6, attributes = 7
-    attributes: list[tuple[str, str]] = []
-    number_value: float | None = None
+    for number, wire_type, value in _fields(point):
+        if wire_type == _FIXED64 and isinstance(value, bytes) and number in (4, 6):
+            yield "", _attributes(point, 7), float((_DOUBLE if number == 4 else _INT64).unpack(value)[0])
+            return
+
+
+def _histogram_point(point: bytes) -> Iterator[_Number]:
+    # HistogramDataPoint: count = 4, sum = 5, bucket_counts = 6, explicit_bounds = 7, attributes = 9
+    attributes = _attributes(point, 9)
+    yield from _count_and_sum(point, attributes)
+    counts = [number for packed in _messages(point, 6) for number in _unpacked(_INT64, packed)]
+    bounds = [number for packed in _messages(point, 7) for number in _unpacked(_DOUBLE, packed)]
+    for bound, count in zip(bounds, accumulate(counts), strict=False):
+        yield ".bucket", (*attributes, ("le", f"{bound:g}")), count
+
+
+def _exponential_point(point: bytes) -> Iterator[_Number]:
+    # ExponentialHistogramDataPoint: attributes = 1, count = 4, sum = 5
+    yield from _count_and_sum(point, _attributes(point, 1))
+
+
+def _summary_point(point: bytes) -> Iterator[_Number]:
+    # SummaryDataPoint: count = 4, sum = 5, quantile_values = 6 (quantile = 1, value = 2), attributes = 7
+    attributes = _attributes(point, 7)
+    yield from _count_and_sum(point, attributes)
+    for quantile in _messages(point, 6):
+        numbers = {
+            number: _DOUBLE.unpack(value)[0]
+            for number, wire_type, value in _fields(quantile)
+            if wire_type == _FIXED64 and isinstance(value, bytes)
+        }
+        yield "", (*attributes, ("quantile", f"{numbers.get(1, 0.0):g}")), numbers.get(2, 0.0)
+
+
+def _count_and_sum(point: bytes, attributes: Attributes) -> Iterator[_Number]:
     for number, wire_type, value in _fields(point):
         if wire_type == _FIXED64 and isinstance(value, bytes):
             if number == 4:
-                (number_value,) = _DOUBLE.unpack(value)
-            elif number == 6:
-                (number_value,) = _INT64.unpack(value)
-        elif number == 7 and isinstance(value, bytes):
-            attributes.append(_attribute(value))
-    return None if number_value is None else (tuple(sorted(attributes)), float(number_value))
+                yield ".count", attributes, float(_INT64.unpack(value)[0])
+            elif number == 5:
+                yield ".sum", attributes, _DOUBLE.unpack(value)[0]
+
+
+_GAUGE, _SUM, _HISTOGRAM, _EXPONENTIAL_HISTOGRAM, _SUMMARY = 5, 7, 9, 10, 11
+_POINTS: Final[dict[int, Callable[[bytes], Iterator[_Number]]]] = {
+    _GAUGE: _number_point,
+    _SUM: _number_point,
+    _HISTOGRAM: _histogram_point,
+    _EXPONENTIAL_HISTOGRAM: _exponential_point,
+    _SUMMARY: _summary_point,
+}
+
+
+def _unpacked(kind: Struct, packed: bytes) -> Iterator[float]:
+    if len(packed) % kind.size:
+        raise MalformedMetrics("a list of numbers is cut off")
+    return (float(number) for (number,) in kind.iter_unpack(packed))
+
+
+def _attributes(point: bytes, wanted: int) -> Attributes:
+    return tuple(sorted(_attribute(pair) for pair in _messages(point, wanted)))
 
 
 def _attribute(pair: bytes) -> tuple[str, str]:

@@ -51,6 +51,7 @@ class ClientIdentity(NamedTuple):
     software_name: str
     software_version: str
     source_address: str
+    source_port: int
 
     def selected_by(self, instance_id: Uuid, selectors: Mapping[str, re.Pattern[str]]) -> bool:
         """Say whether all selectors match."""
@@ -60,6 +61,7 @@ class ClientIdentity(NamedTuple):
             "client_software_name": self.software_name,
             "client_software_version": self.software_version,
             "client_source_address": self.source_address,
+            "client_source_port": str(self.source_port),
         }
         return all(
             (value := values.get(name)) is not None and pattern.fullmatch(value)

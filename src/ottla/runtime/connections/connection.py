@@ -103,6 +103,7 @@ class Connection:
         "listener_name",
         "local",
         "peer_host",
+        "peer_port",
     )
 
     def __init__(
@@ -122,6 +123,7 @@ class Connection:
         self.listener_name = listener_name
         self.local = transport.local
         self.peer_host = transport.peer_host
+        self.peer_port = transport.peer_port
         self._buffer = ReceiveBuffer(owner.shared_buffer, owner.frame_bytes_max)
         # Made when something has to wait: of thousands of connections, most never need it.
         self._outbox: Outbox | None = None

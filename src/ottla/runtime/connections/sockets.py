@@ -25,18 +25,19 @@ class FileWithDescriptor(Protocol):
 class PlainTransport:
     """A connected TCP socket."""
 
-    __slots__ = ("_poller", "_socket", "local", "peer_host", "receive_into", "send")
+    __slots__ = ("_poller", "_socket", "local", "peer_host", "peer_port", "receive_into", "send")
 
     # Not every file system can. The first file that shows it switches it off for all.
     can_sendfile: ClassVar = True
     peer_certificate = None
 
-    def __init__(self, loop: ServingLoop, sock: socket.socket, peer_host: str) -> None:
+    def __init__(self, loop: ServingLoop, sock: socket.socket, peer_host: str, peer_port: int) -> None:
         """Take a socket over, which must not block."""
         self._poller = loop.poller
         self._socket = sock
         self.local: Address = sock.getsockname()[:2]
         self.peer_host = peer_host
+        self.peer_port = peer_port
         self.receive_into: Callable[[memoryview], int] = sock.recv_into
         self.send: Callable[[Buffer], int] = sock.send
 
@@ -101,7 +102,7 @@ class PlainListening:
         try:
             client.setblocking(False)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return PlainTransport(self._loop, client, address[0])
+            return PlainTransport(self._loop, client, *address[:2])
         except OSError as error:
             # It was gone before it was served.
             client.close()
@@ -173,7 +174,7 @@ class _PlainConnecting:
         self._is_over = True
         self._loop.poller.discard(self._socket.fileno())
         try:
-            transport = PlainTransport(self._loop, self._socket, self._address[0])
+            transport = PlainTransport(self._loop, self._socket, *self._address)
         except OSError as error:
             self._fail(error)
             return

@@ -51,6 +51,7 @@ class TlsTransport:
         "_wanted",
         "local",
         "peer_host",
+        "peer_port",
     )
 
     sends_files = False
@@ -76,6 +77,7 @@ class TlsTransport:
         )
         self.local = inner.local
         self.peer_host = inner.peer_host
+        self.peer_port = inner.peer_port
         self._is_shaking_hands = True
         self._is_closed = False
         self._has_news = False

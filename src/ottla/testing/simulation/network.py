@@ -146,8 +146,9 @@ class SimulatedNetwork:
         """Make the two ends of a connection."""
         self._connections += 1
         name = f"c{self._connections}"
-        here = SimulatedTransport(self, client, f"{name}>", (client.host, self.take_port()), server.host)
-        there = SimulatedTransport(self, server, f"{name}<", (server.host, port), client.host)
+        client_port = self.take_port()
+        here = SimulatedTransport(self, client, f"{name}>", (client.host, client_port), server.host, port)
+        there = SimulatedTransport(self, server, f"{name}<", (server.host, port), client.host, client_port)
         here.peer, there.peer = there, here
         self._transports[client.host][here] = None
         self._transports[server.host][there] = None
@@ -165,13 +166,20 @@ class SimulatedTransport:
     peer_certificate = None
 
     def __init__(
-        self, network: SimulatedNetwork, machine: Machine, name: str, local: Address, peer_host: str
+        self,
+        network: SimulatedNetwork,
+        machine: Machine,
+        name: str,
+        local: Address,
+        peer_host: str,
+        peer_port: int,
     ) -> None:
         self._network = network
         self._machine = machine
         self.name = name
         self.local = local
         self.peer_host = peer_host
+        self.peer_port = peer_port
         self.peer: SimulatedTransport
         self._arrived: deque[bytes] = deque()
         self._is_ended = False

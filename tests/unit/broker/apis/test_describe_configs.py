@@ -47,6 +47,7 @@ class FakeClient:
     listener_name = "PLAINTEXT"
     local = ("127.0.0.1", 9092)
     peer_host = "127.0.0.1"
+    peer_port = 50_000
 
     def has_hung_up(self) -> bool:
         return False

@@ -21,7 +21,7 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.push_telemetry import PushTelemetryRequest
 
 CLIENT = Uuid(b"a client's id...")
-JAVA = ClientIdentity("orders", "apache-kafka-java", "4.3.1", "127.0.0.1")
+JAVA = ClientIdentity("orders", "apache-kafka-java", "4.3.1", "127.0.0.1", 50_000)
 INTERVAL_MS = 1_000
 
 
@@ -126,6 +126,37 @@ def test_faults_of_a_push_are_named() -> None:
         assert world.push(**{"metrics": b"", **fields}) is code  # type: ignore[arg-type]
 
 
+def fixed64(number: int, data: bytes) -> bytes:
+    return bytes([number << 3 | 1]) + data
+
+
+def test_distributions_become_numbers() -> None:
+    counted = fixed64(4, struct.pack("<q", 6)) + fixed64(5, struct.pack("<d", 10.5))
+    topic = field(1, b"topic") + field(2, field(1, b"orders"))
+    buckets = field(6, struct.pack("<3q", 1, 2, 3)) + field(7, struct.pack("<2d", 0.5, 2))
+    quantile = fixed64(1, struct.pack("<d", 0.99)) + fixed64(2, struct.pack("<d", 7))
+    delta = b"\x10\x01"
+    data = pushed(
+        field(1, b"h") + field(9, field(1, counted + buckets + field(9, topic)) + delta),
+        field(1, b"e") + field(10, field(1, counted + field(1, topic)) + delta),
+        field(1, b"s") + field(11, field(1, counted + field(6, quantile))),
+    )
+    orders = ("topic", "orders")
+    assert {(one.name, one.attributes): (one.value, one.is_delta) for one in read_metrics(data)} == {
+        ("h.count", (orders,)): (6, True),
+        ("h.sum", (orders,)): (10.5, True),
+        ("h.bucket", (orders, ("le", "0.5"))): (1, True),
+        ("h.bucket", (orders, ("le", "2"))): (3, True),
+        ("e.count", (orders,)): (6, True),
+        ("e.sum", (orders,)): (10.5, True),
+        ("s.count", ()): (6, False),
+        ("s.sum", ()): (10.5, False),
+        ("s", (("quantile", "0.99"),)): (7, False),
+    }
+    with pytest.raises(MalformedMetrics):
+        read_metrics(pushed(field(1, b"h") + field(9, field(1, field(6, b"odd")))))
+
+
 def test_a_bomb_is_not_unpacked() -> None:
     world = World()
     world.get()
@@ -141,6 +172,9 @@ def test_subscriptions_are_for_those_who_match() -> None:
     answer = world.get()
     assert (answer.requested_metrics, answer.push_interval_ms) == (("a", "b"), 300_000)  # type: ignore[attr-defined]
     before = answer.subscription_id  # type: ignore[attr-defined]
+    world.image = image(port={"metrics": "d", "match": "client_source_port=5.*"})
+    assert world.get().requested_metrics == ("d",)  # type: ignore[attr-defined]
+    assert world.get(JAVA._replace(source_port=40_000)).requested_metrics == ()  # type: ignore[attr-defined]
     # Another subscription counts at once.
     world.image = ALL
     answer = world.get()

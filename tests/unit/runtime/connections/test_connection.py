@@ -47,7 +47,7 @@ class Wire:
         self._serve = serve
         self.connection = Connection(
             LoopScheduler(self.loop),
-            PlainTransport(self.loop, ours, "127.0.0.1"),
+            PlainTransport(self.loop, ours, "127.0.0.1", 1),
             self,
             "PLAINTEXT",
             lambda _: self,

@@ -33,7 +33,7 @@ def pair() -> Iterator[Pair]:
     ours.setblocking(False)
     loop = ServingLoop()
     with ours, peer:
-        yield PlainTransport(loop, ours, "peer"), peer
+        yield PlainTransport(loop, ours, "peer", 1), peer
     loop.close()
 
 

@@ -64,6 +64,8 @@ class _Forwarded:
         self.listener_name = listener_name
         self.local = local
         self.peer_host = peer_host
+        # The envelope does not tell it.
+        self.peer_port = 0
 
     def has_hung_up(self) -> bool:
         """Say no: the broker in between waits for the response."""

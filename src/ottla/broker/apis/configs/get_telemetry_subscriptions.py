@@ -28,4 +28,4 @@ def get_telemetry_subscriptions(
 
 def identity_of(context: RequestContext) -> ClientIdentity:
     """Return who a client is, for the selectors of subscriptions."""
-    return ClientIdentity(context.client_id, *context.software, context.host)
+    return ClientIdentity(context.client_id, *context.software, context.host, context.peer_port)
