@@ -99,6 +99,8 @@ bench-groups: $(VENV)/.ready ## measure heartbeats, commits, share groups, a gro
 simulate-groups: $(VENV)/.ready ## simulate hundreds of group members through crashes, for 300 seeds
 	$(BIN)/python -m tests.simulation.group_campaign groups --seeds 0-299
 	$(BIN)/python -m tests.simulation.group_campaign consumer_groups --seeds 0-299
+	$(BIN)/python -m tests.simulation.group_campaign share_groups --seeds 0-299
+	$(BIN)/python -m tests.simulation.group_campaign streams_groups --seeds 0-299
 
 .PHONY: format
 format: $(VENV)/.ready ## format the code and mend what the linter can

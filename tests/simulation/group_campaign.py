@@ -12,25 +12,28 @@ from typing import Any, Final, NamedTuple
 
 from tests.simulation.consumer_groups.world import Simulation as ConsumerGroups
 from tests.simulation.groups.world import Simulation as Groups
+from tests.simulation.share_groups.world import Simulation as ShareGroups
+from tests.simulation.streams_groups.world import Simulation as StreamsGroups
 
-Simulation = Groups | ConsumerGroups
 REPLAY: Final = "python -m tests.simulation.group_campaign {} --seed {}"
 
 
 class Kind(NamedTuple):
     """A simulation, and what makes it a small one."""
 
-    simulation: type[Groups] | type[ConsumerGroups]
+    simulation: type[Any]
     small: Mapping[str, Any]
 
 
 KINDS: Final = {
     "groups": Kind(Groups, {"groups": 2, "members": 30, "trouble_ms": 90_000}),
     "consumer_groups": Kind(ConsumerGroups, {"groups": 1, "members": 12, "trouble_ms": 60_000}),
+    "share_groups": Kind(ShareGroups, {"members": 20, "partitions": 3, "steps": 250}),
+    "streams_groups": Kind(StreamsGroups, {"members": 40}),
 }
 
 
-def run_seed(name: str, seed: int, is_small: bool = False) -> Simulation:
+def run_seed(name: str, seed: int, is_small: bool = False) -> Any:
     """Run one seed. A failure says how to run it again."""
     kind = KINDS[name]
     simulation = kind.simulation(seed, **(kind.small if is_small else {}))
@@ -60,7 +63,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="fewer members, less trouble")
     arguments = parser.parse_args()
     if arguments.seed is not None:
-        _tell(run_seed(arguments.name, arguments.seed, arguments.small))
+        print(run_seed(arguments.name, arguments.seed, arguments.small).summary())
         return
     first, _, last = arguments.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
@@ -74,16 +77,6 @@ def main() -> None:
             print(f"FAILED {error}")
     print(f"{len(seeds)} seeds, {failures} failures, {perf_counter() - started:.1f} s")
     sys.exit(failures > 0)
-
-
-def _tell(simulation: Simulation) -> None:
-    checks = simulation.checks
-    print(
-        f"{simulation.events} events, {len(simulation.members)} members, "
-        f"{simulation.crashes} crashes of the coordinator, {checks.assignments} assignments, "
-        f"{checks.commits} acknowledged commits, {checks.records} records processed, "
-        f"trace {simulation.trace.hexdigest()[:16]}"
-    )
 
 
 if __name__ == "__main__":

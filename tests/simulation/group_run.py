@@ -48,6 +48,9 @@ class GroupRun(ABC, Generic[World, Member]):
     latency_ms_max: ClassVar[int]
     calm_ms: ClassVar[int]
 
+    checks: Any
+    """What is checked, and what it has counted."""
+
     def __init__(self, rng: Random, world: World, trouble_ms: int) -> None:
         self.rng = rng
         self.world = world
@@ -63,6 +66,15 @@ class GroupRun(ABC, Generic[World, Member]):
         self._in_flight: dict[tuple[Member, int], None] = {}
         self._loss = self.rng.choice((0.0, 0.002, 0.01))
         self.after(self.rng.randrange(5_000), self._cause_trouble)
+
+    def summary(self) -> str:
+        """Say what has happened."""
+        checks = self.checks
+        return (
+            f"{self.events} events, {len(self.members)} members, {self.crashes} crashes of the coordinator, "
+            f"{checks.assignments} assignments, {checks.commits} acknowledged commits, "
+            f"{checks.records} records processed, trace {self.trace.hexdigest()[:16]}"
+        )
 
     @property
     def now_ms(self) -> int:

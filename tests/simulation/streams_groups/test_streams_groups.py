@@ -1,130 +1,23 @@
-"""Hundreds of members of a streams group that come, crash and come back, while the coordinator loses power.
-
-At no time do two members run the same active task, and in the end every task runs.
-"""
-
-import random
-from typing import Any
+"""Hundreds of members of a streams group: whatever crashes, each task has one runner, and all run."""
 
 import pytest
-from tests.support.consumer_world import GROUP, ChangingTopics, ConsumerWorld
-from tests.support.streams_topologies import counting
+from tests.simulation.group_campaign import run_seed
 
-from ottla.coordination.group.settings import StreamsIntervals
 from ottla.coordination.group.streams.group import StreamsGroup
-from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds
-
-PARTITIONS = 60
-MEMBERS = 200
-STEPS = 1_500
 
 
-class Member:
-    """A thread of the application, as its client sees it."""
-
-    def __init__(self, name: str, process: str) -> None:
-        self.name = name
-        self.process = process
-        self.epoch = 0
-        self.active: tuple[TaskIds, ...] = ()
-        self.standby: tuple[TaskIds, ...] = ()
-
-    def running(self) -> set[tuple[str, int]]:
-        return {(one.subtopology_id, number) for one in self.active for number in one.partitions}
+def test_streams_groups_keep_their_promises_through_crashes() -> None:
+    simulation = run_seed("streams_groups", 0)
+    assert simulation.made >= 200
+    assert simulation.crashes > 0
 
 
-class Simulation:
-    """One life of a group."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
-        topics = ChangingTopics(words=PARTITIONS)
-        for name in (f"{GROUP}-by-key-repartition", f"{GROUP}-counts-changelog"):
-            topics.create(name, PARTITIONS)
-        self.world = ConsumerWorld(topics=topics)
-        self.world.own_streams_intervals = StreamsIntervals(standby_replicas=1)
-        self.members: list[Member] = []
-        self.made = 0
-
-    def beat(self, member: Member, **fields: Any) -> None:
-        ask = StreamsGroupHeartbeatRequest(
-            group_id=GROUP,
-            member_id=member.name,
-            member_epoch=member.epoch,
-            endpoint_information_epoch=-1,
-            **{
-                "active_tasks": member.active,
-                "standby_tasks": member.standby,
-                "warmup_tasks": (),
-                **fields,
-            },
-        )
-        answer = self.world.ask("streams_group_heartbeat", ask).response
-        if answer.error_code is not ErrorCode.NONE:
-            # It was taken out: it stops everything, and joins again later.
-            self.members.remove(member)
-            return
-        member.epoch = answer.member_epoch
-        if answer.active_tasks is not None:
-            member.active, member.standby = answer.active_tasks, answer.standby_tasks
-        self.check()
-
-    def join(self) -> None:
-        self.made += 1
-        member = Member(f"m{self.made}", f"p{self.made // 4}")
-        self.members.append(member)
-        self.beat(
-            member,
-            topology=counting(GROUP, "words"),
-            rebalance_timeout_ms=20_000,
-            process_id=member.process,
-            client_tags=(),
-        )
-
-    def step(self) -> None:
-        chance = self.rng.random()
-        if chance < 0.01:
-            self.world.crash()
-        elif chance < 0.03 and self.members:
-            # It dies without a word, and stops what it ran. The coordinator finds out later.
-            self.members.remove(self.rng.choice(self.members))
-        elif chance < 0.05 and len(self.members) < MEMBERS:
-            self.join()
-        elif chance < 0.06:
-            self.world.advance(2_000)
-        elif self.members:
-            self.beat(self.rng.choice(self.members))
-
-    def check(self) -> None:
-        owners: dict[tuple[str, int], str] = {}
-        for member in self.members:
-            for task in member.running():
-                assert task not in owners, f"{task} runs on {owners[task]} and on {member.name}"
-                owners[task] = member.name
-
-    def settle(self) -> int:
-        """Let everybody be heard of until nothing changes. Return how many tasks run."""
-        for _ in range(12):
-            self.world.advance(5_000)
-            for member in list(self.members):
-                self.beat(member)
-        return len({task for member in self.members for task in member.running()})
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_no_task_runs_twice_and_in_the_end_all_run(seed: int) -> None:
-    simulation = Simulation(seed)
-    for _ in range(MEMBERS if seed == 0 else 40):
-        simulation.join()
-    for _ in range(STEPS):
-        simulation.step()
-    while len(simulation.members) < 10:
-        simulation.join()
-    assert simulation.settle() == 2 * PARTITIONS
+@pytest.mark.parametrize("seed", range(1, 8))
+def test_smaller_streams_groups_keep_theirs_too(seed: int) -> None:
+    run_seed("streams_groups", seed, is_small=True)
 
 
 def test_a_coordinator_that_does_not_wait_for_owners_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StreamsGroup, "is_active", lambda *_: False)
     with pytest.raises(AssertionError, match="runs on"):
-        test_no_task_runs_twice_and_in_the_end_all_run(1)
+        run_seed("streams_groups", 1, is_small=True)

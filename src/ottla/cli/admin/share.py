@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ottla.cli.admin.resets import Target, plan_rows, reset_options, show_plan
 from ottla.cli.cluster import failed_items, run_client, with_admin
 from ottla.cli.failure import Failure
-from ottla.cli.numbers import COUNT, OFFSET, SHIFT
+from ottla.cli.numbers import COUNT
 from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
-from ottla.cli.times import parse_time_ms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -98,47 +98,23 @@ def describe(properties: dict[str, str], as_json: bool, name: str) -> None:
 @cluster_options
 @json_option
 @click.option("--topic", "topics", multiple=True, help="Only this topic. Default: all topics of the group.")
-@click.option("--to-earliest", is_flag=True, help="To the first record.")
-@click.option("--to-latest", is_flag=True, help="To the end.")
-@click.option("--to-offset", type=OFFSET, help="To this offset.")
-@click.option(
-    "--to-time",
-    metavar="TIME",
-    help="To the first record at or after this time: 2026-01-31T12:00, or 2h for two hours ago.",
-)
-@click.option("--shift-by", type=SHIFT, help="By this many records, backwards if negative.")
-@click.option("--execute", is_flag=True, help="Apply the plan. Without this, it is only shown.")
+@reset_options
 def reset(
     properties: dict[str, str],
     as_json: bool,
     name: str,
     topics: tuple[str, ...],
-    to_earliest: bool,
-    to_latest: bool,
-    to_offset: int | None,
-    to_time: str | None,
-    shift_by: int | None,
+    target: Target,
     execute: bool,
 ) -> None:
     """Reset the share group NAME, which must have no members. Shows a plan; --execute applies it.
 
     Records after the new offset are delivered again, also those that were done.
     """
-    chosen = sum((to_earliest, to_latest, to_offset is not None, to_time is not None, shift_by is not None))
-    if chosen != 1:
-        raise click.UsageError(
-            "no target given: use one of --to-earliest, --to-latest, --to-offset, --to-time and --shift-by"
-        )
-    to_timestamp_ms = None if to_time is None else parse_time_ms(to_time, "--to-time")
 
     async def work(admin: "Admin") -> tuple[Any, Any]:
-        from ottla.client.admin.offsets import OffsetSpec
-
-        place = OffsetSpec.EARLIEST if to_earliest else OffsetSpec.LATEST if to_latest else to_offset
         before = await admin.share_groups.offsets(name)
-        plan = await admin.share_groups.plan_reset(
-            name, topics=topics or None, to=place, to_timestamp_ms=to_timestamp_ms, shift_by=shift_by
-        )
+        plan = await admin.share_groups.plan_reset(name, topics=topics or None, **target.for_plan())
         if execute and plan:
             results = await admin.share_groups.alter_offsets(name, plan)
             if results.failed:
@@ -146,22 +122,10 @@ def reset(
         return before, plan
 
     before, plan = with_admin(properties, work)
-    rows = [
-        {
-            "topic": where.topic,
-            "partition": where.partition,
-            "offset": before[where].start_offset if where in before else None,
-            "new_offset": offset,
-        }
-        for where, offset in sorted(plan.items())
-    ]
+    rows = plan_rows({where: one.start_offset for where, one in before.items()}, plan)
     if not rows:
         raise Failure(f"share group {name} has not begun to read any topic: name a --topic")
-    show_rows(rows, as_json, "")
-    if not execute:
-        click.echo("this is only a plan; add --execute to apply it", err=True)
-    elif not as_json:
-        click.echo(f"share group {name} goes on at these offsets")
+    show_plan(rows, as_json, execute, f"share group {name} goes on at these offsets")
 
 
 @share.command("delete-offsets")
