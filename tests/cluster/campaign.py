@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from tests.cluster.cluster_faults import ClusterFaults, all_replicas_in_sync
 from tests.cluster.guarantees import CLIENTS, slices
+from tests.cluster.java_processes import java_processes
 from tests.cluster.namespaces import Namespaces, address_of, why_not
 from tests.support.mixed_cluster import MixedCluster
 
@@ -29,6 +30,7 @@ from ottla.testing.guarantees.campaign import run_campaign
 from ottla.testing.guarantees.generator import all_keys, partition_of
 
 TARGET: Final = Path("target/campaign")
+JAVA: Final = "java"
 KINDS: Final[Mapping[str, str]] = {"ottla": "ooo", "kafka": "aaa", "mixed": "ooa"}
 FAULT_INTERVAL_S: Final = 4.0
 DISK_MIB: Final = 400
@@ -84,14 +86,12 @@ def run_slice(network: Namespaces, root: Path, options: argparse.Namespace, seed
         stack.enter_context(cluster)
         faults = ClusterFaults(cluster, network, seed, FAULT_INTERVAL_S, fills_disks=options.full_disks)
         history = root / "history.jsonl"
+        if options.client == JAVA:
+            process_class = stack.enter_context(java_processes(cluster.bootstrap))
+        else:
+            process_class = CLIENTS[options.client]
         result = run_campaign(
-            cluster.bootstrap,
-            seed,
-            options.slice,
-            history,
-            faults,
-            options.clients,
-            CLIENTS[options.client],
+            cluster.bootstrap, seed, options.slice, history, faults, options.clients, process_class
         )
         topics = sorted({partition_of(key)[0] for key in all_keys(options.slice)})
         all_replicas_in_sync(cluster, topics)
@@ -131,8 +131,8 @@ def main() -> int:
     parser.add_argument("--slice", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nodes", choices=KINDS, default="ottla")
-    parser.add_argument("--client", choices=CLIENTS, default="confluent")
-    parser.add_argument("--clients", type=int, default=8, help="how many work at a time")
+    parser.add_argument("--client", choices=(*CLIENTS, JAVA), default="confluent")
+    parser.add_argument("--clients", type=int, default=16, help="how many work at a time")
     parser.add_argument("--full-disks", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--root", type=Path, default=TARGET)
     parser.add_argument("--network", help=argparse.SUPPRESS)

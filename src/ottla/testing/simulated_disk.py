@@ -369,6 +369,11 @@ class SimulatedDisk:
         self.read_only = False
         self.sync_lies = False
 
+    def is_at_rest(self, path: str) -> bool:
+        """Say whether a file has bytes, and all of them are synced."""
+        node = self.find_node(path)
+        return isinstance(node, FileNode) and len(node.content) > 0 and not node.changes
+
     def rot(self, path: str, rng: Random | None = None) -> int:
         """Flip one bit of a file at rest, and return its byte position."""
         node = self.find_node(path)

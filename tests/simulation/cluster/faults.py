@@ -2,70 +2,32 @@
 
 A fault breaks something, waits, and undoes it. Faults overlap. What one of them needs (a node that serves, a
 controller that answers) may be gone because of another: then it does nothing. `recover` undoes everything at
-the end.
+the end. What operators do is in `operators`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from tests.simulation.cluster.wrong import must
+from tests.simulation.cluster.breaking import (
+    Breaking,
+    FaultKind,
+    cut_links,
+    restart_failed,
+    start,
+    start_later,
+    wait_for_start,
+)
+from tests.simulation.cluster.operators import (
+    change_brokers,
+    change_voters,
+    elect,
+    reassign,
+    upgrade,
+    wipe,
+)
 
-from ottla import Admin
-from ottla.client.admin.quorum import ControllerEndpoint
-from ottla.client.errors import ClientError
-from ottla.model.ids import TopicPartition
-from ottla.testing.simulation.cluster import CONTROLLER_PORT, SimulatedCluster, directory_id
 from ottla.testing.simulation.node import SimulatedNode
 from ottla.world.disk import Reason
-
-START_MS_MAX: Final = 120_000
-
-
-class Breaking(NamedTuple):
-    """What a fault works on."""
-
-    cluster: SimulatedCluster
-    rng: Random
-    lasts_ms: int
-    client_host: str
-    tell: Callable[[str], None]
-
-    async def wait(self) -> None:
-        """Let it last."""
-        await asyncio.sleep(self.lasts_ms / 1000)
-
-    def pick(self) -> SimulatedNode:
-        """Choose a node."""
-        return self.rng.choice(self.cluster.nodes)
-
-    def pick_leader(self) -> SimulatedNode:
-        """Choose a node that leads something, half of the time the active controller."""
-        leading = [one for one in self.cluster.serving if one.node is not None and leads(one)]
-        if leading and self.rng.random() < 0.7:
-            return self.rng.choice(leading)
-        return self.pick()
-
-    def admin(self) -> Admin:
-        """Return a client that gives up soon."""
-        return Admin(self.cluster.bootstrap, default_api_timeout_ms=3000, request_timeout_ms=1500)
-
-
-class FaultKind(NamedTuple):
-    """A kind of fault."""
-
-    run: Callable[[Breaking], Awaitable[None]]
-    nodes_min: int = 1
-
-
-def leads(one: SimulatedNode) -> bool:
-    """Say whether a node is the active controller or leads a partition."""
-    node = one.node
-    return node is not None and (
-        node.parts.quorum.is_active or any(part.is_leader for part in node.broker.partitions)
-    )
-
 
 # One machine
 
@@ -76,7 +38,7 @@ async def kill(it: Breaking) -> None:
     if one.is_on:
         it.tell(f"node {one.node_id} is killed")
         one.kill()
-        await _start_later(it, one)
+        await start_later(it, one)
 
 
 async def cut_power(it: Breaking) -> None:
@@ -86,7 +48,7 @@ async def cut_power(it: Breaking) -> None:
         is_silent = it.rng.random() < 0.5
         it.tell(f"the power of node {one.node_id} is cut{', and nobody is told' if is_silent else ''}")
         one.cut_power(is_silent)
-        await _start_later(it, one)
+        await start_later(it, one)
 
 
 async def cut_power_in_a_write(it: Breaking) -> None:
@@ -102,7 +64,7 @@ async def cut_power_in_a_write(it: Breaking) -> None:
                 break
         else:
             one.cut_power()
-        await _start_later(it, one)
+        await start_later(it, one)
 
 
 async def restart(it: Breaking) -> None:
@@ -113,7 +75,7 @@ async def restart(it: Breaking) -> None:
         one.begin_stop()
         while one.is_on:
             await asyncio.sleep(0.05)
-        await _start_later(it, one)
+        await start_later(it, one)
 
 
 async def pause(it: Breaking) -> None:
@@ -157,7 +119,7 @@ async def full_disk(it: Breaking) -> None:
         one.disk.capacity_bytes = one.disk.used_bytes() + room
         await it.wait()
         one.disk.capacity_bytes = None
-        await _restart_failed(it, one)
+        await restart_failed(it, one)
 
 
 async def failing_sync(it: Breaking) -> None:
@@ -168,7 +130,27 @@ async def failing_sync(it: Breaking) -> None:
         fault = one.disk.fail("sync", Reason.IO_ERROR, skip=it.rng.randrange(5))
         await it.wait()
         fault.times = 0
-        await _restart_failed(it, one)
+        await restart_failed(it, one)
+
+
+async def rot(it: Breaking) -> None:
+    """Let bits of files change, on one disk only. The node has to find and to heal that."""
+    one = it.cluster.nodes[it.cluster.simulation.seed % len(it.cluster.nodes)]
+    if one.node is None:
+        return
+    parts = [
+        part
+        for part in one.node.broker.partitions
+        if len(part.in_sync) > 1 and one.node_id in part.in_sync and part.log.recovery_point > 0
+    ]
+    it.rng.shuffle(parts)
+    for part in parts[:2]:
+        path = it.rng.choice(part.log.segments).file.path
+        if not one.disk.is_at_rest(path):
+            continue
+        place = one.disk.rot(path, it.rng)
+        it.note_rot(one.node_id, (part.topic_id, part.index))
+        it.tell(f"a bit of byte {place} of {path} of node {one.node_id} changes")
 
 
 # The network
@@ -182,7 +164,7 @@ async def isolate(it: Breaking) -> None:
         others.append(it.client_host)
     ways = it.rng.choice(("both", "both", "in", "out"))
     it.tell(f"node {one.node_id} is cut off from {', '.join(others)} ({ways}) for {it.lasts_ms} ms")
-    await _cut(it, [(one.machine.host, other) for other in others], ways)
+    await cut_links(it, [(one.machine.host, other) for other in others], ways)
 
 
 async def cut_link(it: Breaking) -> None:
@@ -190,7 +172,7 @@ async def cut_link(it: Breaking) -> None:
     a, b = it.rng.sample(it.cluster.nodes, 2)
     ways = it.rng.choice(("both", "in", "out"))
     it.tell(f"the link between node {a.node_id} and node {b.node_id} is cut ({ways}) for {it.lasts_ms} ms")
-    await _cut(it, [(a.machine.host, b.machine.host)], ways)
+    await cut_links(it, [(a.machine.host, b.machine.host)], ways)
 
 
 async def split(it: Breaking) -> None:
@@ -201,7 +183,7 @@ async def split(it: Breaking) -> None:
     left, right = hosts[:place], hosts[place:]
     it.rng.choice((left, right)).append(it.client_host)
     it.tell(f"the network is split into {left} and {right} for {it.lasts_ms} ms")
-    await _cut(it, [(a, b) for a in left for b in right], "both")
+    await cut_links(it, [(a, b) for a in left for b in right], "both")
 
 
 async def slow_link(it: Breaking) -> None:
@@ -225,6 +207,63 @@ async def reset_connections(it: Breaking) -> None:
         await asyncio.sleep(it.lasts_ms / 4000)
 
 
+async def late_packets(it: Breaking) -> None:
+    """Let packets to a node come so late that senders connect again and repeat what they have sent.
+
+    So a node gets a request twice, and an old one after a new one. On one connection TCP allows neither.
+    """
+    one = it.pick_leader()
+    hosts = [it.client_host, *(other.machine.host for other in it.cluster if other is not one)]
+    network, target = it.cluster.network, one.machine.host
+    for _ in range(it.rng.randint(1, 4)):
+        late_ms = it.rng.choice((5, 30, 150, 600))
+        it.tell(
+            f"packets to node {one.node_id} come {late_ms} ms late, and on connections that were given up"
+        )
+        for host in hosts:
+            network.slow_down(host, target, 1000 * late_ms)
+        await asyncio.sleep(late_ms / 1000)
+        for host in hosts:
+            network.slow_down(host, target, 0)
+            network.give_up(host, target)
+        await asyncio.sleep(it.lasts_ms / 4000)
+
+
+async def unseat(it: Breaking) -> None:
+    """Take the active controller away, again and again, while voters lose power."""
+    for _ in range(it.rng.randint(2, 4)):
+        active = next(
+            (one for one in it.cluster.serving if one.node is not None and one.node.parts.quorum.is_active),
+            None,
+        )
+        if active is not None:
+            await _unseat(it, active)
+        await asyncio.sleep(it.rng.choice((0.05, 0.3, 0.6)))
+
+
+async def _unseat(it: Breaking, active: SimulatedNode) -> None:
+    others = [one for one in it.cluster if one is not active]
+    links = [(active.machine.host, one.machine.host) for one in others]
+    it.tell(f"the active controller, node {active.node_id}, is taken away")
+    match it.rng.choice(("pause", "cut", "cut", "kill")):
+        case "pause":
+            active.machine.pause()
+            await it.wait()
+            active.machine.resume()
+        case "cut":
+            # Clients still reach it, so it may write what nobody else has.
+            await cut_links(it, links, "both")
+        case _:
+            active.cut_power()
+            await start_later(it, active)
+    victim = it.rng.choice(others)
+    if it.rng.random() < 0.5 and victim.is_on:
+        it.tell(f"the power of node {victim.node_id} is cut")
+        victim.cut_power()
+        start(victim)
+        await wait_for_start([victim])
+
+
 # All of them
 
 
@@ -236,8 +275,8 @@ async def cut_power_of_all(it: Breaking) -> None:
         one.cut_power()
     await it.wait()
     for one in down:
-        _start(one)
-    await _wait_for_start(down)
+        start(one)
+    await wait_for_start(down)
 
 
 async def pause_then_kill(it: Breaking) -> None:
@@ -262,11 +301,11 @@ async def pause_then_kill(it: Breaking) -> None:
     for one in slept:
         one.machine.resume()
     if is_down:
-        _start(victim)
+        start(victim)
     await it.wait()
     for one in others:
         one.machine.resume()
-    await _wait_for_start([victim])
+    await wait_for_start([victim])
 
 
 async def split_then_kill(it: Breaking) -> None:
@@ -276,78 +315,15 @@ async def split_then_kill(it: Breaking) -> None:
     away, rest = nodes[: (len(nodes) - 1) // 2], nodes[(len(nodes) - 1) // 2 :]
     it.tell(f"nodes {[one.node_id for one in away]} are cut off while writes build up")
     pairs = [(a.machine.host, b.machine.host) for a in away for b in rest]
-    await _cut(it, pairs, "both")
+    await cut_links(it, pairs, "both")
     victim, others = rest[0], rest[1:]
     if not victim.is_on:
         return
     it.tell(f"the power of node {victim.node_id} is cut, and it comes back with those that were cut off")
     victim.cut_power()
-    _start(victim)
-    await _cut(it, [(a.machine.host, b.machine.host) for a in others for b in (*away, victim)], "both")
-    await _wait_for_start([victim])
-
-
-# What operators do
-
-
-async def reassign(it: Breaking) -> None:
-    """Move partitions to other brokers, or change the order of their replicas."""
-
-    async def move(admin: Admin) -> None:
-        topics = [topic.name for topic in await admin.topics.list(internal=True)]
-        name = it.rng.choice(topics)
-        parts = (await admin.topics.describe(name)).partitions
-        ids = [one.node_id for one in it.cluster]
-        targets = {
-            TopicPartition(name, part.partition): it.rng.sample(ids, min(len(ids), 3)) for part in parts
-        }
-        it.tell(f"{name} is moved to {[*targets.values()]}")
-        await admin.replicas.reassign(targets)
-
-    await _ask(it, move)
-
-
-async def elect(it: Breaking) -> None:
-    """Let preferred replicas lead."""
-
-    async def ask(admin: Admin) -> None:
-        it.tell("preferred leaders are elected")
-        await admin.replicas.elect()
-
-    await _ask(it, ask)
-
-
-async def change_voters(it: Breaking) -> None:
-    """Let a voter vote no more, and add it again; or add a node that only followed so far."""
-    one = it.pick()
-    host = one.machine.host
-    endpoint = ControllerEndpoint("CONTROLLER", host, CONTROLLER_PORT)
-
-    async def remove(admin: Admin) -> None:
-        it.tell(f"node {one.node_id} is to vote no more")
-        await admin.quorum.remove_voter(one.node_id, directory_id(one.node_id))
-
-    async def add(admin: Admin) -> None:
-        it.tell(f"node {one.node_id} is to vote")
-        await admin.quorum.add_voter(one.node_id, directory_id(one.node_id), [endpoint])
-
-    if one.node_id <= it.cluster.voters:
-        await _ask(it, remove)
-        await it.wait()
-    for _ in range(5):
-        if await _ask(it, add):
-            break
-        await asyncio.sleep(1)
-
-
-async def upgrade(it: Breaking) -> None:
-    """Use transactions of the newest version from now on."""
-
-    async def ask(admin: Admin) -> None:
-        it.tell("transaction.version becomes 2")
-        await admin.cluster.update_features({"transaction.version": 2})
-
-    await _ask(it, ask)
+    start(victim)
+    await cut_links(it, [(a.machine.host, b.machine.host) for a in others for b in (*away, victim)], "both")
+    await wait_for_start([victim])
 
 
 FAULTS: Final[dict[str, FaultKind]] = {
@@ -360,87 +336,34 @@ FAULTS: Final[dict[str, FaultKind]] = {
     "slow-disk": FaultKind(slow_disk),
     "full-disk": FaultKind(full_disk),
     "failing-sync": FaultKind(failing_sync),
+    "rot": FaultKind(rot, 3),
     "cut-off": FaultKind(isolate, 2),
     "cut-link": FaultKind(cut_link, 2),
     "split": FaultKind(split, 2),
     "slow-link": FaultKind(slow_link, 2),
     "reset-connections": FaultKind(reset_connections),
+    "late-packets": FaultKind(late_packets),
+    "unseat": FaultKind(unseat, 3),
     "cut-power-of-all": FaultKind(cut_power_of_all),
     "pause-then-kill": FaultKind(pause_then_kill, 3),
     "split-then-kill": FaultKind(split_then_kill, 3),
     "reassign": FaultKind(reassign, 3),
     "elect": FaultKind(elect, 3),
     "change-voters": FaultKind(change_voters, 3),
+    "change-brokers": FaultKind(change_brokers, 3),
+    "wipe": FaultKind(wipe, 3),
     "upgrade": FaultKind(upgrade),
 }
 
 
-async def recover(cluster: SimulatedCluster) -> None:
-    """Undo everything, and wait until all nodes serve."""
-    cluster.network.mend_all()
-    for one in cluster:
-        one.disk.heal()
-        one.machine.disk_slowness = 1
-        one.machine.resume()
-    for one in cluster:
-        if one.node is None and not one.is_on:
-            _start(one)
-    await _wait_for_start(list(cluster), is_final=True)
-
-
-async def _ask(it: Breaking, ask: Callable[[Admin], Awaitable[Any]]) -> bool:
-    """Ask something of the cluster. It may refuse, or not answer."""
-    try:
-        async with asyncio.timeout(10), it.admin() as admin:
-            await ask(admin)
-    except (ClientError, TimeoutError) as error:
-        it.tell(f"that was refused: {error}")
-        return False
-    return True
-
-
-async def _cut(it: Breaking, pairs: list[tuple[str, str]], ways: str) -> None:
-    network = it.cluster.network
-    cuts = [(b, a) for a, b in pairs if ways != "out"] + [(a, b) for a, b in pairs if ways != "in"]
-    for source, target in cuts:
-        network.cut(source, target)
-    await it.wait()
-    for source, target in cuts:
-        network.mend(source, target)
-
-
-async def _start_later(it: Breaking, one: SimulatedNode) -> None:
-    await it.wait()
-    _start(one)
-    it.tell(f"node {one.node_id} starts")
-    await _wait_for_start([one])
-
-
-async def _restart_failed(it: Breaking, one: SimulatedNode) -> None:
-    """Start a node again that gave up. One that runs on without its directory is killed first."""
-    if one.node is not None and one.node.parts.directories.offline_paths:
-        it.tell(f"node {one.node_id} has lost its directory, and is killed")
-        one.kill()
-    if not one.is_on:
-        it.tell(f"node {one.node_id} starts")
-        _start(one)
-        await _wait_for_start([one])
-
-
-def _start(one: SimulatedNode) -> None:
-    if not one.is_on:
-        one.switch_on()
-
-
-async def _wait_for_start(nodes: list[SimulatedNode], is_final: bool = False) -> None:
-    """Wait until nodes serve. While others are broken, one may give up and has to try again."""
-    for _ in range(START_MS_MAX // 50):
-        waiting = [one for one in nodes if one.node is None]
-        if not waiting or (not is_final and not any(one.is_on for one in waiting)):
-            return
-        for one in waiting:
-            if is_final and not one.is_on:
-                must(one.failure is None, f"start: node {one.node_id} does not start: {one.failure}")
-                one.switch_on()
-        await asyncio.sleep(0.05)
-    must(not is_final, f"start: nodes {[one.node_id for one in nodes if one.node is None]} do not start")
+FAMILIES: Final = (
+    ("unseat", "change-voters", "cut-power", "cut-off", "unseat", "wipe"),
+    ("cut-power", "cut-power-in-a-write", "cut-power-of-all", "failing-sync", "restart", "pause-then-kill"),
+    ("cut-off", "pause", "kill", "elect", "reassign", "split", "split-then-kill", "cut-power"),
+    ("reset-connections", "late-packets", "slow-link", "cut-link", "elect"),
+    ("change-brokers", "reassign", "restart", "elect", "wipe"),
+    ("rot", "slow-link", "reset-connections", "elect"),
+)
+"""Faults that make each other worse. Those of half of the seeds are drawn from one of these."""
+ALONE: Final = frozenset(("rot",))
+"""Faults that are not drawn beside all others: a bit that changes on the only disk that is left is lost."""

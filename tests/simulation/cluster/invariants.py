@@ -6,8 +6,12 @@ holds every replica to it for the rest of the run.
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
+from random import Random
 from typing import Final
 
+from tests.simulation.cluster.quorum_rules import QuorumRules
+from tests.simulation.cluster.replicas import check_replica
 from tests.simulation.cluster.wrong import must
 from tests.simulation.storage.batches import HEADER
 
@@ -24,8 +28,10 @@ from ottla.testing.simulation.simulation import Machine
 LOOK_US: Final = 40_000
 SETTLED_US: Final = 4_000_000
 QUIET_S_MAX: Final = 60
-EVENTS_MAX: Final = 800_000
-"""A run has one or two hundred thousand events. One with so many goes round in circles."""
+ANSWER_US_MAX: Final = 2_500_000
+"""How long an answer may be on its way: clients do not wait longer."""
+EVENTS_MAX: Final = 400_000
+"""A run has at most two hundred thousand events. One with so many goes round in circles."""
 _PLENTY: Final = 1 << 30
 
 Place = tuple[Uuid, int]
@@ -80,10 +86,29 @@ class Invariants:
         self._contested_us: dict[tuple[str, int], int] = {}
         # How often each node was started, and when that was seen first.
         self._boots: dict[int, tuple[int, int]] = {}
+        self._quorum = QuorumRules(cluster, self._has_settled)
+        # Since when all nodes serve, and how often each was started by then.
+        self._all_serve: tuple[list[int], int] = ([], 0)
+        # Since when a follower is silent, and since when a partition has too few replicas in sync.
+        self._silent_us: dict[tuple[Place, int], int] = {}
+        self._too_few_us: dict[tuple[str, int], int] = {}
+        # Replicas with damaged bytes on their disks, until they are healed.
+        self._rotten: set[tuple[int, Place]] = set()
 
     def begin(self) -> None:
         """Begin to look."""
         self._machine.call_later_us(LOOK_US, self._look)
+        for one in self._cluster:
+            one.machine.before_turn = partial(self._look_before_turn, one, one.machine.before_turn)
+
+    def note_rot(self, node_id: int, place: Place) -> None:
+        """Take note that a replica is damaged. It is not compared before the end."""
+        self._rotten.add((node_id, place))
+
+    def _look_before_turn(self, one: SimulatedNode, before: Callable[[], None] | None) -> None:
+        if before is not None:
+            before()
+        self._quorum.look(one)
 
     def was_contested(self, topic: str, partition: int, since_us: int) -> bool:
         """Say whether two nodes have led a partition, in different epochs, at a time since then.
@@ -105,6 +130,12 @@ class Invariants:
         if not leaders:
             return
         leader = max(leaders, key=lambda part: part.leader_epoch)
+        too_few_us = self._too_few_us.get((topic, partition))
+        must(
+            too_few_us is None or self._cluster.simulation.now_us < too_few_us + ANSWER_US_MAX,
+            f"min-in-sync: {topic}-{partition} has acknowledged {offset}, but only {sorted(leader.in_sync)} "
+            "have been in sync for seconds",
+        )
         for one, part in replicas.items():
             if one.node_id in leader.in_sync and self._has_settled(one) and part.log.volume.error is None:
                 must(
@@ -113,9 +144,32 @@ class Invariants:
                     f"{one.node_id} has synced up to {part.log.recovery_point}",
                 )
 
+    def read(self, topic: str, partition: int, offset: int) -> None:
+        """A consumer has read a record: it is committed, unless a node knows that which is gone."""
+        boots = [one.disk.boots for one in self._cluster if one.node is not None]
+        if (
+            self._all_serve[0] != boots
+            or self._cluster.simulation.now_us < self._all_serve[1] + ANSWER_US_MAX
+        ):
+            return
+        committed = max(
+            (
+                part.log.high_watermark
+                for one in self._cluster.serving
+                if one.node is not None
+                and (part := one.node.broker.partitions.find(topic, partition)) is not None
+            ),
+            default=1 << 62,
+        )
+        must(
+            offset < committed,
+            f"committed: {offset} of {topic}-{partition} was read, but only {committed} are committed",
+        )
+
     def _has_settled(self, one: SimulatedNode) -> bool:
         """Say whether a node has synced everything that it has found at its last start."""
-        boots, since_us = self._boots.get(one.node_id, (-1, 0))
+        # Before its first crash a disk has nothing that was not written in this life.
+        boots, since_us = self._boots.get(one.node_id, (0, -SETTLED_US - 1))
         if boots != one.disk.boots:
             self._boots[one.node_id] = (one.disk.boots, self._cluster.simulation.now_us)
             return False
@@ -125,6 +179,9 @@ class Invariants:
         events = self._cluster.simulation.events
         must(events < EVENTS_MAX, f"progress: {events} events, and the run is not over")
         self._look_for_old_leaders()
+        boots = [one.disk.boots for one in self._cluster if one.node is not None]
+        if boots != self._all_serve[0] or len(boots) < len(self._cluster.nodes):
+            self._all_serve = (boots, self._cluster.simulation.now_us)
         for one in self._cluster.serving:
             self._look_at_quorum(one)
             self._has_settled(one)
@@ -165,6 +222,12 @@ class Invariants:
             f"bounds: {part} of node {one.node_id}: {log.log_start_offset} {log.last_stable_offset} "
             f"{log.high_watermark} {log.log_end_offset}",
         )
+        for first, marker in log.producer_state.unreplicated.items():
+            must(
+                marker < log.high_watermark or first >= log.last_stable_offset,
+                f"stable: {part} of node {one.node_id}: what was decided at {marker} counts as stable, but "
+                f"only {log.high_watermark} are committed",
+            )
         place = (part.topic_id, part.index)
         if part.is_leader:
             if part.leader_epoch and (place, part.leader_epoch) not in self._leaders:
@@ -177,9 +240,14 @@ class Invariants:
                 leader == one.node_id,
                 f"one-leader: nodes {leader} and {one.node_id} lead {part} in epoch {part.leader_epoch}",
             )
+            must(
+                log.leader_epochs.latest == part.leader_epoch,
+                f"epoch: {part} is led by node {one.node_id} in epoch {part.leader_epoch}, but its log knows "
+                f"epoch {log.leader_epochs.latest}",
+            )
             self._newest[place] = max(part.leader_epoch, self._newest.get(place, -1))
             self._look_at_followers(one, part)
-        if not log.config.is_compacted:
+        if not log.config.is_compacted and (one.node_id, place) not in self._rotten:
             self._compare(one, place, str(part), log, log.high_watermark)
 
     def _compare(self, one: SimulatedNode, place: Place, name: str, log: Log, end: int) -> None:
@@ -199,6 +267,7 @@ class Invariants:
         if part.leader_epoch < self._newest.get(place, -1):
             # Another one was elected. This one has not heard of it.
             return
+        self._look_for_silence(one, part, place)
         for other in self._cluster.serving:
             if other.node_id in part.in_sync and other is not one:
                 assert other.node is not None
@@ -209,6 +278,50 @@ class Invariants:
                         f"in-sync: {part} is committed up to {part.log.high_watermark}, but in-sync replica "
                         f"{other.node_id} ends at {replica.log.log_end_offset}",
                     )
+                    must(
+                        not self._has_settled(other)
+                        or not replica.log.config.acks_all_sync
+                        or replica.log.recovery_point >= part.log.high_watermark,
+                        f"on-disk: {part} is committed up to {part.log.high_watermark}, but in-sync replica "
+                        f"{other.node_id} has synced up to {replica.log.recovery_point}",
+                    )
+
+    def _look_for_silence(self, one: SimulatedNode, part: Partition, place: Place) -> None:
+        """A follower that does not fetch is to leave the in-sync replicas; too few of them take no writes."""
+        assert part.leading is not None
+        assert one.node is not None
+        now_us = self._cluster.simulation.now_us
+        lag_ms = one.node.broker.config.replica_lag_time_max_ms
+        for follower in part.leading.followers.values():
+            is_silent = (
+                follower.broker_id in part.in_sync
+                and part.leading.proposal is None
+                and not one.machine.is_paused
+                and follower.log_end_offset != part.log.log_end_offset
+                and now_us // 1000 - follower.caught_up_ms > 2 * lag_ms
+            )
+            key = (place, follower.broker_id)
+            if not is_silent:
+                self._silent_us.pop(key, None)
+                continue
+            since_us = self._silent_us.setdefault(key, now_us)
+            must(
+                now_us - since_us <= 1000 * lag_ms + ANSWER_US_MAX,
+                f"in-sync: {part}: node {follower.broker_id} is silent since {follower.caught_up_ms} ms, "
+                "but is still in sync",
+            )
+        if len(part.in_sync) >= part.in_sync_replicas_min:
+            self._too_few_us.pop((part.topic, part.index), None)
+        else:
+            self._too_few_us.setdefault((part.topic, part.index), now_us)
+
+    def check_replicas(self) -> None:
+        """All that nodes know of their logs follows from the batches."""
+        rng = Random(self._cluster.simulation.seed)
+        for one in self._cluster.serving:
+            assert one.node is not None
+            for part in one.node.broker.partitions:
+                check_replica(f"{part} of node {one.node_id}", part.log, rng)
 
     async def check_quiet(self) -> None:
         """When nothing happens any more, all replicas are in sync, equal, and without open transactions."""
@@ -241,6 +354,8 @@ class Invariants:
                 end = ends.get((part.topic_id, part.index))
                 if bounds != end:
                     return f"{part}: node {one.node_id} has {bounds}, but the leader {end}"
-        if len({len(image.topics) for image in images.values()}) > 1:
-            return "nodes know different topics"
-        return None
+        first, *others = images.values()
+        if any(image._replace(position=first.position) != first for image in others):
+            return "nodes have different metadata"
+        voters = {one.node.parts.quorum.driver.replica.voters.keys for one in serving if one.node is not None}
+        return f"nodes know different voters: {sorted(voters)}" if len(voters) > 1 else None

@@ -6,10 +6,11 @@ All of it follows from the seed. A plan can be made smaller, to find out what a 
 from random import Random
 from typing import Final, NamedTuple
 
-from tests.simulation.cluster.faults import FAULTS
+from tests.simulation.cluster.faults import ALONE, FAMILIES, FAULTS
 
-FAULTS_FROM_MS: Final = 300
-FAULTS_FOR_MS: Final = 5_000
+FAULTS_FROM_MS: Final = 100
+FAULTS_MS_PER_OPERATION: Final = 80
+"""Faults come while there is work: so much time an operation takes."""
 _QUICK: Final = {
     "broker.heartbeat.interval.ms": "200",
     "broker.session.timeout.ms": "1500",
@@ -30,10 +31,16 @@ _COMMON: Final = {
     "group.min.session.timeout.ms": "3000",
     "log.initial.task.delay.ms": "500",
     "log.retention.check.interval.ms": "2000",
-    "log.cleaner.backoff.ms": "1000",
+    "log.cleaner.backoff.ms": "500",
+    "ottla.scrub.interval.ms": "300",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "auto.leader.rebalance.enable": "true",
     "leader.imbalance.check.interval.seconds": "3",
+}
+_SNAPSHOTS: Final = {
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
+    "metadata.log.segment.ms": "500",
+    "metadata.max.retention.ms": "1000",
 }
 
 
@@ -46,6 +53,12 @@ class Fault(NamedTuple):
     seed: int
 
 
+CLIENTS: Final = ("copier", "compacted", "haunted", "classic", "consumer", "short-lived", "looker")
+"""What there is beside transactions and a plain producer. Each seed has some of it, so that it is quick."""
+ENDS: Final = ("", "cut-power", "cut-power", "kill", "restart")
+"""What happens to all nodes at once after the last fault."""
+
+
 class Plan(NamedTuple):
     """One run."""
 
@@ -56,6 +69,8 @@ class Plan(NamedTuple):
     faults: tuple[Fault, ...]
     settings: dict[str, str]
     features: tuple[str, ...] = ()
+    clients: tuple[str, ...] = CLIENTS
+    end: str = ""
 
 
 def quick_settings() -> dict[str, str]:
@@ -66,23 +81,46 @@ def quick_settings() -> dict[str, str]:
 def plan_of(seed: int) -> Plan:
     """Return what a seed stands for."""
     rng = Random(f"plan {seed}")
-    nodes = rng.choice((1, 3, 3, 3, 3, 3, 3, 4, 5))
-    voters = nodes if nodes <= 3 else 3
-    kinds = [kind for kind, fault in FAULTS.items() if fault.nodes_min <= nodes]
-    # A few kinds of faults for each run: with all of them at once, little else would happen.
-    chosen = rng.sample(kinds, min(len(kinds), rng.randint(1, 4)))
+    nodes = rng.choice((1, 3, 3, 3, 3, 3, 3, 3, 4, 5))
+    operations = rng.choice((8, 8, 12, 12, 20, 40, 80))
+    kinds = _draw_kinds(rng, nodes)
     faults = tuple(
         Fault(
-            FAULTS_FROM_MS + rng.randrange(FAULTS_FOR_MS),
-            rng.choice((100, 500, 1500, 3000, 5000)),
-            rng.choice(chosen),
+            FAULTS_FROM_MS + rng.randrange(FAULTS_MS_PER_OPERATION * operations),
+            rng.choice((50, 200, 700, 1500, 3000)),
+            rng.choice(kinds),
             rng.getrandbits(32),
         )
-        for _ in range(rng.randint(2, 6))
+        for _ in range(rng.choice((1, 2, 2, 3, 3, 4, 6)))
     )
+    return Plan(
+        seed,
+        nodes,
+        voters=min(nodes, 3),
+        operations=operations,
+        faults=tuple(sorted(faults)),
+        settings=_draw_settings(rng),
+        features=("transaction.version=1",) if rng.random() < 0.2 else (),
+        clients=tuple(client for client in CLIENTS if rng.random() < 0.35),
+        end=rng.choice(ENDS),
+    )
+
+
+def _draw_kinds(rng: Random, nodes: int) -> list[str]:
+    """Draw a few kinds of faults for a run: with all of them at once, little else would happen."""
+    family = rng.choice(FAMILIES) if rng.random() < 0.5 else [kind for kind in FAULTS if kind not in ALONE]
+    kinds = [kind for kind in family if FAULTS[kind].nodes_min <= nodes]
+    kinds = kinds or [kind for kind, fault in FAULTS.items() if fault.nodes_min <= nodes]
+    return rng.sample(kinds, min(len(kinds), rng.randint(1, 4)))
+
+
+def _draw_settings(rng: Random) -> dict[str, str]:
     settings = {**_COMMON, **(_QUICK if rng.random() < 0.85 else {})}
-    if rng.random() < 0.3:
+    if rng.random() < 0.4:
         # Snapshots of the metadata, and cut logs, while others fetch.
-        settings["metadata.log.max.record.bytes.between.snapshots"] = "2000"
-    features = ("transaction.version=1",) if rng.random() < 0.2 else ()
-    return Plan(seed, nodes, voters, rng.choice((60, 100, 160)), tuple(sorted(faults)), settings, features)
+        settings |= _SNAPSHOTS
+    if rng.random() < 0.5:
+        settings["log.index.interval.bytes"] = "100"
+    if rng.random() < 0.4:
+        settings["log.roll.ms"] = rng.choice(("200", "1000"))
+    return settings

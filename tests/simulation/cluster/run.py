@@ -15,7 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from tests.simulation.cluster.faults import FAULTS, Breaking, recover
+from tests.simulation.cluster.breaking import Breaking, recover, restart_all
+from tests.simulation.cluster.faults import FAULTS
 from tests.simulation.cluster.invariants import Invariants
 from tests.simulation.cluster.plan import Fault, Plan, plan_of
 from tests.simulation.cluster.workload import Workload
@@ -29,7 +30,7 @@ from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.testing.simulation.network import SimulatedNetwork
 from ottla.testing.simulation.simulation import Simulation
 
-RUN_MS_MAX: Final = 300_000
+RUN_MS_MAX: Final = 180_000
 """A run that takes longer than this makes no progress."""
 _ABANDONED: Final[list["Run"]] = []
 
@@ -61,7 +62,9 @@ class Run:
             plan.operations,
             lambda: 1000 * self.simulation.now_us,
             self.invariants,
+            plan.clients,
         )
+        self.wiped: list[int] = []
         self.story: list[str] = []
 
     def run(self) -> Outcome:
@@ -98,13 +101,29 @@ class Run:
     async def _break(self, fault: Fault) -> None:
         await asyncio.sleep(fault.at_ms / 1000)
         await FAULTS[fault.kind].run(
-            Breaking(self.cluster, Random(fault.seed), fault.lasts_ms, self.loop.machine.host, self._tell)
+            Breaking(
+                self.cluster,
+                Random(fault.seed),
+                fault.lasts_ms,
+                self.loop.machine.host,
+                self._tell,
+                self.invariants.note_rot,
+                self.wiped,
+            )
         )
 
     async def _read_and_check(self) -> None:
+        await self.invariants.check_quiet()
+        self.invariants.check_replicas()
+        if self.plan.end:
+            self._tell(f"now all nodes at once: {self.plan.end}")
+            await restart_all(self.cluster, self.plan.end)
+        await self.workload.write_last()
         await self.workload.read_all()
         await self.workload.check_latest()
+        await self.workload.check_haunted()
         await self.invariants.check_quiet()
+        self.invariants.check_replicas()
 
     def _judge(self) -> Counter[str]:
         operations = operations_of(self.workload.events)

@@ -4,15 +4,18 @@
 - A producer without transactions that has several batches on their way at once.
 - A classic group and a KIP-848 group that read what it writes, with members that come and go.
 - A producer to a compacted topic, and topics that are created and deleted.
+- Two producers with the same transactional id, of which one does not know that it was replaced.
 - Somebody who looks at watermarks and committed offsets all the time.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any, Final, Protocol
 
-from tests.simulation.cluster.wrong import must
+from tests.simulation.cluster.wrong import Wrong, must
 
 from ottla import Admin, Consumer, Producer
 from ottla.client.admin.offsets import OffsetSpec
@@ -42,6 +45,7 @@ from ottla.wire.error_code import ErrorCode
 WORKERS: Final = 2
 PLAIN_KEYS: Final = (1 << 22, (1 << 22) + 1)
 """What is written without transactions, and read by groups."""
+HAUNTED_KEY: Final = (1 << 22) + 2
 PLAIN_TOPIC: Final = partition_of(PLAIN_KEYS[0])[0]
 LATEST: Final = "latest"
 PASSING: Final = "passing"
@@ -64,6 +68,9 @@ class Observer(Protocol):
     def acknowledged(self, topic: str, partition: int, offset: int) -> None:
         """Take note of a write that was acknowledged."""
 
+    def read(self, topic: str, partition: int, offset: int) -> None:
+        """Take note of a record that a consumer has read."""
+
     def was_contested(self, topic: str, partition: int, since_us: int) -> bool:
         """Say whether a partition had two leaders at once, since a time in microseconds."""
 
@@ -78,12 +85,16 @@ class Workload:
         operations: int,
         now_ns: Callable[[], int],
         observer: "Observer",
+        clients: Sequence[str],
     ) -> None:
+        """`clients` are the names of those that there are beside transactions and a plain producer."""
+        self._clients = clients
         self.events: list[dict[str, Any]] = []
         self.recorder = Recorder(self.events.append, now_ns)
         self._now_ns = now_ns
         self._was_contested = observer.was_contested
         self._when_acknowledged = observer.acknowledged
+        self._when_read = observer.read
         self._bootstrap = bootstrap
         self._rng = Random(f"workload {seed}")
         # A run is short, so that what is rare has to be less so.
@@ -93,13 +104,17 @@ class Workload:
         self._sends = operations
         self.acknowledged: dict[int, list[int]] = {key: [] for key in PLAIN_KEYS}
         self.read: dict[str, dict[int, set[int]]] = {
-            protocol: {key: set() for key in PLAIN_KEYS} for protocol in ("classic", "consumer")
+            protocol: {key: set() for key in PLAIN_KEYS}
+            for protocol in ("classic", "consumer")
+            if protocol in clients
         }
+        self.replaced: set[int] = set()
+        self.haunted: list[int] = []
         self.last_of_key: dict[bytes, tuple[int, bytes]] = {}
 
     async def create_topics(self) -> None:
         """Create what the others need."""
-        topics = dict.fromkeys(partition_of(key)[0] for key in self._keys)
+        topics = dict.fromkeys(partition_of(key)[0] for key in (*self._keys, HAUNTED_KEY))
         async with self._admin() as admin:
             for topic in topics:
                 await _create(admin, topic, PARTITIONS_PER_TOPIC)
@@ -113,17 +128,24 @@ class Workload:
             for protocol in self.read
             for member in range(2)
         ]
-        helpers.append(asyncio.create_task(self._look()))
-        helpers.append(asyncio.create_task(self._come_and_go()))
+        helpers += [
+            asyncio.create_task(run())
+            for client, run in (("looker", self._look), ("short-lived", self._come_and_go))
+            if client in self._clients
+        ]
 
         def connect(transactional_id: str) -> OttlaProcess:
             return OttlaProcess(self._bootstrap, transactional_id, TRANSACTION_TIMEOUT_MS, **CLIENT)
 
+        others: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+            "copier": partial(copy, connect, self._generator, self.recorder),
+            "compacted": self._overwrite,
+            "haunted": self._haunt,
+        }
         await asyncio.gather(
             *(work(connect, number, self._generator, self.recorder) for number in range(WORKERS)),
-            copy(connect, self._generator, self.recorder),
             self._send(),
-            self._overwrite(),
+            *(run() for client, run in others.items() if client in self._clients),
         )
         self._is_over = True
         await asyncio.gather(*helpers)
@@ -248,6 +270,95 @@ class Workload:
                 found.get(key, (-1, b"")) >= last, f"compaction: {key!r} was {last}, and is {found.get(key)}"
             )
 
+    # Producers that were replaced
+
+    async def _haunt(self) -> None:
+        """Have two producers with one transactional id: the older one can do nothing any more."""
+        topic, partition = partition_of(HAUNTED_KEY)
+        number = 0
+        while number < self._sends // 4:
+            number += 4
+            try:
+                async with asyncio.timeout(30), self._medium() as old:
+                    old.begin_transaction()
+                    self.replaced |= {number, number + 1}
+                    await old.send_and_wait(topic, b"%d" % number, partition=partition)
+                    async with self._medium() as young:
+                        young.begin_transaction()
+                        await young.send_and_wait(topic, b"%d" % (number + 2), partition=partition)
+                        await self._let_act(old, number + 1)
+                        await young.send_and_wait(topic, b"%d" % (number + 3), partition=partition)
+                        await young.commit_transaction()
+                        self.haunted += (number + 2, number + 3)
+            except (ClientError, TimeoutError):
+                await asyncio.sleep(0.1)
+
+        # Nobody comes back for this one: it has to time out.
+        with suppress(ClientError, TimeoutError):
+            async with asyncio.timeout(30), self._medium("abandoned") as abandoned:
+                abandoned.begin_transaction()
+                self.replaced.add(number + 4)
+                await abandoned.send_and_wait(topic, b"%d" % (number + 4), partition=partition)
+
+    def _medium(self, name: str = "haunted") -> Producer:
+        return Producer(
+            self._bootstrap,
+            transactional_id=name,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            linger_ms=0,
+            delivery_timeout_ms=8_000,
+            max_block_ms=8_000,
+            **CLIENT,
+        )
+
+    async def _let_act(self, old: Producer, value: int) -> None:
+        """Let a producer that was replaced send something, or commit, or both."""
+        topic, partition = partition_of(HAUNTED_KEY)
+        try:
+            if self._rng.random() < 0.5:
+                await old.send_and_wait(topic, b"%d" % value, partition=partition)
+            await old.commit_transaction()
+        except ClientError:
+            return
+        must(False, f"fencing: a producer that was replaced could commit {value - 1}")
+
+    async def check_haunted(self) -> None:
+        """What was committed is there, whole and in order, and nothing of producers that were replaced."""
+        if "haunted" not in self._clients:
+            return
+        records = await self._read_to_end(HAUNTED_KEY, isolation_level="read_committed")
+        found = [int(record.value or b"") for record in records]
+        must(not self.replaced & set(found), f"fencing: {sorted(self.replaced & set(found))} can be read")
+        left = [value for value in self.haunted if value not in found]
+        must(not left, f"fencing: {left} was committed, but {found} is there")
+        must(found == sorted(set(found)), f"fencing: {found} is not in order")
+        must(len(found) % 2 == 0, f"fencing: {found} has half of a transaction")
+
+    async def _read_to_end(self, key: int, **settings: Any) -> list[Any]:
+        """Read a partition until nothing comes any more."""
+        async with Consumer(self._bootstrap, auto_offset_reset="earliest", **settings, **CLIENT) as consumer:
+            place = TopicPartition(*partition_of(key))
+            consumer.assign([place])
+            found: list[Any] = []
+            async with self._admin() as admin:
+                end = (await admin.offsets.list({place: OffsetSpec.LATEST}))[place].offset
+            async with asyncio.timeout(QUIET_S_MAX):
+                while await consumer.position(place) < end:
+                    found += await consumer.poll(timeout_ms=300)
+        return found
+
+    async def write_last(self) -> None:
+        """Create a topic and write to it: a cluster that works again can do that."""
+        try:
+            async with asyncio.timeout(QUIET_S_MAX), self._admin() as admin:
+                await _create(admin, "last", 1)
+                async with Producer(
+                    self._bootstrap, linger_ms=0, delivery_timeout_ms=60_000, **CLIENT
+                ) as last:
+                    await last.send_and_wait("last", b"works")
+        except (ClientError, TimeoutError) as error:
+            raise Wrong(f"quiet: nothing can be written in the end: {error}") from error
+
     # Groups
 
     async def _consume(self, protocol: str, member: int) -> None:
@@ -261,6 +372,7 @@ class Workload:
                         for record in await consumer.poll(timeout_ms=100):
                             key = key_of_partition(*record.where)
                             read[key].add(int(record.value or b""))
+                            self._when_read(*record.where, record.offset)
                         if self._has_read_all(protocol):
                             break
             except (ClientError, TimeoutError):

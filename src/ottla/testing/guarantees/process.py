@@ -13,7 +13,7 @@ from ottla.testing.guarantees.generator import Plan, copy_of
 
 GROUP: Final = "guarantees"
 """The group of the copiers."""
-POLL_S: Final = 0.1
+POLL_S: Final = 0.03
 SEND_S: Final = 10.0
 START_S: Final = 30.0
 RECORDS_PER_POLL: Final = 50

@@ -41,26 +41,33 @@ class SimulatedCluster:
             "transaction.state.log.min.isr": str(max(replicas - 1, 1)),
             **(settings or {}),
         }
-        initial = ",".join(
+        self._common = common
+        self._features = features
+        self._initial = ",".join(
             f"{number}@{_host(number)}:{CONTROLLER_PORT}:{directory_id(number)}"
             for number in range(1, self.voters + 1)
         )
-        self.nodes = [
-            SimulatedNode(
-                simulation,
-                network,
-                number,
-                {**common, "listeners": _listeners(number)},
-                FormatOptions(
-                    cluster_id=CLUSTER_ID,
-                    directory_id=None if number <= self.voters else str(directory_id(number)),
-                    initial_controllers=initial if number <= self.voters else None,
-                    no_initial_controllers=number > self.voters,
-                    features=features,
-                ),
-            )
-            for number in range(1, nodes + 1)
-        ]
+        self.nodes = [self._make_node(number) for number in range(1, nodes + 1)]
+
+    def add_node(self) -> SimulatedNode:
+        """Return one more node, which does not vote. It is off."""
+        node = self._make_node(len(self.nodes) + 1)
+        self.nodes.append(node)
+        return node
+
+    def _make_node(self, number: int) -> SimulatedNode:
+        votes = number <= self.voters
+        options = FormatOptions(
+            cluster_id=CLUSTER_ID,
+            directory_id=None if votes else str(directory_id(number)),
+            initial_controllers=self._initial if votes else None,
+            no_initial_controllers=not votes,
+            features=self._features,
+        )
+        settings = {**self._common, "listeners": _listeners(number)}
+        node = SimulatedNode(self.simulation, self.network, number, settings, options)
+        node.directory_id = directory_id(number)
+        return node
 
     def __getitem__(self, node_id: int) -> SimulatedNode:
         """Return a node by its id."""

@@ -10,6 +10,8 @@ Ways to make it fail:
   what was sent arrives after `mend`. Nobody can connect meanwhile;
 - `slow_down(a, b, us)`: packets take longer, in this direction;
 - `reset(host)`: all connections of a machine break;
+- `give_up(a, b)`: connections break at one end. What is on its way arrives, perhaps after what the
+  same machine sends on its next connection;
 - `unplug(host, is_silent=True)`: a machine is gone, and the others are not told.
 """
 
@@ -99,6 +101,12 @@ class SimulatedNetwork:
         for transport in list(self._transports.get(host, ())):
             transport.break_off()
             transport.peer.break_off()
+
+    def give_up(self, source: str, target: str) -> None:
+        """Break connections at one end only. What this end has sent still arrives, if late."""
+        for transport in list(self._transports.get(source, ())):
+            if transport.peer_host == target:
+                transport.break_off()
 
     def hold(self, transport: "SimulatedTransport") -> None:
         """Take note that something was lost and is to be sent again."""

@@ -8,6 +8,7 @@ from ottla.broker.lifecycle.format_options import NO_OPTIONS, FormatOptions
 from ottla.broker.lifecycle.shutdown import NodeStop
 from ottla.broker.lifecycle.startup import Node, NodeOptions, NodeStart
 from ottla.metadata.configs.load import load_node_config
+from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.testing.simulated_disk import SimulatedDisk
 from ottla.testing.simulation.network import SimulatedNetwork
 from ottla.testing.simulation.simulation import Machine, Simulation
@@ -44,6 +45,8 @@ class SimulatedNode:
             **(settings or {}),
         }
         self._options = NodeOptions(is_insecure=True, format=format_options)
+        # The identity of its data directory as a voter, if somebody has chosen it.
+        self.directory_id = ZERO_UUID
         self.node: Node | None = None
         self.is_on = False
         self.failure: Exception | None = None
@@ -116,6 +119,18 @@ class SimulatedNode:
         """
         self._switch_off("power cut", is_silent)
         self.disk.cut_power()
+
+    def replace_disk(self, directory_id: Uuid) -> None:
+        """Give a machine that is off an empty disk, which is formatted with this id at the next start."""
+        assert not self.is_on, "the disk of a machine that is on cannot be replaced"
+        boots = self.disk.boots
+        self.disk = SimulatedDisk(self.machine.rng.getrandbits(32))
+        self.disk.boots = boots + 1
+        self.directory_id = directory_id
+        formatted = self._options.format._replace(
+            directory_id=str(directory_id), initial_controllers=None, no_initial_controllers=True
+        )
+        self._options = self._options._replace(format=formatted)
 
     def _lose_power(self) -> None:
         self.cut_power()

@@ -1,0 +1,98 @@
+"""What must hold of each replica by itself: all that a log knows follows from its batches.
+
+A node keeps much beside the batches: the window of each producer, open and aborted transactions, leader
+epochs, indexes. It is kept up to date by appends, rebuilt by truncations, and loaded by a start. Here it is
+compared with the simple model that judges the storage engine (`tests.simulation.storage.model`).
+"""
+
+from random import Random
+from typing import Final
+
+from tests.simulation.cluster.wrong import Wrong, must
+from tests.simulation.storage.batches import Batch, read_batches
+from tests.simulation.storage.checks import read_log
+from tests.simulation.storage.model import Producer, Replay, first_record_at_or_after
+
+from ottla.model.ids import Offset, ProducerId
+from ottla.storage.log import Log
+from ottla.storage.read import ReadLimit
+
+SAMPLES: Final = 4
+
+
+def check_replica(name: str, log: Log, rng: Random) -> None:
+    """Compare what a log knows with its batches."""
+    try:
+        batches = read_batches(read_log(log))
+    except AssertionError as error:
+        raise Wrong(f"log: {name}: {error}") from error
+    replay = Replay(batches)
+    _check_epochs(name, log, batches)
+    _check_look_ups(name, log, batches, rng)
+    if not log.config.is_compacted:
+        _check_producers(name, log, replay)
+        if log.segments[0].base_offset == 0:
+            _check_aborted(name, log, replay)
+
+
+def _check_epochs(name: str, log: Log, batches: list[Batch]) -> None:
+    for batch in batches:
+        if batch.leader_epoch >= 0:
+            found = log.leader_epochs.epoch_for(Offset(batch.last_offset))
+            must(
+                found == batch.leader_epoch,
+                f"log: {name}: the batch at {batch.base_offset} is of epoch {batch.leader_epoch}, "
+                f"but is said to be of {found}",
+            )
+
+
+def _check_look_ups(name: str, log: Log, batches: list[Batch], rng: Random) -> None:
+    if not batches:
+        return
+    for _ in range(SAMPLES):
+        offset = rng.randrange(log.log_start_offset, log.log_end_offset)
+        expected = next(batch for batch in batches if batch.last_offset >= offset)
+        found = log.read(Offset(offset), 1, ReadLimit.LOG_END).read()
+        must(found == expected.data, f"log: {name}: a read at {offset} gives another batch")
+        timestamp_ms = rng.choice(batches).max_timestamp + rng.randint(-1, 1)
+        first = first_record_at_or_after(batches, timestamp_ms, log.log_start_offset)
+        told = log.offset_for_timestamp(timestamp_ms, ReadLimit.LOG_END)
+        must(
+            (told and told[:2]) == first,
+            f"log: {name}: the first record at or after {timestamp_ms} is {first}, but is said to be {told}",
+        )
+
+
+def _check_producers(name: str, log: Log, replay: Replay) -> None:
+    live = log.producer_state.producers
+    for producer_id, expected in replay.producers.items():
+        found = live.get(ProducerId(producer_id))
+        must(found is not None, f"log: {name}: producer {producer_id} is forgotten")
+        assert found is not None
+        first = None if found.transaction_first_offset < 0 else found.transaction_first_offset
+        window = [(last, offset) for last, offset, *_ in found.batches]
+        known = (found.epoch, first, window)
+        must(
+            found.epoch == expected.epoch and _is_open_at(log, expected, first) and _is_end(window, expected),
+            f"log: {name}: producer {producer_id} is {expected}, but is said to be {known}",
+        )
+
+
+def _is_open_at(log: Log, expected: Producer, first: int | None) -> bool:
+    """Say whether a transaction began where it should. Of what was deleted, more may be known."""
+    return first == expected.transaction_first_offset or (first is not None and first < log.log_start_offset)
+
+
+def _is_end(window: list[tuple[int, int]], expected: Producer) -> bool:
+    """Say whether the batches that are known are the last ones. A start knows fewer than five."""
+    full = [(one.last_sequence, one.last_offset) for one in expected.window]
+    if not full or len(window) > len(full):
+        # Batches before these were deleted.
+        return window[len(window) - len(full) :] == full
+    return bool(window) and window == full[len(full) - len(window) :]
+
+
+def _check_aborted(name: str, log: Log, replay: Replay) -> None:
+    expected = [ended[:3] for ended in replay.ended if ended.is_aborted]
+    found = [tuple(entry)[:3] for segment in log.segments for entry in segment.aborted()]
+    must(found == expected, f"log: {name}: aborted transactions are {expected}, but are said to be {found}")
