@@ -78,6 +78,8 @@ class Invariants:
         self._machine = Machine(cluster.simulation, "observer", "10.0.2.1")
         self._leaders: dict[tuple[Place, int], int] = {}
         self._newest: dict[Place, int] = {}
+        # The highest high watermark that any leader has had.
+        self._highest: dict[Place, int] = {}
         self._quorum_leaders: dict[int, int] = {}
         self._committed: dict[Place, Committed] = {}
         # How far each replica was compared already. One that was loaded again, or cut, is compared again.
@@ -246,6 +248,14 @@ class Invariants:
                 f"epoch {log.leader_epochs.latest}",
             )
             self._newest[place] = max(part.leader_epoch, self._newest.get(place, -1))
+            if part.leader_epoch == self._newest[place]:
+                highest = self._highest.get(place, 0)
+                must(
+                    log.log_end_offset >= highest,
+                    f"committed: {part} ends at {log.log_end_offset} on node {one.node_id}, which leads, but "
+                    f"{highest} were committed",
+                )
+                self._highest[place] = max(highest, log.high_watermark)
             self._look_at_followers(one, part)
         if not log.config.is_compacted and (one.node_id, place) not in self._rotten:
             self._compare(one, place, str(part), log, log.high_watermark)

@@ -29,7 +29,9 @@ def check_replica(name: str, log: Log, rng: Random) -> None:
     replay = Replay(batches)
     _check_epochs(name, log, batches)
     _check_look_ups(name, log, batches, rng)
-    if not log.config.is_compacted:
+    if log.config.is_compacted:
+        _check_kept(name, log, batches)
+    else:
         _check_producers(name, log, replay)
         if log.segments[0].base_offset == 0:
             _check_aborted(name, log, replay)
@@ -76,6 +78,15 @@ def _check_producers(name: str, log: Log, replay: Replay) -> None:
             found.epoch == expected.epoch and _is_open_at(log, expected, first) and _is_end(window, expected),
             f"log: {name}: producer {producer_id} is {expected}, but is said to be {known}",
         )
+
+
+def _check_kept(name: str, log: Log, batches: list[Batch]) -> None:
+    """Compaction keeps the last batch of each producer, empty if need be: a start has to know it."""
+    kept = {(batch.producer_id, batch.last_sequence, batch.last_offset) for batch in batches}
+    for producer_id, producer in log.producer_state.producers.items():
+        if producer.batches and producer.last_offset >= log.log_start_offset:
+            last = (producer_id, producer.last_sequence, producer.last_offset)
+            must(last in kept, f"log: {name}: the last batch of producer {producer_id} is gone: {last}")
 
 
 def _is_open_at(log: Log, expected: Producer, first: int | None) -> bool:

@@ -276,23 +276,24 @@ class Workload:
         """Have two producers with one transactional id: the older one can do nothing any more."""
         topic, partition = partition_of(HAUNTED_KEY)
         number = 0
-        while number < self._sends // 4:
+        while number < self._sends // 2:
             number += 4
             try:
                 async with asyncio.timeout(30), self._medium() as old:
-                    old.begin_transaction()
                     self.replaced |= {number, number + 1}
-                    await old.send_and_wait(topic, b"%d" % number, partition=partition)
+                    is_open = self._rng.random() < 0.5
+                    if is_open:
+                        old.begin_transaction()
+                        await old.send_and_wait(topic, b"%d" % number, partition=partition)
                     async with self._medium() as young:
                         young.begin_transaction()
                         await young.send_and_wait(topic, b"%d" % (number + 2), partition=partition)
-                        await self._let_act(old, number + 1)
+                        await self._let_act(old, number + 1, is_open)
                         await young.send_and_wait(topic, b"%d" % (number + 3), partition=partition)
                         await young.commit_transaction()
                         self.haunted += (number + 2, number + 3)
             except (ClientError, TimeoutError):
                 await asyncio.sleep(0.1)
-
         # Nobody comes back for this one: it has to time out.
         with suppress(ClientError, TimeoutError):
             async with asyncio.timeout(30), self._medium("abandoned") as abandoned:
@@ -311,11 +312,13 @@ class Workload:
             **CLIENT,
         )
 
-    async def _let_act(self, old: Producer, value: int) -> None:
-        """Let a producer that was replaced send something, or commit, or both."""
+    async def _let_act(self, old: Producer, value: int, is_open: bool) -> None:
+        """Let a producer that was replaced send something, and commit."""
         topic, partition = partition_of(HAUNTED_KEY)
         try:
-            if self._rng.random() < 0.5:
+            if not is_open:
+                old.begin_transaction()
+            if not is_open or self._rng.random() < 0.5:
                 await old.send_and_wait(topic, b"%d" % value, partition=partition)
             await old.commit_transaction()
         except ClientError:
