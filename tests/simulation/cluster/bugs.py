@@ -123,7 +123,7 @@ _OWN: Final[dict[str, Bug]] = {
     "forgets-the-session": Bug(
         "a follower goes on with a session that the leader has ended",
         ReplicaSession.restart,
-        "self.id, self.epoch = NO_SESSION, INITIAL_EPOCH",
+        "self.epoch = INITIAL_EPOCH",
         "self.epoch = self.epoch + 1",
     ),
     "follower-beyond-its-log": Bug(

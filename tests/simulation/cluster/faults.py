@@ -343,7 +343,7 @@ FAULTS: Final[dict[str, FaultKind]] = {
     "slow-link": FaultKind(slow_link, 2),
     "reset-connections": FaultKind(reset_connections),
     "late-packets": FaultKind(late_packets),
-    "unseat": FaultKind(unseat, 3),
+    "unseat-controller": FaultKind(unseat, 3),
     "cut-power-of-all": FaultKind(cut_power_of_all),
     "pause-then-kill": FaultKind(pause_then_kill, 3),
     "split-then-kill": FaultKind(split_then_kill, 3),
@@ -351,17 +351,17 @@ FAULTS: Final[dict[str, FaultKind]] = {
     "elect": FaultKind(elect, 3),
     "change-voters": FaultKind(change_voters, 3),
     "change-brokers": FaultKind(change_brokers, 3),
-    "wipe": FaultKind(wipe, 3),
+    "wipe-disk": FaultKind(wipe, 3),
     "upgrade": FaultKind(upgrade),
 }
 
 
 FAMILIES: Final = (
-    ("unseat", "change-voters", "cut-power", "cut-off", "unseat", "wipe"),
+    ("unseat-controller", "change-voters", "cut-power", "cut-off", "unseat-controller", "wipe-disk"),
     ("cut-power", "cut-power-in-a-write", "cut-power-of-all", "failing-sync", "restart", "pause-then-kill"),
     ("cut-off", "pause", "kill", "elect", "reassign", "split", "split-then-kill", "cut-power"),
     ("reset-connections", "late-packets", "slow-link", "cut-link", "elect"),
-    ("change-brokers", "reassign", "restart", "elect", "wipe"),
+    ("change-brokers", "reassign", "restart", "elect", "wipe-disk"),
     ("rot", "slow-link", "reset-connections", "elect"),
 )
 """Faults that make each other worse. Those of half of the seeds are drawn from one of these."""

@@ -30,7 +30,7 @@ from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.testing.simulation.network import SimulatedNetwork
 from ottla.testing.simulation.simulation import Simulation
 
-RUN_MS_MAX: Final = 180_000
+RUN_MS_MAX: Final = 100_000
 """A run that takes longer than this makes no progress."""
 _ABANDONED: Final[list["Run"]] = []
 
