@@ -223,6 +223,10 @@ docs: reference ## build the site of the docs in target/site, with all links che
 bench-cluster: $(VENV)/.ready ## compare three nodes with three brokers of Apache Kafka (needs Java and Maven)
 	$(BIN)/python -m benchmarks.cluster
 
+.PHONY: mirror-kills
+mirror-kills: $(VENV)/.ready ## kill mirrors, their sources and their targets many times, and compare the copies (needs Java and Maven)
+	MIRROR_KILLS=5 $(BIN)/pytest -n 0 --timeout 3600 tests/cluster/test_mirror_kills.py
+
 .PHONY: bench-mirror
 bench-mirror: $(VENV)/.ready ## compare ottla mirror with MirrorMaker 2: bytes per CPU second (needs Java and Maven)
 	$(BIN)/python -m benchmarks.mirror

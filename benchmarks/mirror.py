@@ -1,10 +1,11 @@
-"""What mirroring costs: `ottla mirror` and MirrorMaker 2, from the same source to the same kind of target.
+"""What mirroring costs: `ottla mirror` in both ways and MirrorMaker 2, from one source to equal targets.
 
     python -m benchmarks.mirror [--megabytes 200] [--rounds 3]
 
-Both copy the same topic from one Ottla node to another. Measured is the CPU time of the mirror and of the
+All copy the same topic from one Ottla node to another. Measured is the CPU time of the mirror and of the
 target together, from the start of the mirror until the copy is complete, less what either takes to start:
-that is measured with a topic that is empty. The two take turns.
+that is measured with a topic that is empty. They take turns. MirrorMaker 2 has its defaults, so that it
+copies at least once. In its way, `ottla mirror` copies exactly once.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import Noise, ratio_of
+from tests.java.mirror_maker import mirror_classpath
 from tests.support.ottla_node import OttlaNode, ottla_command
 
 from ottla.client.admin import Admin
@@ -22,9 +24,7 @@ from ottla.client.errors import ClientError
 from ottla.client.producer import Producer
 from ottla.model.ids import TopicPartition
 
-_HERE = Path(__file__).parent
-_LIBS = _HERE.parent / "target" / "mirror-maker"
-_POM = _HERE.parent / "tests" / "java" / "mirror" / "pom.xml"
+_THEIRS = "MirrorMaker 2"
 _PARTITIONS = 4
 _RECORD_BYTES = 1000
 _TICKS_PER_SECOND = 100
@@ -43,9 +43,10 @@ def main() -> None:
         with OttlaNode(root / "source") as source:
             asyncio.run(_fill(source.bootstrap, "data", count))
             asyncio.run(_fill(source.bootstrap, "empty", _PARTITIONS))
-            rates: dict[str, list[float]] = {"ottla mirror": [], "MirrorMaker 2": []}
+            contenders = {"exact copies": _ours, "in its way": _ours_in_its_way, _THEIRS: _mirror_maker}
+            rates: dict[str, list[float]] = {who: [] for who in contenders}
             for number in range(chosen.rounds):
-                for who, commands in (("ottla mirror", _ours), ("MirrorMaker 2", _mirror_maker)):
+                for who, commands in contenders.items():
                     spent = [
                         _copy(root / f"{who}-{number}-{topic}", source.bootstrap, topic, expected, commands)
                         for topic, expected in (("empty", _PARTITIONS), ("data", count))
@@ -53,8 +54,10 @@ def main() -> None:
                     rates[who].append(chosen.megabytes / max(spent[1] - spent[0], 0.01))
                     rate = f"{rates[who][-1]:8.0f} MB per CPU second"
                     print(f"{who:14} {rate} (start: {spent[0]:.1f} s)", flush=True)
-    ratio = ratio_of(*rates.values())
-    print(f"ottla mirror copies {ratio} times as much per CPU second; noise {noise.share():.0%}")
+    theirs = rates.pop(_THEIRS)
+    for who, ours in rates.items():
+        print(f"ottla mirror, {who}: {ratio_of(ours, theirs)} times as much per CPU second")
+    print(f"noise {noise.share():.0%}")
 
 
 async def _fill(bootstrap: str, topic: str, count: int) -> None:
@@ -85,19 +88,17 @@ def _ours(_root: Path, source: str, target: str, topic: str) -> tuple[list[str],
     return ottla_command("mirror", "run", "--source", source, "--bootstrap", target, "--topics", topic), topic
 
 
+def _ours_in_its_way(root: Path, source: str, target: str, topic: str) -> tuple[list[str], str]:
+    return ottla_command("mirror", "run", str(_properties(root, source, target, topic))), f"A.{topic}"
+
+
 def _mirror_maker(root: Path, source: str, target: str, topic: str) -> tuple[list[str], str]:
-    if not (_LIBS / ".complete").exists():
-        fetch = [
-            "mvn",
-            "-q",
-            "-B",
-            "-f",
-            str(_POM),
-            "dependency:copy-dependencies",
-            f"-DoutputDirectory={_LIBS}",
-        ]
-        subprocess.run(fetch, check=True)
-        (_LIBS / ".complete").touch()
+    file = _properties(root, source, target, topic)
+    main_class = "org.apache.kafka.connect.mirror.MirrorMaker"
+    return ["java", "-Xmx512m", "-cp", mirror_classpath(), main_class, str(file)], f"A.{topic}"
+
+
+def _properties(root: Path, source: str, target: str, topic: str) -> Path:
     file = root / "mm2.properties"
     once = ("checkpoints", "heartbeats", "offset-syncs")
     stored = ("offset.storage", "status.storage", "config.storage")
@@ -107,8 +108,7 @@ def _mirror_maker(root: Path, source: str, target: str, topic: str) -> tuple[lis
         + "".join(f"{name}.topic.replication.factor=1\n" for name in once)
         + "".join(f"{name}.replication.factor=1\n" for name in stored)
     )
-    main_class = "org.apache.kafka.connect.mirror.MirrorMaker"
-    return ["java", "-Xmx512m", "-cp", f"{_LIBS}/*", main_class, str(file)], f"A.{topic}"
+    return file
 
 
 async def _wait(bootstrap: str, topic: str, count: int) -> None:

@@ -29,7 +29,7 @@ WITH_A_REGISTRY = ("schemas.md",)
 OF_CLUSTERS = ("cluster.md",)
 """`test_cluster_guide.py` runs it."""
 OF_TWO_CLUSTERS = ("mirroring.md",)
-"""It has commands only. `test_mirror.py` runs them."""
+"""`test_mirroring_guide.py` runs it."""
 RUN_ELSEWHERE = (
     *WITH_NODES_OF_THEIR_OWN,
     *ON_SPARK,

@@ -2,71 +2,31 @@
 
 import asyncio
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.cli.typing import fail, succeed
 from tests.clients.served_topics import make_topic
+from tests.cluster.mirrored import WAIT_S, are_equal, commit, committed, content, until
 from tests.java.apache_kafka import ApacheKafka
 from tests.support.acknowledged_load import AcknowledgedLoad
 from tests.support.mirror_process import MirrorProcess
 from tests.support.ottla_node import OttlaNode
 
 from ottla.client.admin import Admin
-from ottla.client.admin.settings import AdminSettings
 from ottla.client.consumer import Consumer, TopicPartition
-from ottla.client.errors import BrokerError, ClientError
-from ottla.client.fetching import read_range
-from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.errors import BrokerError
 from ottla.client.producer import Producer
-from ottla.client.security import cluster_for
-from ottla.records.batch import LEADER_EPOCH_OFFSET, iter_batches
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
-
-WAIT_S = 120
 
 
 @pytest.fixture
 def target(tmp_path: Path) -> Iterator[OttlaNode]:
     with OttlaNode(tmp_path / "target") as node:
         yield node
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while True:
-        try:
-            if holds():
-                return
-        except ClientError:
-            pass
-        assert time.monotonic() < deadline, "it did not come to hold in time"
-        time.sleep(0.1)
-
-
-async def _content(bootstrap: str, where: TopicPartition) -> tuple[int, int, bytes]:
-    """Return where a partition starts and ends, and its batches without their leader epochs."""
-    cluster = cluster_for(AdminSettings.of({"bootstrap.servers": bootstrap}), retry_timeout_ms=10_000)
-    await cluster.start()
-    try:
-        start = (await list_offsets(cluster, {where: EARLIEST}))[where].offset
-        end = (await list_offsets(cluster, {where: LATEST}))[where].offset
-        content = bytearray()
-        async for piece in read_range(cluster, where, start, end):
-            for batch in iter_batches(piece.records):
-                view = batch.view
-                content += bytes(view[:LEADER_EPOCH_OFFSET]) + bytes(view[LEADER_EPOCH_OFFSET + 4 :])
-        return start, end, bytes(content)
-    finally:
-        await cluster.close()
-
-
-def _are_equal(source: str, target: str, where: TopicPartition) -> bool:
-    return asyncio.run(_content(source, where)) == asyncio.run(_content(target, where))
 
 
 async def _write_all_kinds(bootstrap: str, topic: str) -> None:
@@ -100,17 +60,6 @@ async def _committed_values(bootstrap: str, topic: str, count: int) -> list[byte
         return values
 
 
-async def _commit(bootstrap: str, topic: str, offset: int) -> None:
-    async with Admin(bootstrap) as admin:
-        (await admin.group_offsets.alter(topic, {TopicPartition(topic, 0): offset})).check()
-
-
-async def _committed(bootstrap: str, topic: str) -> int | None:
-    async with Admin(bootstrap) as admin:
-        found = (await admin.group_offsets.list(topic)).get(TopicPartition(topic, 0))
-        return None if found is None else found.offset
-
-
 async def _config(bootstrap: str, topic: str, name: str) -> str | None:
     async with Admin(bootstrap) as admin:
         return (await admin.configs.describe(ResourceType.TOPIC, topic))[name].value
@@ -129,11 +78,11 @@ def _check_copy_of_everything(source: str, target: str, root: Path, topic: str) 
     where = TopicPartition(topic, 0)
     make_topic(source, topic, 2)
     asyncio.run(_write_all_kinds(source, topic))
-    asyncio.run(_commit(source, topic, 17))
+    asyncio.run(commit(source, topic, where, 17))
     succeed("config", "set", "topic", topic, "retention.ms=7777777777", bootstrap=source)
     with MirrorProcess(root, source, target, "--topics", f"{topic}.*", "--source-name", "there"):
-        _until(lambda: _are_equal(source, target, where))
-        _until(lambda: asyncio.run(_committed(target, topic)) == 17)
+        until(lambda: are_equal(source, target, where))
+        until(lambda: asyncio.run(committed(target, topic, where)) == 17)
         assert asyncio.run(_config(target, topic, "retention.ms")) == "7777777777"
         assert asyncio.run(_refused(target, topic)) is ErrorCode.POLICY_VIOLATION
         # What comes later follows: configs, partitions, topics, and what is removed.
@@ -141,11 +90,11 @@ def _check_copy_of_everything(source: str, target: str, root: Path, topic: str) 
         succeed("topic", "alter", topic, "--partitions=3", bootstrap=source)
         make_topic(source, f"{topic}-new")
         asyncio.run(_remove_before(source, where, 10))
-        _until(lambda: asyncio.run(_config(target, topic, "retention.ms")) == "6666666666")
-        _until(lambda: _are_equal(source, target, TopicPartition(topic, 2)))
-        _until(lambda: _are_equal(source, target, TopicPartition(f"{topic}-new", 0)))
-        _until(lambda: asyncio.run(_content(target, where))[0] == 10)
-        _until(lambda: _seen_ends(target, topic) == {0, 1, 2})
+        until(lambda: asyncio.run(_config(target, topic, "retention.ms")) == "6666666666")
+        until(lambda: are_equal(source, target, TopicPartition(topic, 2)))
+        until(lambda: are_equal(source, target, TopicPartition(f"{topic}-new", 0)))
+        until(lambda: asyncio.run(content(target, where))[0] == 10)
+        until(lambda: _seen_ends(target, topic) == {0, 1, 2})
         assert "COPIED TO" in succeed("mirror", "status", bootstrap=target).out
         (link,) = succeed("mirror", "status", "--json", bootstrap=target).data["links"]
         assert (link["source"], link["topic_errors"]) == ("there", {})
@@ -200,7 +149,7 @@ def test_whatever_is_killed_the_copy_is_equal(tmp_path: Path, target: OttlaNode)
             load.check(source.bootstrap)
             for number in range(2):
                 where = TopicPartition("payments", number)
-                _until(partial(_are_equal, source.bootstrap, target.bootstrap, where))
+                until(partial(are_equal, source.bootstrap, target.bootstrap, where))
         # Every acknowledged record is in the copy, at the offset that its producer was told.
         load.check(target.bootstrap)
 
@@ -213,8 +162,8 @@ def test_what_was_not_copied_is_stated(tmp_path: Path, target: OttlaNode) -> Non
     where = TopicPartition("payments", 0)
     with mirror:
         asyncio.run(_write_all_kinds(source.bootstrap, "payments"))
-        _until(lambda: _are_equal(source.bootstrap, target.bootstrap, where))
-        _until(lambda: _status_end(target.bootstrap) == asyncio.run(_content(target.bootstrap, where))[1])
+        until(lambda: are_equal(source.bootstrap, target.bootstrap, where))
+        until(lambda: _status_end(target.bootstrap) == asyncio.run(content(target.bootstrap, where))[1])
         source.kill()
     (row,) = succeed("mirror", "failover", "--all", "--yes", "--json", bootstrap=target.bootstrap).data
     assert (row["lost"], row["aborted_transactions"]) == (0, 1)

@@ -2,13 +2,12 @@
 
 import asyncio
 import signal
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.clients.served_topics import make_topic
+from tests.cluster.mirrored import commit, committed, read_values, rows_are_equal, rows_of, until
 from tests.java.apache_kafka import ApacheKafka
 from tests.java.mirror_maker import MirrorMaker, ask_mirror_maker
 from tests.support.acknowledged_load import AcknowledgedLoad
@@ -16,14 +15,10 @@ from tests.support.mirror_process import MirrorProcess
 from tests.support.ottla_node import OttlaNode
 
 from ottla.client.admin import Admin
-from ottla.client.consumer import Consumer, TopicPartition
-from ottla.client.errors import ClientError
+from ottla.client.consumer import TopicPartition
 from ottla.client.producer import Producer
 
-WAIT_S = 120
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-
-Row = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]
 
 
 def _properties(a: str, b: str, **more: str) -> dict[str, str]:
@@ -48,45 +43,8 @@ def _properties(a: str, b: str, **more: str) -> dict[str, str]:
     }
 
 
-def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while True:
-        try:
-            if holds():
-                return
-        except ClientError:
-            pass
-        assert time.monotonic() < deadline, "it did not come to hold in time"
-        time.sleep(0.1)
-
-
-async def _rows(bootstrap: str, where: TopicPartition) -> list[Row]:
-    """Return all committed records of a partition."""
-    rows: list[Row] = []
-    async with Consumer(
-        bootstrap,
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        allow_auto_create_topics=False,
-    ) as consumer:
-        if where not in (await consumer.partitions_for(where.topic) or ()):
-            return rows
-        end = (await consumer.end_offsets([where]))[where]
-        consumer.assign([where])
-        while await consumer.position(where) < end:
-            rows += [
-                (record.key, record.value, tuple(record.headers), record.timestamp_ms)
-                for record in await consumer.poll(500)
-            ]
-    return rows
-
-
-def _rows_of(bootstrap: str, topic: str, partition: int = 0) -> list[Row]:
-    return asyncio.run(_rows(bootstrap, TopicPartition(topic, partition)))
-
-
 def _are_equal(source: str, topic: str, target: str, copy: str, partition: int = 0) -> bool:
-    return _rows_of(source, topic, partition) == _rows_of(target, copy, partition)
+    return rows_are_equal(source, TopicPartition(topic, partition), target, TopicPartition(copy, partition))
 
 
 async def _write(bootstrap: str, topic: str, first: int, count: int, codec: str = "none") -> None:
@@ -108,29 +66,6 @@ async def _write_transactions(bootstrap: str, topic: str) -> None:
             await (producer.commit_transaction() if commits else producer.abort_transaction())
 
 
-async def _commit(bootstrap: str, group: str, where: TopicPartition, offset: int) -> None:
-    async with Admin(bootstrap) as admin:
-        (await admin.group_offsets.alter(group, {where: offset})).check()
-
-
-async def _committed(bootstrap: str, group: str, where: TopicPartition) -> int | None:
-    async with Admin(bootstrap) as admin:
-        found = (await admin.group_offsets.list(group)).get(where)
-        return None if found is None else found.offset
-
-
-async def _rest(bootstrap: str, where: TopicPartition, offset: int) -> list[bytes | None]:
-    """Return the values that a reader of committed records finds from an offset on."""
-    values: list[bytes | None] = []
-    async with Consumer(bootstrap, isolation_level="read_committed") as consumer:
-        end = (await consumer.end_offsets([where]))[where]
-        consumer.assign([where])
-        consumer.seek(where, offset)
-        while await consumer.position(where) < end:
-            values += [record.value for record in await consumer.poll(500)]
-    return values
-
-
 def _check_mirroring(a: str, b: str, root: Path) -> None:
     topic = "payments"
     where, copy = TopicPartition(topic, 0), TopicPartition(f"A.{topic}", 0)
@@ -139,24 +74,24 @@ def _check_mirroring(a: str, b: str, root: Path) -> None:
     asyncio.run(_write_transactions(a, topic))
     asyncio.run(_write(a, topic, 100, 100))
     # In the middle, where records were aborted before, and markers lie between.
-    asyncio.run(_commit(a, "readers", where, 150))
-    asyncio.run(_commit(a, "payments-done", where, 222))
+    asyncio.run(commit(a, "readers", where, 150))
+    asyncio.run(commit(a, "payments-done", where, 222))
     with MirrorProcess.of_properties(root, _properties(a, b)):
-        _until(lambda: len(_rows_of(b, copy.topic)) == 210)
+        until(lambda: len(rows_of(b, copy.topic)) == 210)
         assert _are_equal(a, topic, b, copy.topic)
         for group, offset in (("readers", 150), ("payments-done", 222)):
-            _until(lambda group=group: asyncio.run(_committed(b, group, copy)) is not None)  # type: ignore[misc]
-            found = asyncio.run(_committed(b, group, copy))
+            until(lambda group=group: asyncio.run(committed(b, group, copy)) is not None)  # type: ignore[misc]
+            found = asyncio.run(committed(b, group, copy))
             assert found is not None
-            left = asyncio.run(_rest(a, where, offset))
-            assert asyncio.run(_rest(b, copy, found)) == left, (group, offset, found)
+            left = asyncio.run(read_values(a, where, offset))
+            assert asyncio.run(read_values(b, copy, found)) == left, (group, offset, found)
         # MirrorMaker's own classes read what was written: the clusters, the way, and the checkpoints.
-        _until(lambda: bool(_rows_of(b, "A.heartbeats")))
+        until(lambda: bool(rows_of(b, "A.heartbeats")))
         clusters, translated = ask_mirror_maker(("upstream", b, "A"), ("translate", b, "A", "readers"))
         assert clusters == "[A] 1 [A.checkpoints.internal] [A.heartbeats, heartbeats]"
-        assert translated == f"{{{copy.topic}-0={asyncio.run(_committed(b, 'readers', copy))}}}"
+        assert translated == f"{{{copy.topic}-0={asyncio.run(committed(b, 'readers', copy))}}}"
         asyncio.run(_write(a, topic, 200, 50))
-        _until(lambda: len(_rows_of(b, copy.topic)) == 260)
+        until(lambda: len(rows_of(b, copy.topic)) == 260)
     assert _are_equal(a, topic, b, copy.topic)
 
 
@@ -177,11 +112,11 @@ def test_two_clusters_mirror_each_other_without_loops(tmp_path: Path) -> None:
             asyncio.run(_write(node.bootstrap, "payments", first, 20))
         both = _properties(a.bootstrap, b.bootstrap, **{"B->A.enabled": "true"})
         with MirrorProcess.of_properties(tmp_path / "mirror", both):
-            _until(lambda: len(_rows_of(b.bootstrap, "A.payments")) == 20)
-            _until(lambda: len(_rows_of(a.bootstrap, "B.payments")) == 20)
+            until(lambda: len(rows_of(b.bootstrap, "A.payments")) == 20)
+            until(lambda: len(rows_of(a.bootstrap, "B.payments")) == 20)
             # A second time round would show in another name, or in more records.
             asyncio.run(_write(a.bootstrap, "payments", 20, 5))
-            _until(lambda: len(_rows_of(b.bootstrap, "A.payments")) == 25)
+            until(lambda: len(rows_of(b.bootstrap, "A.payments")) == 25)
         for node, other in ((a, "B"), (b, "A")):
             named = {name for name in asyncio.run(_names(node.bootstrap)) if "payments" in name}
             assert named == {"payments", f"{other}.payments"}
@@ -206,22 +141,21 @@ def test_whatever_is_killed_every_record_comes_once(tmp_path: Path, policy: str)
         copy = "payments" if policy else "A.payments"
         with mirror:
             try:
-                for _ in range(2):
-                    load.wait_for(2000)
-                    mirror.end(signal.SIGKILL)
-                    mirror.start()
-                    load.wait_for(2000)
-                    b.kill()
-                    b.start()
-                    load.wait_for(2000)
-                    a.kill()
-                    a.start()
+                load.wait_for(2000)
+                mirror.end(signal.SIGKILL)
+                mirror.start()
+                load.wait_for(2000)
+                b.kill()
+                b.start()
+                load.wait_for(2000)
+                a.kill()
+                a.start()
                 load.wait_for(1000)
             finally:
                 load.finish()
             load.check(a.bootstrap)
             for number in range(2):
-                _until(partial(_are_equal, a.bootstrap, "payments", b.bootstrap, copy, number))
+                until(partial(_are_equal, a.bootstrap, "payments", b.bootstrap, copy, number))
 
 
 def test_it_goes_on_where_mirror_maker_stopped_and_mirror_maker_where_it_stopped(tmp_path: Path) -> None:
@@ -230,7 +164,7 @@ def test_it_goes_on_where_mirror_maker_stopped_and_mirror_maker_where_it_stopped
         properties = _properties(a.bootstrap, b.bootstrap, **{"offset.flush.interval.ms": "500"})
 
         def mirrored(count: int) -> None:
-            _until(lambda: len(_rows_of(b.bootstrap, "A.payments")) >= count)
+            until(lambda: len(rows_of(b.bootstrap, "A.payments")) >= count)
 
         asyncio.run(_write(a.bootstrap, "payments", 0, 100))
         with MirrorMaker(tmp_path / "first", properties):

@@ -26,8 +26,13 @@ class MirrorProcess:
         root.mkdir(parents=True, exist_ok=True)
         file = root / "mm2.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        return cls.of_command(root, "mirror", "run", "--config", str(file), *arguments)
+
+    @classmethod
+    def of_command(cls, root: Path, *words: str) -> Self:
+        """Return a mirror that is started by these words after `ottla`."""
         made = cls(root, "", "")
-        made._command = ottla_command("mirror", "run", "--config", str(file), *arguments)
+        made._command = ottla_command(*words)
         return made
 
     def __enter__(self) -> Self:

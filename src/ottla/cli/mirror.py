@@ -177,11 +177,12 @@ async def _run_all(mirrors: "list[Mirroring]", metrics_port: int | None) -> None
 async def _serve_metrics(mirrors: "list[Mirroring]", port: int, stop: "asyncio.Event") -> None:
     from ottla.http.server import listening, serve
     from ottla.http.settings import HttpSettings
+    from ottla.mirror.progress import metrics_of
 
     async def app(scope: Any, _receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
         if scope["type"] != "http":
             return
-        body = "".join(one.progress.metrics() for one in mirrors).encode()
+        body = metrics_of([one.progress for one in mirrors]).encode()
         headers = [(b"content-type", b"text/plain; version=0.0.4")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -215,6 +216,7 @@ def status(properties: dict[str, str], as_json: bool) -> None:
             "bytes per second": link["bytes_per_second"],
             "lag": sum(part["lag"] or 0 for part in link["partitions"]),
             "error": "; ".join(f"{name}: {error}" for name, error in errors) or None,
+            "last error": _last_error(link),
         }
         show_one(facts, as_json)
         click.echo()
@@ -223,6 +225,12 @@ def status(properties: dict[str, str], as_json: bool) -> None:
             for part in link["partitions"]
         ]
         show_rows(rows, as_json, "it copies nothing yet")
+
+
+def _last_error(link: dict[str, Any]) -> str | None:
+    """Say what went wrong last, though it may be over. Mirrors of older versions do not tell."""
+    error = link.get("last_error")
+    return f"{_age_s(link['last_error_at_ms'])} seconds ago: {error}" if error else None
 
 
 def _age_s(at_ms: int) -> int:

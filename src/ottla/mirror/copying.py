@@ -81,7 +81,7 @@ class Copying:
                 await self._copy_from(node_id)
                 pause_s = _PAUSE_S
             except ClientError as error:
-                self._progress.error = str(error)
+                self._progress.note_error(str(error))
                 _logger.warning("copying from broker %d pauses: %s", node_id, error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _PAUSE_MAX_S)
@@ -95,7 +95,7 @@ class Copying:
             await self._source.refresh({where.topic for where in self._by_source})
             await self._target.refresh({where.topic for where in self._by_source.values()})
         except ClientError as error:
-            self._progress.error = str(error)
+            self._progress.note_error(str(error))
 
     async def _copy_from(self, node_id: int) -> None:
         """Copy until something goes wrong, or the leaders change."""

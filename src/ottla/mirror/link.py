@@ -19,6 +19,8 @@ class Link:
     source: Mapping[str, str] = field(repr=False)
     """How to reach the source, by Kafka's property names."""
     target: Mapping[str, str] = field(repr=False)
+    target_alias: str = ""
+    """What the target is called, if several links could be confused without it."""
     topics: str = ".*"
     groups: str = ".*"
     prefix: str = ""

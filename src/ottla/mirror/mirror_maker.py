@@ -60,6 +60,7 @@ class _Direction:
             source_name=self._source,
             source=self._client(self._source),
             target=self._client(self._target),
+            target_alias=self._target,
             topics=self._pattern("topics", ".*"),
             groups=self._pattern("groups", ".*"),
             prefix="" if names.is_identity else self._source + names.separator,

@@ -33,7 +33,7 @@ class Mirroring:
 
     def __init__(self, link: Link) -> None:
         self.link = link
-        self.progress = Progress(link.source_name)
+        self.progress = Progress(link.source_name, link.target_alias)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
         """Mirror until `stop` is set. A cluster that is away is waited for."""
@@ -90,7 +90,7 @@ class Mirroring:
         except NotAnOttla:
             raise
         except ClientError as error:
-            self.progress.error = str(error)
+            self.progress.note_error(str(error))
             _logger.warning("topics, configs and groups do not follow now: %s", error)
 
     async def _tell(self, admin: Admin) -> None:

@@ -1,10 +1,11 @@
 """How far a link is: by partition, in numbers that commands and metrics show."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ottla.client import surroundings
 from ottla.model.ids import TopicPartition
 
 
@@ -32,14 +33,25 @@ class Progress:
     """One link."""
 
     source_name: str
+    target_name: str = ""
     partitions: dict[TopicPartition, PartitionProgress] = field(default_factory=dict)
     topic_errors: dict[str, str] = field(default_factory=dict)
     """Why topics cannot be mirrored at all."""
     error: str | None = None
-    """What is wrong with the link as a whole, if anything."""
+    """What is wrong with the link as a whole now, if anything."""
+    last_error: str | None = None
+    """What was wrong last. It stays when the link works again."""
+    last_error_at_ms: int = -1
+    errors: int = 0
     bytes_per_second: float = 0.0
     _bytes_before: int = 0
     _measured_at_s: float = 0.0
+
+    def note_error(self, error: str) -> None:
+        """Take note that something went wrong. Whoever succeeds next clears `error`."""
+        self.error = self.last_error = error
+        self.last_error_at_ms = surroundings.now_ms()
+        self.errors += 1
 
     def measure(self, now_s: float) -> None:
         """Work out the throughput since the last call."""
@@ -56,6 +68,8 @@ class Progress:
                 "at_ms": now_ms,
                 "bytes_per_second": round(self.bytes_per_second),
                 "error": self.error,
+                "last_error": self.last_error,
+                "last_error_at_ms": self.last_error_at_ms,
                 "topic_errors": self.topic_errors,
                 "partitions": [
                     {
@@ -74,29 +88,56 @@ class Progress:
             }
         ).encode()
 
-    def metrics(self) -> str:
-        """Return the numbers as Prometheus reads them."""
-        return "".join(self._metric_lines())
+    @property
+    def labels(self) -> str:
+        """Return what tells a link from others, as Prometheus has it."""
+        target = f',target="{_escaped(self.target_name)}"' if self.target_name else ""
+        return f'source="{_escaped(self.source_name)}"{target}'
 
-    def _metric_lines(self) -> Iterator[str]:
-        link = f'source="{self.source_name}"'
-        yield from _family("ottla_mirror_bytes_per_second", "gauge", "Bytes copied per second.")
-        yield f"ottla_mirror_bytes_per_second{{{link}}} {self.bytes_per_second:.0f}\n"
-        yield from _family("ottla_mirror_up", "gauge", "1 if the link works, 0 if it has an error.")
-        yield f"ottla_mirror_up{{{link}}} {int(self.error is None and not self.topic_errors)}\n"
-        for name, kind, what, of in _PARTITION_METRICS:
-            yield from _family(name, kind, what)
-            for where, part in sorted(self.partitions.items()):
-                value = of(part)
+
+def metrics_of(links: Collection[Progress]) -> str:
+    """Return the numbers of links as Prometheus reads them: each name once, with the values of all."""
+    return "".join(_metric_lines(links))
+
+
+def _metric_lines(links: Collection[Progress]) -> Iterator[str]:
+    for name, kind, what, of_link in _LINK_METRICS:
+        yield from _family(name, kind, what)
+        for link in links:
+            yield f"{name}{{{link.labels}}} {of_link(link)}\n"
+    for name, kind, what, of_part in _PARTITION_METRICS:
+        yield from _family(name, kind, what)
+        for link in links:
+            for where, part in sorted(link.partitions.items()):
+                value = of_part(part)
                 if value is not None:
-                    labels = f'{link},topic="{where.topic}",partition="{where.partition}"'
+                    labels = f'{link.labels},topic="{where.topic}",partition="{where.partition}"'
                     yield f"{name}{{{labels}}} {value}\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _family(name: str, kind: str, what: str) -> Iterator[str]:
     yield f"# HELP {name} {what}\n# TYPE {name} {kind}\n"
 
 
+_LINK_METRICS: Any = (
+    (
+        "ottla_mirror_bytes_per_second",
+        "gauge",
+        "Bytes copied per second.",
+        lambda link: round(link.bytes_per_second),
+    ),
+    (
+        "ottla_mirror_up",
+        "gauge",
+        "1 if the link works, 0 if it has an error.",
+        lambda link: int(link.error is None and not link.topic_errors),
+    ),
+    ("ottla_mirror_errors_total", "counter", "Errors of the link since the start.", lambda link: link.errors),
+)
 _PARTITION_METRICS: Any = (
     ("ottla_mirror_lag", "gauge", "Offsets that the copy is behind.", lambda part: part.lag),
     (

@@ -1,10 +1,12 @@
 """What is mirrored, by our options and by MirrorMaker 2's properties."""
 
+import json
+
 import pytest
 
 from ottla.mirror.link import Link, UnusableLink
 from ottla.mirror.mirror_maker import read_links
-from ottla.mirror.progress import PartitionProgress, Progress
+from ottla.mirror.progress import PartitionProgress, Progress, metrics_of
 from ottla.model.ids import TopicPartition
 
 FILE = {
@@ -120,6 +122,20 @@ def test_progress_is_told_in_numbers() -> None:
     progress.measure(12.0)
     assert (part.lag, progress.bytes_per_second) == (5, 2500)
     assert PartitionProgress(TopicPartition("payments", 0)).lag is None
-    lines = progress.metrics().splitlines()
+    back = Progress("B", 'a "C"')
+    back.note_error("gone")
+    lines = metrics_of([progress, back]).splitlines()
     assert 'ottla_mirror_lag{source="A",topic="A.payments",partition="0"} 5' in lines
     assert 'ottla_mirror_up{source="A"} 1' in lines
+    assert 'ottla_mirror_errors_total{source="B",target="a \\"C\\""} 1' in lines
+    # Prometheus refuses a page that describes a metric twice.
+    described = [line for line in lines if line.startswith("# TYPE")]
+    assert len(described) == len(set(described))
+
+
+def test_the_last_error_stays_when_the_link_works_again() -> None:
+    progress = Progress("A")
+    progress.note_error("gone")
+    progress.error = None
+    told = json.loads(progress.as_json(0))
+    assert (told["error"], told["last_error"]) == (None, "gone")

@@ -107,7 +107,7 @@ class Forwarding:
             try:
                 await self._session()
             except ClientError as error:
-                self._progress.error = str(error)
+                self._progress.note_error(str(error))
                 _logger.warning("writing to %s pauses: %s", self._options.names.target, error)
             except Exception:
                 _logger.exception("writing to %s pauses", self._options.names.target)
@@ -183,7 +183,7 @@ class Forwarding:
                 self._progress.error = None
                 pause_s = _PAUSE_S
             except ClientError as error:
-                self._progress.error = str(error)
+                self._progress.note_error(str(error))
                 _logger.warning("reading from broker %d pauses: %s", node_id, error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _PAUSE_MAX_S)
