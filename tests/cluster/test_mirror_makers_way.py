@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.cli.typing import succeed
 from tests.clients.served_topics import make_topic
 from tests.cluster.mirrored import commit, committed, read_values, rows_are_equal, rows_of, until
 from tests.java.apache_kafka import ApacheKafka
@@ -93,6 +94,13 @@ def _check_mirroring(a: str, b: str, root: Path) -> None:
         asyncio.run(_write(a, topic, 200, 50))
         until(lambda: len(rows_of(b, copy.topic)) == 260)
     assert _are_equal(a, topic, b, copy.topic)
+    # A mirror that has started again knows what it copied before.
+    asyncio.run(commit(a, "late", where, 180))
+    with MirrorProcess.of_properties(root, _properties(a, b)):
+        until(lambda: asyncio.run(committed(b, "late", copy)) is not None)
+    found = asyncio.run(committed(b, "late", copy))
+    assert found is not None
+    assert asyncio.run(read_values(b, copy, found)) == asyncio.run(read_values(a, where, 180))
 
 
 def test_ottla_is_mirrored_to_apache_kafka(tmp_path: Path) -> None:
@@ -122,6 +130,30 @@ def test_two_clusters_mirror_each_other_without_loops(tmp_path: Path) -> None:
             assert named == {"payments", f"{other}.payments"}
         assert _are_equal(a.bootstrap, "payments", b.bootstrap, "A.payments")
         assert _are_equal(b.bootstrap, "payments", a.bootstrap, "B.payments")
+
+
+def test_a_partition_that_is_refused_does_not_stop_the_others(tmp_path: Path) -> None:
+    with OttlaNode(tmp_path / "a") as a, OttlaNode(tmp_path / "b") as b:
+        make_topic(b.bootstrap, "A.payments-small")
+        succeed("config", "set", "topic", "A.payments-small", "max.message.bytes=100", bootstrap=b.bootstrap)
+        for topic in ("payments-small", "payments"):
+            make_topic(a.bootstrap, topic)
+            asyncio.run(_write(a.bootstrap, topic, 0, 100))
+        kept = _properties(a.bootstrap, b.bootstrap, **{"sync.topic.configs.enabled": "false"})
+        with MirrorProcess.of_properties(tmp_path / "mirror", kept):
+            until(lambda: _are_equal(a.bootstrap, "payments", b.bootstrap, "A.payments"))
+            until(lambda: "MESSAGE_TOO_LARGE" in succeed("mirror", "status", bootstrap=b.bootstrap).out)
+            asyncio.run(_write(a.bootstrap, "payments", 100, 100))
+            until(lambda: _are_equal(a.bootstrap, "payments", b.bootstrap, "A.payments"))
+            succeed(
+                "config",
+                "set",
+                "topic",
+                "A.payments-small",
+                "max.message.bytes=1000000",
+                bootstrap=b.bootstrap,
+            )
+            until(lambda: _are_equal(a.bootstrap, "payments-small", b.bootstrap, "A.payments-small"))
 
 
 async def _names(bootstrap: str) -> list[str]:

@@ -73,9 +73,9 @@ class Checkpoints:
                 await asyncio.sleep(_PAUSE_S)
 
     async def _load(self, topic: str) -> None:
-        async for key, value in read_topic(self._cluster, topic):
+        async for record in read_topic(self._cluster, topic):
             try:
-                checkpoint = decode_checkpoint(key, value)
+                checkpoint = decode_checkpoint(record.key, record.value)
             except UnreadableRecord as error:
                 _logger.warning("%s: %s", topic, error)
                 continue

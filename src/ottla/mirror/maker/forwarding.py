@@ -26,7 +26,7 @@ from ottla.mirror.maker.offset_map import Run
 from ottla.mirror.maker.offset_syncs import OffsetSyncs
 from ottla.mirror.maker.options import MakerOptions
 from ottla.mirror.maker.own_topics import make_topic, read_positions
-from ottla.mirror.maker.transactional_writer import TransactionalWriter
+from ottla.mirror.maker.transactional_writer import PartitionRefused, TransactionalWriter
 from ottla.mirror.progress import PartitionProgress, Progress
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import iter_batches
@@ -40,6 +40,7 @@ _LIMITS: Final = FetchLimits(max_bytes=16 << 20, partition_max_bytes=4 << 20)
 _TRANSACTION_BYTES_MAX: Final = 32 << 20
 _PAUSE_S: Final = 0.2
 _PAUSE_MAX_S: Final = 5.0
+_REST_S: Final = 15.0
 
 
 class Piece(NamedTuple):
@@ -79,6 +80,8 @@ class Forwarding:
         self._stored: dict[TopicPartition, int] = {}
         self._fetched_to: dict[TopicPartition, int] = {}
         self._written_to: dict[TopicPartition, int] = {}
+        self._resting_until_s: dict[TopicPartition, float] = {}
+        """When partitions of the target that refused a batch are tried again."""
         self._task: asyncio.Task[None] | None = None
 
     def follow(self, partitions: Mapping[TopicPartition, TopicPartition]) -> None:
@@ -87,9 +90,11 @@ class Forwarding:
             self._progress.partitions.setdefault(where, PartitionProgress(source))
         for where in [where for where in self._progress.partitions if where not in partitions]:
             del self._progress.partitions[where]
-        for part in self._progress.partitions.values():
-            # An operator may have mended it.
-            part.error = None
+        now_s = asyncio.get_running_loop().time()
+        for where, part in self._progress.partitions.items():
+            if now_s >= self._resting_until_s.get(where, 0.0):
+                # An operator may have mended it.
+                part.error = None
         self._by_source = {source: where for where, source in partitions.items()}
         if self._task is None:
             self._task = asyncio.create_task(self._run())
@@ -106,6 +111,13 @@ class Forwarding:
             began_s = asyncio.get_running_loop().time()
             try:
                 await self._session()
+            except PartitionRefused as error:
+                # The others go on without it at once.
+                self._progress.note_error(str(error))
+                self._part(error.where).error = str(error)
+                self._resting_until_s[error.where] = asyncio.get_running_loop().time() + _REST_S
+                _logger.warning("%s is not copied for a while: %s", error.where, error)
+                continue
             except ClientError as error:
                 self._progress.note_error(str(error))
                 _logger.warning("writing to %s pauses: %s", self._options.names.target, error)

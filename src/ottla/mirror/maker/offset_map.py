@@ -19,6 +19,12 @@ class Run(NamedTuple):
     downstream: int
     length: int = 1
 
+    def joined(self, run: "Run") -> "Run | None":
+        """Return both as one, if the other one follows directly."""
+        if run[:2] != (self.upstream + self.length, self.downstream + self.length):
+            return None
+        return self._replace(length=self.length + run.length)
+
 
 class OffsetMap:
     """The runs of one partition, in order. Old ones are thinned out, so that their number is bounded."""
@@ -35,8 +41,8 @@ class OffsetMap:
                 self._runs.clear()
             elif run.upstream < last.upstream + last.length:
                 return
-            elif run[:2] == (last.upstream + last.length, last.downstream + last.length):
-                self._runs[-1] = last._replace(length=last.length + run.length)
+            elif (joined := last.joined(run)) is not None:
+                self._runs[-1] = joined
                 return
         self._runs.append(run)
         if len(self._runs) > _RUNS_MAX:

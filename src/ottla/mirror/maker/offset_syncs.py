@@ -1,8 +1,9 @@
 """What lies where in the target: kept in memory exactly, and written as offset syncs for others.
 
 An offset sync says of one record where it lies on both sides. Whoever knows only syncs must go on after the
-last one before an offset. Here the runs of records are known, so offsets are translated exactly. After a new
-start, what was copied before is known from the syncs alone.
+last one before an offset. Here the runs of records are known, so offsets are translated exactly. A header of
+a sync, which MirrorMaker 2 does not look at, has the length of the run that begins there. So a new start
+knows the runs as well, as far back as the topic has not been compacted.
 """
 
 import asyncio
@@ -21,9 +22,11 @@ from ottla.mirror.maker.offset_map import OffsetMap, Run
 from ottla.mirror.maker.options import MakerOptions
 from ottla.mirror.maker.own_topics import make_topic, read_topic
 from ottla.model.ids import TopicPartition
+from ottla.records.codec import Headers
 
 _logger = logging.getLogger("ottla.mirror")
 
+_LENGTH: Final = "ottla.length"
 _FLUSH_S: Final = 1.0
 _PAUSE_S: Final = 2.0
 _WAITING_MAX: Final = 64
@@ -47,6 +50,9 @@ class OffsetSyncs:
         """Take note of records that were copied, and are committed."""
         self._maps.setdefault(source, OffsetMap()).add(run)
         waiting = self._waiting.setdefault(source, [])
+        if waiting and (joined := waiting[-1].joined(run)) is not None:
+            waiting[-1] = joined
+            return
         waiting.append(run)
         # The newest ones matter most to those who translate by syncs.
         del waiting[:-_WAITING_MAX]
@@ -74,13 +80,14 @@ class OffsetSyncs:
             self._maps.setdefault(source, OffsetMap()).add(run)
 
     async def _load(self) -> None:
-        async for key, value in read_topic(self._cluster, self._options.offset_syncs_topic):
+        async for record in read_topic(self._cluster, self._options.offset_syncs_topic):
             try:
-                sync = decode_offset_sync(key, value)
+                sync = decode_offset_sync(record.key, record.value)
             except UnreadableRecord as error:
                 _logger.warning("%s: %s", self._options.offset_syncs_topic, error)
                 continue
-            self._maps.setdefault(sync.where, OffsetMap()).add(Run(sync.upstream, sync.downstream))
+            run = Run(sync.upstream, sync.downstream, _length_in(record.headers))
+            self._maps.setdefault(sync.where, OffsetMap()).add(run)
 
     async def run(self) -> None:
         """Write what was noted, again and again."""
@@ -99,18 +106,22 @@ class OffsetSyncs:
     async def _flush(self, producer: Producer, topic: str) -> None:
         waiting, self._waiting = self._waiting, {}
         for source, runs in waiting.items():
-            for sync in _syncs_of(source, runs):
-                key, value = encode_offset_sync(sync)
-                await producer.send(topic, value, key=key, partition=0)
+            for run in _told(runs):
+                key, value = encode_offset_sync(OffsetSync(source, run.upstream, run.downstream))
+                headers = [(_LENGTH, b"%d" % run.length)]
+                await producer.send(topic, value, key=key, partition=0, headers=headers)
         if waiting:
             await producer.flush()
 
 
-def _syncs_of(source: TopicPartition, runs: list[Run]) -> list[OffsetSync]:
-    """Return the first record of each run, and the very last one: a group at the end goes on after it."""
-    syncs = [OffsetSync(source, run.upstream, run.downstream) for run in runs]
-    last = runs[-1]
-    if last.length > 1:
-        beyond = last.length - 1
-        syncs.append(OffsetSync(source, last.upstream + beyond, last.downstream + beyond))
-    return syncs
+def _told(runs: list[Run]) -> list[Run]:
+    """Return all runs, and the very last record: for those who know only syncs, a group goes on after it."""
+    beyond = runs[-1].length - 1
+    last = Run(runs[-1].upstream + beyond, runs[-1].downstream + beyond)
+    return [*runs, last] if beyond else runs
+
+
+def _length_in(headers: Headers) -> int:
+    """Return the length of the run that a sync begins. Syncs of MirrorMaker 2 itself stand for one record."""
+    found = next((value for name, value in headers if name == _LENGTH), None)
+    return int(found) if found is not None and found.isdigit() else 1

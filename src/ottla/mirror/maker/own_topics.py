@@ -1,7 +1,7 @@
 """The topics that MirrorMaker 2 keeps for itself: made if they are not there, and read from start to end."""
 
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.client.admin import Admin
 from ottla.client.admin.topics import NewTopic
@@ -13,9 +13,18 @@ from ottla.mirror.maker.formats import UnreadableRecord, decode_source_offset
 from ottla.mirror.maker.names import Names
 from ottla.model.ids import TopicPartition
 from ottla.records.batch_records import iter_batch_record_tuples
+from ottla.records.codec import Headers
 from ottla.wire.error_code import ErrorCode
 
 _COMPACTED: Final = {"cleanup.policy": "compact"}
+
+
+class KeptRecord(NamedTuple):
+    """A record of such a topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
 
 
 async def make_topic(admin: Admin, name: str, partitions: int, replication_factor: int | None) -> None:
@@ -28,8 +37,8 @@ async def make_topic(admin: Admin, name: str, partitions: int, replication_facto
             raise
 
 
-async def read_topic(cluster: Cluster, name: str) -> AsyncIterator[tuple[bytes | None, bytes | None]]:
-    """Read keys and values of what is committed, up to the end as it is now.
+async def read_topic(cluster: Cluster, name: str) -> AsyncIterator[KeptRecord]:
+    """Read what is committed, up to the end as it is now.
 
     A transaction that is open below the end is waited for: it may be about to say where to go on.
     """
@@ -41,17 +50,17 @@ async def read_topic(cluster: Cluster, name: str) -> AsyncIterator[tuple[bytes |
         start, end = starts[where].offset, ends[where].offset
         async for piece in read_range(cluster, where, start, end, isolation=IsolationLevel.READ_COMMITTED):
             for batch in visible_batches(piece, IsolationLevel.READ_COMMITTED):
-                for offset, _, key, value, _ in iter_batch_record_tuples(batch):
+                for offset, _, key, value, headers in iter_batch_record_tuples(batch):
                     if start <= offset < end:
-                        yield key, value
+                        yield KeptRecord(key, value, headers)
 
 
 async def read_positions(cluster: Cluster, names: Names) -> dict[TopicPartition, int]:
     """Return where copying goes on, for partitions of the source of which something was copied."""
     positions: dict[TopicPartition, int] = {}
-    async for key, value in read_topic(cluster, names.source_offsets):
+    async for record in read_topic(cluster, names.source_offsets):
         try:
-            found = decode_source_offset(key, value)
+            found = decode_source_offset(record.key, record.value)
         except UnreadableRecord:
             continue
         if found is None:

@@ -22,13 +22,32 @@ from ottla.client.producer.transactions import Transactions
 from ottla.mirror.maker.batches import Outgoing, stamped
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.produce import TOPIC_IDS_FROM
+from ottla.wire.messages.produce import TOPIC_IDS_FROM, PartitionProduceResponse
 
 _IN_FLIGHT_MAX: Final = 5
 _REQUEST_BYTES_MAX: Final = 16 << 20
 _FIRST_BATCH_TIMEOUT_S: Final = 30.0
 
+_OF_A_PARTITION: Final = (
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.INVALID_RECORD,
+    ErrorCode.INVALID_TIMESTAMP,
+    ErrorCode.POLICY_VIOLATION,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+)
+"""What has its reason in one partition, and says nothing about the others."""
+
 Queues = dict[TopicPartition, deque[Batch]]
+
+
+class PartitionRefused(BrokerError):
+    """A partition that takes no batches of ours, or not this one."""
+
+    def __init__(self, where: TopicPartition, error_code: ErrorCode, detail: str | None) -> None:
+        super().__init__(error_code, f"{where} did not take a batch", detail)
+        self.where = where
 
 
 class TransactionalWriter:
@@ -97,14 +116,14 @@ class TransactionalWriter:
             answers = await self._ask(connection, batches)
             refused = []
             for batch in batches:
-                code, offset = answers[batch.where]
+                answer = answers[batch.where]
+                code = answer.error_code
                 if code is ErrorCode.NONE:
-                    offsets[batch.where].append(offset)
+                    offsets[batch.where].append(answer.base_offset)
                     continue
-                if not code.retriable or code.refreshes_metadata:
-                    raise _refusal(batch, code)
-                if asyncio.get_running_loop().time() > give_up_s:
-                    raise _refusal(batch, code)
+                is_late = asyncio.get_running_loop().time() > give_up_s
+                if is_late or not code.retriable or code.refreshes_metadata:
+                    raise _refusal(batch.where, answer)
                 refused.append(batch)
             batches = refused
             if batches:
@@ -115,14 +134,14 @@ class TransactionalWriter:
     ) -> None:
         answers = await self._ask(connection, batches)
         for batch in batches:
-            code, offset = answers[batch.where]
-            if code is not ErrorCode.NONE:
-                raise _refusal(batch, code)
-            offsets[batch.where].append(offset)
+            answer = answers[batch.where]
+            if answer.error_code is not ErrorCode.NONE:
+                raise _refusal(batch.where, answer)
+            offsets[batch.where].append(answer.base_offset)
 
     async def _ask(
         self, connection: BrokerConnection, batches: list[Batch]
-    ) -> dict[TopicPartition, tuple[ErrorCode, int]]:
+    ) -> dict[TopicPartition, PartitionProduceResponse]:
         version = self._requests.version_for(connection)
         answer: Any = await connection.ask(self._requests.make(batches, version), version)
         names = self._cluster.topology.topic_names
@@ -130,7 +149,7 @@ class TransactionalWriter:
             TopicPartition(
                 (names.get(topic.topic_id) or "") if version >= TOPIC_IDS_FROM else topic.name,
                 part.partition_index,
-            ): (part.error_code, part.base_offset)
+            ): part
             for topic in answer.responses
             for part in topic.partition_responses
         }
@@ -164,5 +183,7 @@ def _next_batches(queues: Queues) -> list[Batch]:
     return batches
 
 
-def _refusal(batch: Batch, code: ErrorCode) -> ClientError:
-    return BrokerError(code, f"{batch.where} did not take a batch")
+def _refusal(where: TopicPartition, answer: PartitionProduceResponse) -> ClientError:
+    if answer.error_code in _OF_A_PARTITION:
+        return PartitionRefused(where, answer.error_code, answer.error_message)
+    return BrokerError(answer.error_code, f"{where} did not take a batch", answer.error_message)
