@@ -1,12 +1,15 @@
 """`ottla cluster`, on three brokers of Apache Kafka: described, moved, balanced, emptied."""
 
 import json
+import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from tests.cli.typing import fail, run, succeed
 from tests.java.apache_cluster import apache_cluster
 
@@ -101,6 +104,29 @@ def test_a_cluster_is_balanced_by_a_plan_that_can_be_looked_at_first(three: str)
     succeed("cluster", "balance", "--yes", bootstrap=three)
     assert succeed("cluster", "balance", "--yes", bootstrap=three).out == "the cluster is in balance\n"
     assert {one for (one,) in replicas_of(three, "heaped")} == {0, 1, 2}
+
+
+def test_what_is_written_meanwhile_is_weighed(three: str) -> None:
+    create(three, "busy", *[(0,)] * 4)
+    is_over = threading.Event()
+
+    def write() -> None:
+        producer = Producer({"bootstrap.servers": three, "log_level": 0})
+        while not is_over.is_set():
+            producer.produce("busy", b"x" * 10_000, partition=0)
+            producer.flush(10)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        text = succeed("cluster", "balance", "--plan", "--measure=2", bootstrap=three).out
+    finally:
+        is_over.set()
+        writing.join()
+        succeed("topic", "delete", "busy", "--yes", bootstrap=three)
+    assert "BYTES PER S" in text
+    rates = [int(rate) for rate in re.findall(r"(\d+) -> \d+\s*$", text, re.MULTILINE)]
+    assert rates[0] > 0, "broker 0 has the busy partition"
 
 
 def test_a_node_is_emptied(three: str) -> None:

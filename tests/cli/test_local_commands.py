@@ -267,7 +267,8 @@ def test_wrong_usage_exits_with_2() -> None:
 
 def test_several_nodes_need_ports_and_share_a_config_file(tmp_path: Path) -> None:
     assert "choose one from 1 to 64000" in fail("up", "--nodes", "3", "--port", "0", "--data", str(tmp_path))
-    assert "--secure is for one node" in run("up", "--nodes", "3", "--secure").err
+    assert "--join is for one node" in run("up", "--nodes", "3", "--secure", "--join", "token").err
+    assert "exclude each other" in fail("up", "--nodes", "3", "--secure", "--insecure")
     file = tmp_path / "server.properties"
     file.write_text("node.id=1\nnum.partitions=5\n")
     told = fail("up", "--nodes", "3", "--config", str(file), "--data", str(tmp_path))

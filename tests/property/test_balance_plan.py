@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.cli.clusters.plan import Move, Node, Placed, TooFewBrokers, plan_moves, shares
+from ottla.metadata.balance_plan import Move, Node, Placed, TooFewBrokers, plan_moves, shares
 from ottla.model.ids import TopicPartition
 
 

@@ -254,6 +254,18 @@ class MixedCluster:
 
         wait_until(all_serve, f"{count} brokers serve")
 
+    def start(self, *numbers: int) -> None:
+        """Start some nodes of a cluster that was not entered, and wait until they serve."""
+        for number in numbers:
+            self[number].start()
+        wait_until(lambda: {*numbers} <= self._serving(), f"nodes {numbers} serve")
+
+    def _serving(self) -> set[int]:
+        try:
+            return set(self.admin.list_topics(timeout=5).brokers)
+        except Exception:
+            return set()
+
     def create_topic(
         self, name: str, partitions: int, configs: dict[str, str] | None = None, replicas: int | None = None
     ) -> None:

@@ -73,6 +73,7 @@ class Partitions:
         self._node_id = node_id
         self._directories = directories
         self._settings = SettingsOfTopics(configs)
+        self._limits_moves = configs.node.ottla_balance_auto
         self._events = events
         self._clock = clock
         self._leaving = leaving
@@ -295,7 +296,9 @@ class Partitions:
         partition.configure(settings.log, in_sync_replicas_min)
         node_id, number = self._node_id, partition.index
         partition.is_sending_limited = is_limited(settings.sending_limited, number, node_id)
-        partition.is_copying_limited = is_limited(settings.copying_limited, number, node_id)
+        partition.is_copying_limited = is_limited(settings.copying_limited, number, node_id) or (
+            self._limits_moves and node_id in record.adding_replicas
+        )
         if settings.log.flush_ms < LONG_MAX:
             self.flushed_by_time.add(partition)
         else:

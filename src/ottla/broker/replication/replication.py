@@ -20,6 +20,7 @@ from ottla.broker.replication.replica_selector import select_by_rack
 from ottla.broker.replication.selector_names import RACK_AWARE
 from ottla.broker.replication.throttles import Throttle
 from ottla.metadata.configs.node import NodeConfig
+from ottla.metadata.configs.values import LONG_MAX
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import metadata_version_of
 from ottla.metadata.image import MetadataImage
@@ -303,7 +304,10 @@ class Replication:
     def use_dynamic_configs(self) -> None:
         """Let the limits hold that were set while running."""
         self.sending.bytes_per_second = self.settings.leader_replication_throttled_rate
-        self.copying.bytes_per_second = self.settings.follower_replication_throttled_rate
+        rate = self.settings.follower_replication_throttled_rate
+        if self.settings.ottla_balance_auto and rate == LONG_MAX:
+            rate = self.settings.ottla_balance_bytes_per_second
+        self.copying.bytes_per_second = rate
 
     def flush_is_due(self, one: Partition) -> None:
         """Have a log synced that nobody waits for."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.cluster import failed_items, with_admin
-from ottla.cli.clusters.plan import Move, TooFewBrokers, plan_moves, shares
 from ottla.cli.clusters.token import token
 from ottla.cli.failure import Failure
 from ottla.cli.numbers import COUNT, PARTITION
 from ottla.cli.output import confirm, format_table, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
+from ottla.metadata.balance_plan import Move, TooFewBrokers, plan_moves, shares
 
 if TYPE_CHECKING:
     from ottla.cli.clusters.survey import Survey
@@ -324,6 +324,13 @@ def elect(
 @json_option
 @click.option("--leaders-only", is_flag=True, help="Change preferred leaders only: no data is copied.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show what would be moved, and move nothing.")
+@click.option(
+    "--measure",
+    "measure_s",
+    type=COUNT,
+    metavar="SECONDS",
+    help="Watch for so long how much is written to each partition, and weigh that, too.",
+)
 @throttle_option
 @at_once_option
 @yes_option
@@ -331,13 +338,14 @@ def balance(
     properties: dict[str, str],
     as_json: bool,
     leaders_only: bool,
+    measure_s: int | None,
     plan_only: bool,
     throttle_bytes: int | None,
     at_once: int,
     yes: bool,
 ) -> None:
     """Give every broker its share of replicas, bytes and leaders, in different racks, by few moves."""
-    found, moves = _planned(properties, empty=(), leaders_only=leaders_only)
+    found, moves = _planned(properties, empty=(), leaders_only=leaders_only, measure_s=measure_s or 0)
     _show_and_do(
         properties,
         found,
@@ -386,11 +394,11 @@ def drain(
 
 
 def _planned(
-    properties: dict[str, str], *, empty: Sequence[int], leaders_only: bool
+    properties: dict[str, str], *, empty: Sequence[int], leaders_only: bool, measure_s: int = 0
 ) -> "tuple[Survey, list[Move]]":
     from ottla.cli.clusters.survey import survey
 
-    found = with_admin(properties, survey)
+    found = with_admin(properties, lambda admin: survey(admin, measure_s))
     try:
         return found, plan_moves(found.nodes, found.placed(), empty=empty, moves_replicas=not leaders_only)
     except TooFewBrokers as error:
@@ -459,6 +467,11 @@ def _show_plan(found: "Survey", moves: Sequence[Move], nothing: str, as_json: bo
                     "replicas": f"{now[node_id].replicas} -> {then[node_id].replicas}",
                     "leaders": f"{now[node_id].leaders} -> {then[node_id].leaders}",
                     "bytes": f"{now[node_id].size_bytes} -> {then[node_id].size_bytes}",
+                    **(
+                        {"bytes_per_s": f"{now[node_id].bytes_per_s:.0f} -> {then[node_id].bytes_per_s:.0f}"}
+                        if found.rates
+                        else {}
+                    ),
                 }
                 for node_id in node_ids
             ]

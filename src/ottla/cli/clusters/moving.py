@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
-from ottla.cli.clusters.plan import Move
 from ottla.cli.failure import Failure
+from ottla.metadata.balance_plan import Move
 from ottla.model.ids import TopicPartition
 
 if TYPE_CHECKING:

@@ -1,9 +1,12 @@
 """What a cluster looks like: its brokers, its partitions, and what lies where."""
 
-from dataclasses import dataclass
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ottla.cli.clusters.plan import Node, Placed
+from ottla.metadata.balance_plan import Node, Placed
 from ottla.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ class Survey:
     """How many replicas have to be in sync, by topic."""
     directories: dict[int, tuple["LogDir", ...]]
     """What brokers say about their directories. One that does not answer is not there."""
+    rates: dict[TopicPartition, float] = field(default_factory=dict)
+    """How many bytes a second were written to a replica while that was measured."""
 
     @property
     def live(self) -> list["Broker"]:
@@ -41,18 +46,13 @@ class Survey:
 
     def sizes(self) -> dict[TopicPartition, int]:
         """Return how many bytes a replica has. They differ while some catch up, so the largest counts."""
-        sizes: dict[TopicPartition, int] = {}
-        for directories in self.directories.values():
-            for directory in directories:
-                for replica in directory.replicas:
-                    sizes[replica.where] = max(sizes.get(replica.where, 0), replica.size_bytes)
-        return sizes
+        return _sizes(self.directories)
 
     def placed(self) -> list[Placed]:
         """Return the partitions for a plan."""
         sizes = self.sizes()
         return [
-            Placed(where, partition.replicas, sizes.get(where, 0))
+            Placed(where, partition.replicas, sizes.get(where, 0), self.rates.get(where, 0.0))
             for where, partition in self.partitions.items()
         ]
 
@@ -75,8 +75,33 @@ class Survey:
         ]
 
 
-async def survey(admin: "Admin") -> Survey:
-    """Ask a cluster for everything there is to know about its brokers and partitions."""
+def _sizes(by_broker: Mapping[int, tuple["LogDir", ...]]) -> dict[TopicPartition, int]:
+    sizes: dict[TopicPartition, int] = {}
+    for directories in by_broker.values():
+        for directory in directories:
+            for replica in directory.replicas:
+                sizes[replica.where] = max(sizes.get(replica.where, 0), replica.size_bytes)
+    return sizes
+
+
+async def _measure(admin: "Admin", seconds: int) -> dict[TopicPartition, float]:
+    """Return how many bytes a second are written to each partition, by how much its log grows.
+
+    This is what every Kafka shows. A log whose head is deleted meanwhile counts as idle.
+    """
+    before = _sizes((await admin.log_dirs.describe()).succeeded)
+    began = time.monotonic()
+    await asyncio.sleep(seconds)
+    after = _sizes((await admin.log_dirs.describe()).succeeded)
+    passed_s = time.monotonic() - began
+    return {where: max(0, size - before.get(where, size)) / passed_s for where, size in after.items()}
+
+
+async def survey(admin: "Admin", measure_s: int = 0) -> Survey:
+    """Ask a cluster for everything there is to know about its brokers and partitions.
+
+    With `measure_s`, watch for so long how much is written to each partition.
+    """
     from ottla.client.admin.configs import ConfigResource
     from ottla.wire.config_kinds import ResourceType
 
@@ -85,6 +110,7 @@ async def survey(admin: "Admin") -> Survey:
     topics = (await admin.topics.describe_many(names)).succeeded
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
     configs = await admin.configs.describe_many(resources, keys=[_MIN_ISR], synonyms=False)
+    rates = await _measure(admin, measure_s) if measure_s else {}
     directories = await admin.log_dirs.describe()
     return Survey(
         cluster.cluster_id,
@@ -101,4 +127,5 @@ async def survey(admin: "Admin") -> Survey:
             if _MIN_ISR in found
         },
         directories.succeeded,
+        rates,
     )

@@ -67,19 +67,22 @@ class NodeOutput(NamedTuple):
     log_level: str
 
 
-def plan_nodes(count: int, port: int, directory: Path) -> list[LocalNode]:
-    """Say where each node is and listens."""
+def plan_nodes(
+    count: int, port: int, directory: Path, controller_port: Callable[[int], int] | None = None
+) -> list[LocalNode]:
+    """Say where each node is and listens. `controller_port` says which port a node has for controllers."""
     controllers = 1 if count < CONTROLLERS_MAX else CONTROLLERS_MAX
     shift = CONTROLLER_PORTS_AFTER
     if port + shift + controllers > PORT_MAX:
         shift = -shift
+    find_port = controller_port or (lambda own: own + shift)
     if port == 0 or port + count - 1 > PORT_MAX:
         raise Failure(f"{count} nodes need {count} ports from --port on: choose one from 1 to 64000")
     return [
         LocalNode(
             number,
             port + number - 1,
-            port + shift + number - 1 if number <= controllers else None,
+            find_port(port + number - 1) if number <= controllers else None,
             directory / f"node-{number}",
         )
         for number in range(1, count + 1)
@@ -135,11 +138,16 @@ def read_shared_settings(config_file: Path | None) -> dict[str, str]:
     return settings
 
 
-def write_properties(nodes: Sequence[LocalNode], host: str, settings: Mapping[str, str]) -> None:
-    """Write the configuration files. `settings` hold for all nodes."""
+def write_properties(
+    nodes: Sequence[LocalNode],
+    host: str,
+    settings: Mapping[str, str],
+    own_settings: Callable[[LocalNode], Mapping[str, str]] = lambda _: {},
+) -> None:
+    """Write the configuration files. `settings` hold for all nodes, and `own_settings` for one."""
     for node in nodes:
         node.data.parent.mkdir(parents=True, exist_ok=True)
-        properties = {**node_properties(node, nodes, host), **settings}
+        properties = {**node_properties(node, nodes, host), **own_settings(node), **settings}
         metrics_port = int(settings.get("ottla.metrics.port", "-1") or "-1")
         if metrics_port > 0:
             properties["ottla.metrics.port"] = str(metrics_port + node.node_id - 1)

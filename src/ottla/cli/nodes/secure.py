@@ -52,14 +52,21 @@ class SecureFiles(NamedTuple):
     token: JoinToken | None = None
     """By which the node has joined a cluster. The first node of a cluster has none, and has the password."""
 
-    def settings(self, host: str | None, port: int | None) -> dict[str, str]:
-        """Return the configs of the node, with the address of the command line."""
+    def settings(
+        self, host: str | None, port: int | None, *, is_controller: bool | None = None
+    ) -> dict[str, str]:
+        """Return the configs of the node, with the address of the command line.
+
+        `is_controller` says whether it has the listener of one. Otherwise the token does, if there is one.
+        """
+        if is_controller is None:
+            is_controller = self.token is None or self.token.is_controller
         settings = {
             "process.roles": "broker,controller",
             **_listeners(
                 "127.0.0.1" if host is None else host,
                 DEFAULT_PORT if port is None else port,
-                is_controller=self.token is None or self.token.is_controller,
+                is_controller=is_controller,
             ),
             "listener.security.protocol.map": "SASL_SSL:SASL_SSL,NODES:SSL,CONTROLLER:SSL",
             "controller.listener.names": "CONTROLLER",
@@ -95,10 +102,7 @@ class SecureFiles(NamedTuple):
         """Write what clients need, now that the address is known. A node that joined has no password."""
         if self.token is not None:
             return
-        host, _, port = bootstrap.rpartition(":")
-        if host.strip("[]") in EVERY_ADDRESS:
-            # The certificate is not for that, and other machines could not connect to it.
-            bootstrap = f"{gethostname()}:{port}"
+        bootstrap = ",".join(map(_address_for_clients, bootstrap.split(",")))
         ca = self.directory / "ca.pem"
         module = "org.apache.kafka.common.security.scram.ScramLoginModule"
         login = f'{module} required username="{USER}" password="{self.password}";'
@@ -126,16 +130,30 @@ class SecureFiles(NamedTuple):
         write_private(self.directory / "ottla.toml", f"[profiles.default]\n{profile}")
 
 
+def _address_for_clients(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    # The certificate is not for every address, and other machines could not connect to that.
+    return f"{gethostname()}:{port}" if host.strip("[]") in EVERY_ADDRESS else address
+
+
+def controller_port(port: int) -> int:
+    """Return the port of the controller of a node whose clients connect to `port`."""
+    return port + 2 * _step(port)
+
+
+def _step(port: int) -> int:
+    return NODE_PORTS_AFTER if port < _PORT_HIGH else -NODE_PORTS_AFTER
+
+
 def _lines(properties: dict[str, str]) -> str:
     return "".join(f"{key}={text}\n" for key, text in properties.items())
 
 
 def _listeners(host: str, port: int, *, is_controller: bool) -> dict[str, str]:
     """Return the configs about the listener of clients, and about those of nodes at ports further up."""
-    step = NODE_PORTS_AFTER if port < _PORT_HIGH else -NODE_PORTS_AFTER
-    ports = {"SASL_SSL": port, "NODES": port + step}
+    ports = {"SASL_SSL": port, "NODES": port + _step(port)}
     if is_controller:
-        ports["CONTROLLER"] = port + 2 * step
+        ports["CONTROLLER"] = controller_port(port)
 
     def addresses(name: str) -> str:
         shown = f"[{name}]" if ":" in name else name

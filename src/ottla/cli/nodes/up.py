@@ -3,6 +3,7 @@
 import errno
 import gc
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,10 @@ from ottla.cli.settings import DEFAULT_DATA_DIRECTORY, load_settings, read_assig
 DEFAULT_PORT: Final = 9092
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ottla.cli.nodes.local_cluster import LocalNode
+    from ottla.cli.nodes.secure import SecureFiles
     from ottla.metadata.configs.load import LoadedConfig
 
 DEFAULT_DIRECTORY: Final = "ottla-clients"
@@ -123,10 +128,7 @@ def up(
     """
     check_satellites(with_registry or with_connect, is_plain=nodes == 1 and not secure)
     if nodes > 1:
-        if secure:
-            raise click.UsageError(
-                "--secure is for one node: start the others with --secure --join, see `ottla cluster token`"
-            )
+        _check_nodes(join, is_contradictory=secure and insecure)
         _run_cluster(
             nodes,
             host or "127.0.0.1",
@@ -136,6 +138,7 @@ def up(
             ["--insecure"] if insecure else [],
             (log_format, log_level),
             hints,
+            clients_directory if secure else None,
         )
         return
     thresholds = gc.get_threshold()
@@ -206,6 +209,14 @@ def start_satellite(*arguments: str) -> Any:
     return subprocess.Popen([sys.executable, "-m", "ottla", *arguments])  # noqa: S603 - it is ourselves
 
 
+def _check_nodes(join: Path | None, *, is_contradictory: bool) -> None:
+    """Refuse options that several nodes cannot have."""
+    if join is not None:
+        raise click.UsageError("--join is for one node: start it alone, with --secure")
+    if is_contradictory:
+        raise Failure("--secure and --insecure exclude each other: choose one")
+
+
 def _run_cluster(
     count: int,
     host: str,
@@ -215,7 +226,9 @@ def _run_cluster(
     options: list[str],
     output: tuple[str, str],
     hints: bool,
+    clients_directory: Path | None,
 ) -> None:
+    from ottla.cli.nodes import secure
     from ottla.cli.nodes.local_cluster import (
         NodeOutput,
         find_cluster_id,
@@ -225,18 +238,56 @@ def _run_cluster(
         write_properties,
     )
 
-    nodes = plan_nodes(count, port, directory)
+    is_secure = clients_directory is not None
+    nodes = plan_nodes(count, port, directory, secure.controller_port if is_secure else None)
     config_file, assignments = given
     settings = {**read_shared_settings(config_file), **read_assignments(assignments)}
+    files = None
     try:
-        write_properties(nodes, host, settings)
         cluster_id = find_cluster_id(nodes)
+        if clients_directory is None:
+            write_properties(nodes, host, settings)
+        else:
+            is_formatted = any(node.data.exists() for node in nodes)
+            files = secure.prepare(clients_directory, host, is_formatted)
+            write_properties(nodes, host, settings, partial(_secure_settings, files, host))
+            _format_secure(nodes, files, cluster_id)
     except OSError as error:
         raise Failure(f"cannot write to {directory}: {error.strerror}") from error
     controllers = [f"{host}:{node.controller_port}" for node in nodes if node.controller_port is not None]
     click.echo(f"starting {count} nodes; controllers listen on {', '.join(controllers)}", err=True)
     addresses = ",".join(f"{host}:{node.port}" for node in nodes)
-    run_nodes(nodes, cluster_id, options, NodeOutput(*output), lambda: _tell_ready(addresses, hints))
+
+    def ready() -> None:
+        if files is not None:
+            files.write_client_files(addresses)
+        _tell_ready(addresses, hints)
+        if files is not None and files.is_new:
+            click.echo(secure.HINTS.format(address=addresses, directory=files.directory), err=True)
+
+    run_nodes(nodes, cluster_id, options, NodeOutput(*output), ready)
+
+
+def _secure_settings(files: "SecureFiles", host: str, node: "LocalNode") -> dict[str, str]:
+    """Return what a secure node has for itself. It votes if it has a port for controllers."""
+    is_controller = node.controller_port is not None
+    roles = {"process.roles": "broker,controller" if is_controller else "broker"}
+    return {**files.settings(host, node.port, is_controller=is_controller), **roles}
+
+
+def _format_secure(nodes: "Sequence[LocalNode]", files: "SecureFiles", cluster_id: str) -> None:
+    """Format new directories here: the password must not be an argument of the processes of the nodes."""
+    from ottla.broker.lifecycle.format_options import FormatFailure, FormatOptions
+    from ottla.broker.lifecycle.formatting import format_node
+
+    for node in nodes:
+        credentials = (files.scram_option,) if node.controller_port is not None else ()
+        options = FormatOptions(cluster_id=cluster_id, scram_credentials=credentials)
+        loaded = load_settings(node.config_file, (), None)
+        try:
+            format_node(loaded.config, options, ignores_formatted=True)
+        except FormatFailure as error:
+            raise Failure(str(error)) from error
 
 
 def stop_satellites(satellites: list[Any]) -> None:

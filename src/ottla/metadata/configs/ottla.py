@@ -75,6 +75,54 @@ class OttlaConfigs(ConfigValues):
             "which metrics is said by client metrics subscriptions."
         ),
     )
+    ottla_balance_auto = boolean(
+        "ottla.balance.auto",
+        False,
+        update=READ_ONLY,
+        unlisted=True,
+        doc=(
+            "Let the active controller move replicas: brokers that join get their share, and brokers that "
+            "have left for good are emptied. Set it on all nodes."
+        ),
+    )
+    ottla_balance_bytes_per_second = long(
+        "ottla.balance.bytes.per.second",
+        10 << 20,
+        Range(1),
+        update=READ_ONLY,
+        unlisted=True,
+        doc=(
+            "With ottla.balance.auto: how fast a broker copies partitions that move to it, in bytes per "
+            "second, unless follower.replication.throttled.rate is set."
+        ),
+    )
+    ottla_balance_interval_ms = long(
+        "ottla.balance.interval.ms",
+        60_000,
+        Range(1),
+        update=READ_ONLY,
+        unlisted=True,
+        doc="With ottla.balance.auto: how often the active controller looks for something to move.",
+    )
+    ottla_balance_leave_ms = long(
+        "ottla.balance.leave.ms",
+        1_800_000,
+        Range(0),
+        update=READ_ONLY,
+        unlisted=True,
+        doc=(
+            "With ottla.balance.auto: after how long without a broker its replicas are moved to other "
+            "brokers. Those of a broker that was unregistered are moved at once."
+        ),
+    )
+    ottla_balance_moves_max = integer(
+        "ottla.balance.moves.max",
+        5,
+        Range(1),
+        update=READ_ONLY,
+        unlisted=True,
+        doc="With ottla.balance.auto: how many partitions move at the same time.",
+    )
     ottla_journal_enable = boolean(
         "ottla.journal.enable",
         True,

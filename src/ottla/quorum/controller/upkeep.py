@@ -4,6 +4,7 @@ Each task looks at the cluster and makes records if there is something to do. On
 at once comes again soon.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -17,6 +18,8 @@ _ELECTIONS_MAX: Final = 1_000
 """How many leaders one run elects."""
 _LOOKS_PER_SESSION: Final = 8
 _SECOND_MS: Final = 1_000
+
+_logger: Final = logging.getLogger("ottla.controller")
 
 
 class Acting(Protocol):
@@ -79,6 +82,22 @@ def elect_unclean(controller: Acting) -> bool:
     return len(records) >= _ELECTIONS_MAX
 
 
+def balance_replicas(controller: Acting) -> bool:
+    """Give brokers that have joined their share, and empty those that have left for good."""
+    view = controller.view()
+    config, now_ms = view.configs.node, view.monotonic_ms
+    controller.sessions.note_away(view.image.brokers, now_ms)
+    # Imported when it is first needed, too.
+    from ottla.quorum.controller.partitions.auto_balance import decide_balance
+
+    left = view.sessions.find_left(config.ottla_balance_leave_ms, now_ms)
+    records = decide_balance(view, left, config.ottla_balance_moves_max)
+    if records:
+        controller.append(records)
+        _logger.info("moving %d partition(s) to balance the cluster", len(records))
+    return False
+
+
 def _balance_interval_ms(config: NodeConfig) -> int:
     is_on = config.auto_leader_rebalance_enable
     return config.leader_imbalance_check_interval_seconds * _SECOND_MS if is_on else 0
@@ -87,6 +106,10 @@ def _balance_interval_ms(config: NodeConfig) -> int:
 TASKS: Final = (
     Task(fence_stale_broker, lambda config: max(1, config.broker_session_timeout_ms // _LOOKS_PER_SESSION)),
     Task(balance_leaders, _balance_interval_ms),
+    Task(
+        balance_replicas,
+        lambda config: config.ottla_balance_interval_ms if config.ottla_balance_auto else 0,
+    ),
     Task(elect_unclean, lambda config: config.unclean_leader_election_interval_ms),
 )
 

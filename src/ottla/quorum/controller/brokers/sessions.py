@@ -41,6 +41,8 @@ class BrokerSessions:
         self._applied: dict[Incarnation, int] = {}
         self._shutdown_offsets: dict[Incarnation, int] = {}
         self._registered_at: dict[Incarnation, int] = {}
+        # Since when brokers are fenced, as far as this controller has seen.
+        self._away_ms: dict[int, int] = {}
 
     def begin(self, brokers: Brokers, last_offset: int, now_ms: int) -> None:
         """Give every broker that is not fenced a fresh session, as a controller does that takes over.
@@ -69,6 +71,7 @@ class BrokerSessions:
         """Begin all sessions again: the controller could not hear anybody for a while."""
         for broker in self._heard_ms:
             self._heard_ms[broker] = now_ms
+        self._away_ms.clear()
 
     def end(self, broker: Incarnation) -> None:
         """End a session: the process is known to be gone, or is about to go."""
@@ -100,6 +103,15 @@ class BrokerSessions:
             if self._is_stale(broker, heard_ms, now_ms):
                 return broker
         return None
+
+    def note_away(self, brokers: Brokers, now_ms: int) -> None:
+        """Note which brokers are away."""
+        away = [one.broker_id for one in brokers.values() if one.fenced]
+        self._away_ms = {one: self._away_ms.get(one, now_ms) for one in away}
+
+    def find_left(self, leave_ms: int, now_ms: int) -> list[int]:
+        """Return the brokers that have been away for so long that they have left for good."""
+        return [one for one, since_ms in self._away_ms.items() if now_ms - since_ms >= leave_ms]
 
     def registered_at(self, broker: RegisterBrokerRecord) -> int:
         """Return an offset that a broker must have applied to know of its own registration."""

@@ -13,7 +13,7 @@ empty.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -102,17 +102,19 @@ def plan_moves(
     *,
     empty: Collection[int] = (),
     moves_replicas: bool = True,
+    moves_max: int | None = None,
 ) -> list[Move]:
     """Return the moves that give every broker its share.
 
     Brokers in `empty` get nothing and lose all they have. Without `moves_replicas` only they lose replicas,
-    and otherwise only leaders change. Raises `TooFewBrokers`.
+    and otherwise only leaders change. With `moves_max`, evening out ends after so many replicas. Raises
+    `TooFewBrokers`.
     """
     planner = _Planner([node for node in nodes if node.node_id not in empty], partitions)
     planner.leave(empty)
     if moves_replicas:
         planner.spread_over_racks()
-        planner.even_out()
+        planner.even_out(moves_max)
     planner.even_out_leaders()
     return [
         Move(partition.where, partition.replicas, after, partition.size_bytes)
@@ -176,14 +178,14 @@ class _Planner:
                     if target is not None:
                         self._move(number, node_id, target)
 
-    def even_out(self) -> None:
+    def even_out(self, moves_max: int | None = None) -> None:
         """Move replicas from brokers with much to brokers with little, while that makes it clearly better."""
         held: dict[int, set[int]] = {node_id: set() for node_id in self._racks}
         for number, replicas in enumerate(self.replicas):
             for node_id in replicas:
                 if node_id in held:
                     held[node_id].add(number)
-        while True:
+        for _ in count() if moves_max is None else range(moves_max):
             found = self._best_move(held)
             if found is None:
                 return
