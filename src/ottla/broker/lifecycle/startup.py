@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ottla.broker.authorization.audit import Audit
 from ottla.broker.controller_channel import ChannelWorld, ClusterController, LocalController
 from ottla.broker.controller_server import ControllerParts, ControllerServer
+from ottla.broker.lifecycle import damaged_metadata
 from ottla.broker.lifecycle.bound_listeners import (
     BoundListener,
     ListenerRefused,
@@ -45,14 +46,14 @@ from ottla.broker.quorum_messenger import QuorumMessenger
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig
-from ottla.metadata.errors import MetadataError, UnknownRecord
+from ottla.metadata.errors import MetadataError
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NodeId, TopicPartition
 from ottla.quorum.controller.settings import ControllerSettings
 from ottla.quorum.format import METADATA_DIRECTORY
 from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank
-from ottla.quorum.metadata_log import SyncedMetadata
-from ottla.quorum.metadata_quorum import MetadataQuorum, OtherVoters, QuorumSettings, QuorumWorld
+from ottla.quorum.metadata_log import NOTHING_KNOWN, SyncedMetadata
+from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
 from ottla.quorum.random_id import random_id
 from ottla.quorum.voters import Endpoint, VoterIdentity
 from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link, new_peer_memory
@@ -209,7 +210,7 @@ class NodeStart:
         if self._directories is not None:
             self._directories.release()
         if isinstance(error, _REASONS):
-            failure = NodeFailure(_words(error))
+            failure = NodeFailure(_words(error, self._configs.node))
             failure.__cause__ = error
             self._failed(failure)
         else:
@@ -267,7 +268,7 @@ class NodeStart:
         config, world = self._configs.node, self._world
         assert self._flusher is not None, "the directories were opened with it"
         directory = directories.directories[0]
-        if _has_the_only_metadata(config):
+        if damaged_metadata.is_alone(config):
             _check_metadata(directories)
         if directory.meta.directory_id is None:
             raise UnusableDirectory(
@@ -297,8 +298,7 @@ class NodeStart:
             ),
             partial(_begin, directories),
         )
-        quorum = MetadataQuorum(settings, metadata, quorum_world)
-        quorum.start()
+        quorum = _start_quorum(settings, metadata, quorum_world)
         directory.metadata_log = quorum.driver.log
         for damage in quorum.driver.log.damages:
             tell(directory.volume, damage)
@@ -465,6 +465,24 @@ class NodeStart:
         self._started(node)
 
 
+def _start_quorum(
+    settings: QuorumSettings, metadata: PublishedMetadata, world: QuorumWorld
+) -> MetadataQuorum:
+    """Load the metadata, and take part in the quorum. A broker fetches metadata again that is damaged."""
+    quorum = MetadataQuorum(settings, metadata, world)
+    try:
+        quorum.start()
+    except Exception as error:
+        if settings.config.is_controller or not damaged_metadata.is_damage(error):
+            raise
+        volume = world.volume
+        _logger.warning("%s; its files are set aside, and the metadata is fetched again", error)
+        damaged_metadata.set_aside(volume.disk, volume.path)
+        quorum = MetadataQuorum(settings, metadata, world._replace(known=NOTHING_KNOWN))
+        quorum.start()
+    return quorum
+
+
 def _id_of(voter: str) -> str:
     return voter.partition("@")[0]
 
@@ -479,13 +497,10 @@ def stop_quorum_parts(parts: QuorumParts) -> None:
     parts.messenger.close()
 
 
-def _words(error: Exception) -> str:
+def _words(error: Exception, config: NodeConfig) -> str:
     """Say what keeps a node from starting, and what to do about damaged metadata."""
-    if isinstance(error, DamagedLog | MetadataError) and not isinstance(error, OtherVoters | UnknownRecord):
-        return (
-            f"{error}. Nothing was changed. Run `ottla storage repair` with the same --data or --config: it "
-            "shows the damage, keeps a copy of what it changes, and repairs the metadata"
-        )
+    if damaged_metadata.is_damage(error):
+        return f"{error}. {damaged_metadata.next_step(config, data_directories(config)[0])}"
     return str(error)
 
 
@@ -526,13 +541,6 @@ def _begin(directories: LogDirectories) -> None:
             directory.begin()
         except LogDirectoryOffline as error:
             _logger.critical("%s", error)
-
-
-def _has_the_only_metadata(config: NodeConfig) -> bool:
-    """Say whether a node is on its own. Any other one gets metadata that it has lost from the others."""
-    if not config.is_controller or config.controller_quorum_bootstrap_servers:
-        return False
-    return all(one.startswith(f"{config.node_id}@") for one in config.controller_quorum_voters)
 
 
 def _check_metadata(directories: LogDirectories) -> None:
