@@ -1,5 +1,6 @@
 """Change capture from PostgreSQL: all rows, then each change once, whatever dies."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,13 @@ from typing import Any
 from tests.connect import changes
 from tests.connect.reading import read_topic
 from tests.connect.test_tables import postgres
+from tests.registry.conftest import QUICK
 from tests.support.connect_process import ConnectProcess
 from tests.support.ottla_node import OttlaNode
 from tests.support.postgres_server import PostgresServer
+
+from ottla.client.admin.admin import Admin
+from ottla.connect.running.source import longest_transaction_ms
 
 __all__ = ["postgres"]
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -62,6 +67,15 @@ def test_rows_then_changes_with_images_before_and_after(
     assert (deleted["before"]["id"], deleted["after"]) == (2, None)
     assert [json.loads(record.key) for record in records[2:]] == [{"id": 2}] * 3
     assert worker.ask("DELETE", f"/connectors/{name}") == (204, None)
+
+
+def test_the_first_rows_may_take_as_long_as_the_brokers_allow(tmp_path: Path) -> None:
+    async def longest(bootstrap: str) -> int:
+        async with Admin(bootstrap) as admin:
+            return await longest_transaction_ms(admin)
+
+    with OttlaNode(tmp_path, {**QUICK, "transaction.max.timeout.ms": "7200000"}) as running:
+        assert asyncio.run(longest(running.bootstrap)) == 7_200_000
 
 
 def test_kills_lose_no_change_and_double_none(tmp_path: Path) -> None:

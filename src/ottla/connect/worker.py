@@ -470,13 +470,16 @@ class _Herder:
         """Say where this worker can be reached, and what it runs."""
         owned = tuple(sorted(self._worker.assigned))
         member = Member(f"{self._worker.url}/", 0, owned)
-        return [(protocol.PROTOCOL_NAME, protocol.encode_member(member))]
+        return [
+            (name, protocol.encode_member(member, version)) for name, version in protocol.PROTOCOLS.items()
+        ]
 
-    def assign(self, _protocol: str, leader_id: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    def assign(self, chosen: str, leader_id: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
         """Divide the connectors and tasks."""
         known = {name: protocol.decode_member(data) for name, data in members.items()}
         shares = self._worker.divide(leader_id, known)
-        return {name: protocol.encode_share(share) for name, share in shares.items()}
+        version = protocol.PROTOCOLS[chosen]
+        return {name: protocol.encode_share(share, version) for name, share in shares.items()}
 
     async def assigned(self, member_id: str, generation: int, share: bytes) -> None:
         """Take this worker's share."""

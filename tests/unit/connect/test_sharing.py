@@ -63,13 +63,15 @@ def test_a_unit_that_two_members_claim_goes_to_one() -> None:
     assert shares["m"].added == shares["n"].added == ()
 
 
-def test_messages_have_the_bytes_of_kafka_connect() -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_messages_have_the_bytes_of_kafka_connect(version: int) -> None:
     member = Member("http://h:1/", 5, (Unit("x", -1), Unit("x", 0)))
     share = Share("id", "http://h:1/", 7, (Unit("x", -1), Unit("y", 2)), (Unit("z", 0),))
 
-    assert decode_member(encode_member(member)) == member
-    assert decode_share(encode_share(share)) == share
-    # version 1, the URL, the offset, and no assignment (a length of -1).
-    assert encode_member(Member("u", 3)).hex() == "0001" + "000175" + "0000000000000003" + "ffffffff"
+    assert decode_member(encode_member(member, version)) == member
+    assert decode_share(encode_share(share, version)) == share
+    # The version, the URL, the offset, and no assignment (a length of -1).
+    expected = f"000{version}" + "000175" + "0000000000000003" + "ffffffff"
+    assert encode_member(Member("u", 3), version).hex() == expected
     with pytest.raises(InvalidMessage):
-        decode_share(encode_share(share)[:-3])
+        decode_share(encode_share(share, version)[:-3])

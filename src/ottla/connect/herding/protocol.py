@@ -1,4 +1,5 @@
-"""What workers tell each other through the group, in the bytes of Kafka Connect's protocol `compatible`.
+"""What workers tell each other through the group, in the bytes of Kafka Connect's protocols `sessioned` and
+`compatible`. They differ in their version alone: with `sessioned`, workers sign what they send each other.
 
 A member says where it can be reached, how far it has read the config topic, and what it runs. The leader of
 the group tells each member what it gets on top of that, and what it has to give up.
@@ -11,8 +12,8 @@ from typing import Final, NamedTuple
 from ottla.connect.herding.units import Unit
 
 PROTOCOL_TYPE: Final = "connect"
-PROTOCOL_NAME: Final = "compatible"
-_VERSION: Final = 1
+PROTOCOLS: Final = {"sessioned": 2, "compatible": 1}
+"""The names of the protocols and their versions, the preferred one first."""
 NO_ERROR: Final = 0
 
 
@@ -40,11 +41,11 @@ class InvalidMessage(ValueError):
     """Bytes that no worker would send."""
 
 
-def encode_member(member: Member) -> bytes:
+def encode_member(member: Member, version: int) -> bytes:
     """Return what a member says of itself."""
-    owned = _encode_share(Share("", "", member.config_offset, member.owned)) if member.owned else b""
+    owned = encode_share(Share("", "", member.config_offset, member.owned), version) if member.owned else b""
     return (
-        struct.pack(">h", _VERSION)
+        struct.pack(">h", version)
         + _encode_text(member.url)
         + struct.pack(">q", member.config_offset)
         + struct.pack(">i", len(owned) if owned else -1)
@@ -62,14 +63,10 @@ def decode_member(data: bytes) -> Member:
     return Member(url, config_offset, owned)
 
 
-def encode_share(share: Share) -> bytes:
+def encode_share(share: Share, version: int) -> bytes:
     """Return what the leader tells a member."""
-    return _encode_share(share)
-
-
-def _encode_share(share: Share) -> bytes:
     return (
-        struct.pack(">hh", _VERSION, share.error)
+        struct.pack(">hh", version, share.error)
         + _encode_text(share.leader_id)
         + _encode_text(share.leader_url)
         + struct.pack(">q", share.config_offset)

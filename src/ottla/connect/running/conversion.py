@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.connect.configs.common import HEADER_CONVERTER, KEY_CONVERTER, TRANSFORMS, VALUE_CONVERTER
@@ -12,10 +12,12 @@ from ottla.connect.configs.keys import Kind, parse
 from ottla.connect.converters.converter import Converter, HeaderConverter
 from ottla.connect.converters.plain import ValueHeaderConverter
 from ottla.connect.data.record import Record
+from ottla.connect.data.schema import Schema
 from ottla.connect.errors import ConnectError
 from ottla.connect.plugins import Config, PluginKind, Plugins
 from ottla.connect.running.tolerance import Skipped, Stage, Tolerance
 
+_SCHEMAS_MAX: Final = 1000
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
@@ -48,6 +50,27 @@ class _Step:
         return changed
 
 
+class _Changed:
+    """The schemas that transformations make: one object for all records of a schema.
+
+    Transformations make a schema for each record, and converters do much for each new one.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[Schema | None, Schema]] = {}
+
+    def same(self, before: Schema | None, after: Schema | None) -> Schema | None:
+        if after is None or after is before:
+            return after
+        found = self._made.get(id(before))
+        if found is not None and found[0] is before and found[1] == after:
+            return found[1]
+        if len(self._made) >= _SCHEMAS_MAX:
+            self._made.clear()
+        self._made[id(before)] = before, after
+        return after
+
+
 class Conversion:
     """The way of a record through a connector, in either direction."""
 
@@ -56,6 +79,8 @@ class Conversion:
     ) -> None:
         self._tolerance = tolerance
         self._steps = _steps(plugins, config)
+        self._changed_keys = _Changed()
+        self._changed_values = _Changed()
         self._key_class, self._key = _converter(plugins, config, defaults, KEY_CONVERTER)
         self._value_class, self._value = _converter(plugins, config, defaults, VALUE_CONVERTER)
         self._header_class, self._header = _header_converter(plugins, config, defaults)
@@ -82,6 +107,9 @@ class Conversion:
                 record.origin,
                 partial(step.apply, current),
             )
+        if current is not None and current is not record:
+            current.key_schema = self._changed_keys.same(record.key_schema, current.key_schema)
+            current.value_schema = self._changed_values.same(record.value_schema, current.value_schema)
         return current
 
     def serialize(self, record: Record) -> SerializedRecord:

@@ -6,10 +6,10 @@ topic exactly once if the task reads the same again from the same position.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ottla.client.admin.admin import Admin
-from ottla.client.errors import BrokerError
+from ottla.client.errors import BrokerError, ClientError
 from ottla.client.producer.batch import SentRecord
 from ottla.client.producer.producer import Producer
 from ottla.connect.configs.common import TOPIC_PARTITIONS, TOPIC_REPLICATION
@@ -18,7 +18,11 @@ from ottla.connect.plugins import Config
 from ottla.connect.running.conversion import Conversion, SerializedRecord
 from ottla.connect.running.task import SourceContext, SourceTask
 from ottla.connect.store.records import encode_json, offset_record
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
+
+_LONGEST: Final = "transaction.max.timeout.ms"
+_KAFKAS_LONGEST_MS: Final = 900_000
 
 
 class Positions(Protocol):
@@ -67,7 +71,7 @@ class SourceRun:
         async with Producer(
             properties=self._properties,
             transactional_id=self._transactional_id,
-            transaction_timeout_ms=self._task.transaction_timeout_ms,
+            transaction_timeout_ms=await self._timeout_ms(),
         ) as producer:
             await self._positions.catch_up()
             context = SourceContext(
@@ -79,6 +83,13 @@ class SourceRun:
                 await self._work(producer, ready, is_stopping)
             finally:
                 await self._task.stop()
+
+    async def _timeout_ms(self) -> int:
+        wanted = self._task.transaction_timeout_ms
+        if wanted is not None:
+            return wanted
+        async with Admin(properties=self._admin_properties()) as admin:
+            return await longest_transaction_ms(admin)
 
     async def _work(
         self, producer: Producer, ready: Callable[[], None], is_stopping: Callable[[], bool]
@@ -164,3 +175,16 @@ class SourceRun:
     def _admin_properties(self) -> dict[str, str]:
         wanted = ("bootstrap.servers", "security.", "sasl.", "ssl.", "client.id")
         return {name: value for name, value in self._properties.items() if name.startswith(wanted)}
+
+
+async def longest_transaction_ms(admin: Admin) -> int:
+    """Return how long all brokers allow a transaction to take. Who may not ask gets Kafka's default."""
+    brokers = [str(broker.node_id) for broker in (await admin.cluster.describe()).brokers]
+    found = [_KAFKAS_LONGEST_MS] if not brokers else []
+    for name in brokers:
+        try:
+            configs = await admin.configs.describe(ResourceType.BROKER, name, keys=[_LONGEST])
+            found.append(int(configs[_LONGEST].value or _KAFKAS_LONGEST_MS))
+        except (ClientError, KeyError):
+            found.append(_KAFKAS_LONGEST_MS)
+    return min(found)

@@ -24,8 +24,8 @@ class SourceContext:
 class SourceTask(ABC):
     """Reads records. It must be able to read again from any position that it gave a record."""
 
-    transaction_timeout_ms = 60_000
-    """How long a transaction may take."""
+    transaction_timeout_ms: int | None = 60_000
+    """How long a transaction may take. None: as long as the brokers allow."""
 
     @abstractmethod
     async def start(self, context: SourceContext) -> None:

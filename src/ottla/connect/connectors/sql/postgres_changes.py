@@ -48,8 +48,6 @@ _LSN: Final = "lsn"
 _SNAPSHOT: Final = "snapshot_txns"
 _POSTGRES_EPOCH: Final = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 _UNAVAILABLE: Final = "__debezium_unavailable_value"
-# The longest that brokers allow: all rows that are there at the beginning are one transaction.
-_LONGEST_TRANSACTION_MS: Final = 900_000
 _ADVANCE_S: Final = 10.0
 
 _KEYS: Final = (
@@ -168,7 +166,8 @@ class _Visible(NamedTuple):
 class PostgresChangesTask(SourceTask):
     """Follows the changes of one database."""
 
-    transaction_timeout_ms = _LONGEST_TRANSACTION_MS
+    # All rows that are there at the beginning are one transaction.
+    transaction_timeout_ms = None
 
     def __init__(self, config: Config) -> None:
         self._config = config
