@@ -24,7 +24,11 @@ from tests.support.connect_process import ConnectProcess
 from tests.support.ottla_node import OttlaNode
 from tests.support.postgres_server import PostgresServer
 
+from ottla.client.consumer.record import ConsumerRecord
+
 _ROWS = 20
+_PATIENCE_S = 120.0
+"""How long to wait for the next change."""
 _QUICK_SESSION = ("--set", "session.timeout.ms=6000", "--set", "heartbeat.interval.ms=1000")
 
 
@@ -65,10 +69,14 @@ def check_topic(bootstrap: str, server: PostgresServer, topic: str) -> int:
     """Wait until the topic has what the table has, and check that it has all versions once."""
     with server.connect() as connection:
         table = dict(connection.execute("SELECT id, version FROM accounts").fetchall())
-    deadline_s = time.monotonic() + 120
+    records: list[ConsumerRecord] = []
+    deadline_s = time.monotonic() + _PATIENCE_S
     while True:
         versions: dict[int, list[int]] = defaultdict(list)
+        before = len(records)
         records = read_topic(bootstrap, topic, 1)
+        if len(records) > before:
+            deadline_s = time.monotonic() + _PATIENCE_S
         for record in records:
             payload = json.loads(record.value)["payload"]
             versions[payload["after"]["id"]].append(payload["after"]["version"])
@@ -76,7 +84,8 @@ def check_topic(bootstrap: str, server: PostgresServer, topic: str) -> int:
                 assert payload["before"]["version"] == payload["after"]["version"] - 1
         if {row: seen[-1] for row, seen in versions.items()} == table:
             break
-        assert time.monotonic() < deadline_s, f"the table has {table}, the topic {dict(versions)}"
+        last = {row: seen[-1] for row, seen in versions.items()}
+        assert time.monotonic() < deadline_s, f"the table has {table}, the topic {last}"
         time.sleep(0.5)
     for row, seen in versions.items():
         # Rows that were there at the beginning begin with the version that they had.
