@@ -115,3 +115,22 @@ def test_schemas_for_a_registry_come_back_as_they_were() -> None:
 def test_json_schemas_that_connect_cannot_express_are_refused(content: object) -> None:
     with pytest.raises(DataError):
         from_json_schema(content)
+
+
+@pytest.mark.parametrize("text", ["2.50", "12345678901234567890.123456", "-1E-7", "100", "1E+3", "0.00"])
+def test_numeric_decimals_have_the_digits_that_kafkas_converter_writes(text: str) -> None:
+    converter = JsonConverter({"decimal.format": "NUMERIC"})
+    schema = struct({"price": decimal_schema(2), "rate": Schema(Type.FLOAT64)})
+
+    data = converter.to_bytes("t", schema, {"price": Decimal(text), "rate": 0.25})
+
+    assert data is not None
+    assert data.decode().endswith('"payload":{"price":' + text + ',"rate":0.25}}')
+    _, value = converter.from_bytes("t", data)
+    assert str(value["price"]) == text
+    assert type(value["rate"]) is float
+
+
+def test_a_decimal_that_is_no_number_is_refused() -> None:
+    with pytest.raises(DataError, match="not a number of JSON"):
+        JsonConverter({"decimal.format": "NUMERIC"}).to_bytes("t", decimal_schema(2), Decimal("NaN"))

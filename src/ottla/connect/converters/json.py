@@ -2,13 +2,14 @@
 
 import base64
 import json
+import re
+import secrets
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ottla.connect.data.schema import (
     DECIMAL,
-    SCALE,
     Field,
     Schema,
     Type,
@@ -25,12 +26,29 @@ _ENVELOPE: Final = (
     "fields. If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter "
     "configuration."
 )
+# The library writes decimals as floats, which have 17 digits. So they are texts with a mark that no value can
+# have, and the quotes are removed afterwards.
+_MARK: Final = f"decimal-{secrets.token_hex(16)}:"
+_MARKED: Final = re.compile(f'"{_MARK}([^"]*)"')
+
+
+class _Written(float):
+    """A number that remembers how it was written: it may be a decimal with more digits."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
 
 
 class JsonConverter:
     """JSON with or without schemas."""
 
-    def __init__(self, config: Mapping[str, str]) -> None:
+    def __init__(self, config: Mapping[str, str], *, marks_decimals: bool = True) -> None:
+        """Make a converter. One that does not write bytes itself has no use for marks."""
+        self._marks_decimals = marks_decimals
         self._has_schemas = config.get("schemas.enable", "true").lower() == "true"
         self._is_numeric = config.get("decimal.format", "BASE64").upper() == "NUMERIC"
         self._fills_defaults = config.get("replace.null.with.default", "true").lower() == "true"
@@ -43,16 +61,17 @@ class JsonConverter:
         if self._has_schemas:
             payload = {"schema": None if schema is None else schema_to_json(schema), "payload": payload}
         try:
-            return json.dumps(payload, separators=(",", ":"), ensure_ascii=False).encode()
+            text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
         except (TypeError, ValueError) as error:
             raise DataError(f"the value is not JSON: {error}") from error
+        return (_MARKED.sub(r"\1", text) if self._is_numeric else text).encode()
 
     def from_bytes(self, _topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
         """Return JSON as a value. Decimals keep all their digits."""
         if data is None:
             return None, None
         try:
-            content = json.loads(data)
+            content = json.loads(data, parse_float=_Written if self._has_schemas else None)
         except (ValueError, RecursionError) as error:
             raise DataError(
                 f"Converting byte[] to Kafka Connect data failed due to serialization error: {error}"
@@ -61,7 +80,9 @@ class JsonConverter:
             return None, content
         if not isinstance(content, dict) or set(content) != {"schema", "payload"}:
             raise DataError(_ENVELOPE)
-        schema = None if content["schema"] is None else schema_from_json(content["schema"])
+        if content["schema"] is None:
+            return None, json.loads(data)["payload"]
+        schema = schema_from_json(content["schema"])
         return schema, self.from_json(schema, content["payload"])
 
     def to_json(self, schema: Schema | None, value: Any) -> Any:
@@ -77,7 +98,7 @@ class JsonConverter:
                 )
             return None
         if schema.name == DECIMAL and self._is_numeric and isinstance(value, Decimal):
-            return float(value) if value % 1 else int(value)
+            return self._number(value)
         value = to_primitive(schema, value)
         match schema.type:
             case Type.STRUCT:
@@ -94,6 +115,13 @@ class JsonConverter:
             case Type.BYTES:
                 return base64.b64encode(bytes(value)).decode()
         return value
+
+    def _number(self, value: Decimal) -> Any:
+        if not value.is_finite():
+            raise DataError(f"{value} is not a number of JSON: use decimal.format=BASE64")
+        if self._marks_decimals:
+            return f"{_MARK}{value}"
+        return float(value) if value % 1 else int(value)
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -123,7 +151,7 @@ class JsonConverter:
 
     def _typed(self, schema: Schema, value: Any) -> Any:
         if schema.name == DECIMAL and not isinstance(value, str):
-            return round(Decimal(str(value)), int(schema.parameters.get(SCALE, "0")))
+            return Decimal(value.text if isinstance(value, _Written) else str(value))
         match schema.type:
             case Type.STRUCT:
                 return {

@@ -48,7 +48,7 @@ class JsonSchemaConverter:
         self._registry: RegistryClient = registry_client(config, "JsonSchemaConverter")
         self._is_key = config.get("is.key") == "true"
         self._registers = config.get("auto.register.schemas", "true").lower() == "true"
-        self._values = JsonConverter({"schemas.enable": "false", **config})
+        self._values = JsonConverter({"schemas.enable": "false", **config}, marks_decimals=False)
         self._serializer_of = PerSchema(self._serializer)
         self._by_text: dict[str, JsonSerializer] = {}
         self._deserializer = JsonDeserializer(self._registry, is_key=self._is_key)
