@@ -11,6 +11,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.cli.typing import run, succeed
 
 from ottla.client.cluster import GROUP
+from ottla.client.share import ShareConsumer
+from ottla.client.share.record import AcknowledgeType
 from ottla.explain.access import open_access
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
@@ -119,6 +121,35 @@ def test_a_share_group_has_a_lag(kafka_bootstrap: str, name: str) -> None:
     asyncio.run(begin_share_group(kafka_bootstrap, name, 2))
     (row,) = succeed("lag", name, "--once", "--json", bootstrap=kafka_bootstrap).data
     assert (row["topic"], row["partition"], row["lag"]) == (name, 0, 5)
+
+
+def test_records_that_a_share_group_is_done_with_are_no_lag(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    succeed("config", "set", "group", name, "share.auto.offset.reset=earliest", bootstrap=bootstrap)
+    write(bootstrap, name, 5)
+    asyncio.run(work_on_all_but_the_first(bootstrap, name, 5))
+    (row,) = succeed("lag", name, "--once", "--json", bootstrap=bootstrap).data
+    assert (row["topic"], row["partition"], row["lag"], row["looks"]) == (name, 0, 1, "normal")
+    (group,) = [
+        row for row in succeed("lag", "--once", "--json", bootstrap=bootstrap).data if row["group"] == name
+    ]
+    assert (group["lag"], group["members"], group["state"]) == (1, 0, "Empty")
+
+
+async def work_on_all_but_the_first(bootstrap: str, name: str, count: int) -> None:
+    """Be a member of a share group that gives the first record back, and is done with the others."""
+    properties = {"bootstrap.servers": bootstrap, "group.id": name, "share.acknowledgement.mode": "explicit"}
+    async with ShareConsumer(properties=properties) as consumer, asyncio.timeout(60):
+        consumer.subscribe([name])
+        done: set[int] = set()
+        while len(done) < count - 1:
+            for record in await consumer.poll(500):
+                if record.offset == 0:
+                    consumer.acknowledge(record, AcknowledgeType.RELEASE)
+                else:
+                    consumer.acknowledge(record, AcknowledgeType.ACCEPT)
+                    done.add(record.offset)
+            await consumer.commit()
 
 
 async def begin_share_group(bootstrap: str, name: str, offset: int) -> None:

@@ -8,10 +8,11 @@ import asyncio
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ottla.client.admin.configs import ConfigResource
 from ottla.client.admin.descriptions import GroupDescription, GroupListing, MemberDescription
-from ottla.client.admin.group_offsets import CommittedOffset, PartitionLag
+from ottla.client.admin.group_offsets import PartitionLag
 from ottla.client.errors import BrokerError, ClientError
 from ottla.explain.access import Access
 from ottla.explain.lag.outlook import PartitionLook, Retention, Velocity, retention_of, velocities
@@ -23,6 +24,15 @@ from ottla.wire.error_code import ErrorCode
 
 _SHARE = "share"
 _RETENTION_KEYS = ("cleanup.policy", "retention.ms", "retention.bytes")
+
+
+class _Standing(NamedTuple):
+    """How far a group is in a partition. A share group may be done with records behind ones that it is not
+    done with, so brokers count what is left (Kafka 4.3, KIP-1226).
+    """
+
+    offset: int
+    told_lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +64,18 @@ async def look(access: Access, names: Collection[str] = ()) -> Looks:
     """Look at the groups of these names, or at all but the ledgers of pipelines."""
     listed = await _listed(access, names)
     at_s = time.monotonic()
-    described = await access.admin.groups.describe_many(
-        [item.group_id for item in listed if item.type != _SHARE]
-    )
+    described = await _described(access, listed)
     committed = dict(
         zip(listed, await asyncio.gather(*(_committed(access, item) for item in listed)), strict=True)
     )
     places = {where for found in committed.values() if isinstance(found, dict) for where in found}
-    for description in described.succeeded.values():
+    for description in described.values():
         places.update(where for member in description.members for where in member.assignment)
     starts = (await access.admin.offsets.earliest(places)).succeeded
     ends = (await access.admin.offsets.latest(places)).succeeded
     groups = []
     for item in listed:
-        its = described.succeeded.get(item.group_id)
+        its = described.get(item.group_id)
         found = committed[item]
         if isinstance(found, ClientError):
             groups.append(GroupLook(item.group_id, item.type, item.state, 0, trouble=str(found)))
@@ -148,29 +156,40 @@ async def _listed(access: Access, names: Collection[str]) -> Sequence[GroupListi
     return [known[name] for name in dict.fromkeys(names)]
 
 
-async def _committed(
-    access: Access, item: GroupListing
-) -> dict[TopicPartition, CommittedOffset] | ClientError:
+async def _described(access: Access, listed: Sequence[GroupListing]) -> dict[str, GroupDescription]:
+    shared = [item.group_id for item in listed if item.type == _SHARE]
+    others = [item.group_id for item in listed if item.type != _SHARE]
+    found = dict((await access.admin.groups.describe_many(others)).succeeded)
+    if shared:
+        found |= (await access.admin.share_groups.describe_many(shared)).succeeded
+    return found
+
+
+async def _committed(access: Access, item: GroupListing) -> "dict[TopicPartition, _Standing] | ClientError":
     try:
         if item.type == _SHARE:
             starts = await access.admin.share_groups.offsets(item.group_id)
-            return {where: CommittedOffset(at.start_offset, at.leader_epoch) for where, at in starts.items()}
-        return await access.admin.group_offsets.list(item.group_id)
+            return {where: _Standing(at.start_offset, at.lag) for where, at in starts.items()}
+        committed = await access.admin.group_offsets.list(item.group_id)
+        return {where: _Standing(at.offset) for where, at in committed.items()}
     except ClientError as error:
         return error
 
 
 def _readers(description: GroupDescription | None) -> dict[TopicPartition, MemberDescription]:
-    if description is None:
+    """Return who reads what. Of a share group, several members read a partition, so it has no reader."""
+    if description is None or description.type == _SHARE:
         return {}
     return {where: member for member in description.members for where in member.assignment}
 
 
 def _lag(
-    where: TopicPartition, committed: CommittedOffset | None, start: int | None, end: int | None
+    where: TopicPartition, standing: "_Standing | None", start: int | None, end: int | None
 ) -> PartitionLag:
-    offset = None if committed is None else committed.offset
+    offset = None if standing is None else standing.offset
     lag = None if offset is None or end is None else max(end - offset, 0)
+    if standing is not None and standing.told_lag is not None:
+        lag = standing.told_lag
     return PartitionLag(where, offset, start, end, lag, None)
 
 
