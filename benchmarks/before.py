@@ -3,6 +3,11 @@
 A node of each runs at the same time, and they take turns on short blocks of the same work. CPU is that of the
 node's process. Of each row both the smallest block and the median count: the smallest is what the work costs
 if nobody else uses the machine, so it can be compared on a machine that is not ours alone.
+
+A node may be slower than its twin for as long as it lives, and most often it is the one that started
+second: a fetch of 64 KiB has cost a third more. So there are several pairs of new nodes, and each tree is
+second in half of them. Ratios are geometric means over the pairs, in which such a handicap cancels out.
+`BASE=HEAD` shows what is left of it.
 """
 
 import argparse
@@ -13,7 +18,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
+from shutil import rmtree
+from statistics import geometric_mean, median
 from time import perf_counter
 from typing import NamedTuple
 
@@ -25,6 +31,7 @@ from tests.support.ottla_node import free_port
 from ottla.model.uuid import Uuid
 
 TREE = Path(__file__).parent.parent
+PAIRS = 4
 _ALL = -1
 _STOP_TIMEOUT_S = 60
 
@@ -38,18 +45,20 @@ class Contestant(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What the blocks of one row took."""
+    """What the blocks of one row took, those of each pair of nodes in a list of their own."""
 
     what: str
     unit: str
-    base: list[float]
-    here: list[float]
+    base: list[list[float]]
+    here: list[list[float]]
 
     def __str__(self) -> str:
-        ratios = [here / base for base, here in zip(self.base, self.here, strict=True)]
+        pairs = list(zip(self.base, self.here, strict=True))
+        ratios = [median(here) / median(base) for base, here in pairs]
+        least = geometric_mean(min(here) / min(base) for base, here in pairs)
         return (
-            f"{self.what:<38} {min(self.base):>9.2f} {min(self.here):>9.2f} {self.unit:<8} "
-            f"{min(self.here) / min(self.base):>6.2f} {median(self.here) / median(self.base):>7.2f} "
+            f"{self.what:<38} {min(map(min, self.base)):>9.2f} {min(map(min, self.here)):>9.2f} "
+            f"{self.unit:<8} {least:>6.2f} {geometric_mean(ratios):>7.2f} "
             f"({min(ratios):.2f} to {max(ratios):.2f})"
         )
 
@@ -140,13 +149,31 @@ def start_rows(contestants: list[Contestant], rounds: int) -> Iterator[Result]:
                 found[contestant.name].append(figures)
     base, here = (found[one.name] for one in contestants)
     for place, (what, unit) in enumerate((("start", "ms"), ("start", "ms CPU"), ("memory", "MB"))):
-        yield Result(what, unit, [one[place] for one in base], [one[place] for one in here])
+        yield Result(what, unit, [[one[place] for one in base]], [[one[place] for one in here]])
 
 
 def request_rows(contestants: list[Contestant], rounds: int) -> Iterator[Result]:
-    """Let both serve the same requests, in turns."""
-    with running(contestants[0]) as base, running(contestants[1]) as here:
-        brokers = [base, here]
+    """Let both serve the same requests, in turns, with several pairs of new nodes."""
+    blocks = max(rounds // PAIRS, 1)
+    found: dict[str, dict[str, list[list[float]]]] = {
+        what: {one.name: [] for one in contestants} for what in ROWS
+    }
+    for pair in range(PAIRS):
+        new = [one._replace(data=one.data.with_name(f"{one.data.name}-{pair}")) for one in contestants]
+        for what, took in _pair_blocks(new if pair % 2 else new[::-1], blocks):
+            for name, some in took.items():
+                found[what][name].append(some)
+        for one in new:
+            rmtree(one.data)
+    base, here = (one.name for one in contestants)
+    for what, by_name in found.items():
+        yield Result(what, "us CPU", by_name[base], by_name[here])
+
+
+def _pair_blocks(pair: list[Contestant], blocks: int) -> Iterator[tuple[str, dict[str, list[float]]]]:
+    """Run two new nodes. Give the blocks of each row by the name of the node."""
+    with running(pair[0]) as first, running(pair[1]) as second:
+        brokers = [first, second]
         topics = {}
         for broker in brokers:
             topics[broker.name] = {name: broker.create_topic(name) for name in ("tiny", "large", "fetched")}
@@ -154,20 +181,21 @@ def request_rows(contestants: list[Contestant], rounds: int) -> Iterator[Result]
             with connect(broker.port) as peer:
                 exchange([peer], [filling], 2_000, depth=4)
         for what, measure in ROWS.items():
-            found: dict[str, list[float]] = {broker.name: [] for broker in brokers}
-            for number in range(rounds + 1):
+            took: dict[str, list[float]] = {broker.name: [] for broker in brokers}
+            for number in range(blocks + 1):
                 for broker in brokers if number % 2 else reversed(brokers):
-                    took = measure(broker, topics[broker.name])
+                    figure = measure(broker, topics[broker.name])
+                    # The first block warms both up.
                     if number:
-                        found[broker.name].append(took)
-            yield Result(what, "us CPU", found[base.name], found[here.name])
+                        took[broker.name].append(figure)
+            yield what, took
 
 
 def main() -> None:
     """Compare, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("base", help="the commit to compare with")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=12)
     options = parser.parse_args()
     noise = Noise()
     with tempfile.TemporaryDirectory(prefix="ottla-before-") as root:

@@ -1,11 +1,16 @@
-"""What the journal costs a node, in about a hundred seconds.
+"""What the journal costs a node, in about three minutes.
 
     python -m benchmarks.journal
 
 First the same steady load goes to two nodes at the same time, one with the journal and one without. What the
 one takes more of CPU time in a second is what the journal costs: it is written each second, however much is
-produced. As a share of a core that is the answer for a node that is busy all the time. Then both take turns
-at full speed, and their CPU time for a million records is compared. That ratio has the larger spread.
+produced. As a share of a core that is the answer for a node that is busy all the time.
+
+Then both take turns at full speed, and their CPU time for a million records is compared. That ratio has the
+larger spread. A node may be slower than its twin for as long as it lives, by several percent, and so may
+the one that has its turn first. So there are several pairs of new nodes, and who is first changes with each
+pair and each turn. Of the pairs the mean counts, in which such handicaps cancel out. `--same` compares two
+nodes without a journal, to see what is left of them.
 """
 
 import argparse
@@ -13,18 +18,19 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
 
 from ottla.testing.node import ProcessNode
 
-WINDOWS = 9
+WINDOWS = 3
 WINDOW_S = 5.0
 RATE = 500
-ROUNDS = 4
-FULL_S = 6.0
+PAIRS = 4
+FULL_S = 4.0
 PARTITIONS = 8
 
 
@@ -70,7 +76,7 @@ class Load:
         self._consumer.close()
 
 
-def measure_steadily(nodes: Mapping[str, ProcessNode], windows: int) -> list[float]:
+def measure_steadily(nodes: Mapping[str, ProcessNode], windows: int) -> float:
     """Give both nodes the same load. Return the CPU seconds in a second that the journal takes."""
     loads = {name: Load(node.bootstrap, "steady") for name, node in nodes.items()}
     costs = []
@@ -91,53 +97,61 @@ def measure_steadily(nodes: Mapping[str, ProcessNode], windows: int) -> list[flo
             )
     for load in loads.values():
         load.close()
-    return costs
+    return statistics.median(costs)
 
 
-def measure_at_full_speed(nodes: Mapping[str, ProcessNode], rounds: int) -> list[float]:
-    """Let the nodes take turns. Return the ratios of their CPU time for a record."""
+def measure_at_full_speed(nodes: Mapping[str, ProcessNode]) -> float:
+    """Let two new nodes take turns: A, B, B, A after one to warm up. Return the ratio of their CPU times."""
     loads = {name: Load(node.bootstrap, "full") for name, node in nodes.items()}
-    ratios = []
-    for number in range(rounds + 1):
-        took = {}
-        for name, node in nodes.items():
-            before, written = cpu_s(node.pid), loads[name].written
-            loads[name].run_for(FULL_S)
-            took[name] = (cpu_s(node.pid) - before) / (loads[name].written - written) * 1e6
-        if number:
-            ratios.append(took["with"] / took["without"])
-            print(
-                f"full speed: {took['with']:.2f} s for a million with, {took['without']:.2f} without",
-                flush=True,
-            )
+    first, second = nodes
+    took = dict.fromkeys(nodes, 0.0)
+    written = dict.fromkeys(nodes, 0)
+    for number, name in enumerate((first, second, first, second, second, first)):
+        before, had = cpu_s(nodes[name].pid), loads[name].written
+        loads[name].run_for(FULL_S)
+        if number >= len(nodes):
+            took[name] += cpu_s(nodes[name].pid) - before
+            written[name] += loads[name].written - had
     for load in loads.values():
         load.close()
-    return ratios
+    million = {name: took[name] / written[name] * 1e6 for name in nodes}
+    print(
+        f"full speed: {million['with']:.2f} s for a million with, {million['without']:.2f} without; "
+        f"{first} was first",
+        flush=True,
+    )
+    return million["with"] / million["without"]
+
+
+@contextmanager
+def running(names: Sequence[str], is_same: bool) -> Iterator[dict[str, ProcessNode]]:
+    """Run two new nodes, in this order."""
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        nodes = {}
+        for name in names:
+            has_journal = "true" if name == "with" and not is_same else "false"
+            settings = {"ottla.journal.enable": has_journal}
+            nodes[name] = stack.enter_context(ProcessNode(Path(directory) / name, settings))
+            nodes[name].create_topic("load", PARTITIONS)
+        yield nodes
 
 
 def main() -> None:
     """Measure, and print what came of it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--windows", type=int, default=WINDOWS)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("--same", action="store_true", help="compare two nodes without a journal")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        nodes = {
-            name: ProcessNode(
-                Path(directory) / name, {"ottla.journal.enable": "true" if name == "with" else "false"}
-            )
-            for name in ("with", "without")
-        }
-        for node in nodes.values():
-            node.start()
-            node.create_topic("load", PARTITIONS)
-        costs = measure_steadily(nodes, given.windows)
-        ratios = measure_at_full_speed(nodes, given.rounds)
-        for node in nodes.values():
-            node.stop()
-    middle, low, high = statistics.median(costs), min(costs), max(costs)
+    names = ("with", "without")
+    costs, ratios = [], []
+    for pair in range(given.pairs):
+        with running(names if pair % 2 else names[::-1], given.same) as nodes:
+            costs.append(measure_steadily(nodes, given.windows))
+            ratios.append(measure_at_full_speed(nodes))
+    middle, low, high = statistics.mean(costs), min(costs), max(costs)
     print(f"the journal takes {middle:.2%} of a core ({low:.2%} to {high:.2%})")
-    middle, low, high = statistics.median(ratios), min(ratios), max(ratios)
+    middle, low, high = statistics.geometric_mean(ratios), min(ratios), max(ratios)
     print(f"CPU for a record with the journal, by CPU without it: {middle:.3f} ({low:.3f} to {high:.3f})")
 
 
