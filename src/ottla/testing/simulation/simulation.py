@@ -250,9 +250,10 @@ class Machine:
         if self.before_turn is not None:
             self.before_turn()
         inbox, self._inbox = self._inbox, []
-        ready = len(self._ready)
-        gathered = self._take_gathered(is_idle=not inbox and not ready) if self._gathered else ()
-        simulation.note(self.name, f"turn {len(inbox)} {ready} {len(gathered)}")
+        arrived, ready = len(inbox), len(self._ready)
+        gathered = self._take_gathered(is_idle=not arrived and not ready) if self._gathered else ()
+        put_off = len(gathered)
+        simulation.note(self.name, f"turn {arrived} {ready} {put_off}")
         try:
             for event in inbox:
                 if not event.is_cancelled:
@@ -270,8 +271,7 @@ class Machine:
             self.when_power_is_cut()
         if self.life != life:
             return
-        works = len(inbox) + ready + len(gathered)
-        self._busy_until_us = now_us + TURN_US + EVENT_US * works
+        self._busy_until_us = now_us + TURN_US + EVENT_US * (arrived + ready + put_off)
         self._turn = None
         if self._inbox or self._ready or self._gathered:
             self._take_turn_at(self._busy_until_us)
