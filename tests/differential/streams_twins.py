@@ -16,8 +16,8 @@ from tests.support.consumer_world import ChangingTopics, essence
 from ottla.coordination.group.environment import Client
 from ottla.coordination.group.settings import StreamsIntervals
 from ottla.coordination.group.streams import target
+from ottla.coordination.group.streams.answers import HeartbeatOutcome
 from ottla.coordination.group.streams.assignor import Wish
-from ottla.coordination.group.streams.heartbeat import HeartbeatOutcome
 from ottla.coordination.group.streams.tasks import TargetTasks, tasks_of
 from ottla.wire.codec import decode
 from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord

@@ -9,7 +9,7 @@ from ottla.broker.authorization.sorting import sort_out
 from ottla.broker.coordinators.internal_topics import find_topology_fault
 from ottla.broker.serving.context import RequestContext
 from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
-from ottla.coordination.group.streams.heartbeat import refused_heartbeat as refused_streams_heartbeat
+from ottla.coordination.group.streams.answers import refused_heartbeat as refused_streams_heartbeat
 from ottla.coordination.group.streams.topology import all_topic_names
 from ottla.security.rights import (
     CLUSTER,

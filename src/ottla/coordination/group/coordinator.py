@@ -60,9 +60,9 @@ from ottla.coordination.group.share.offsets import (
 )
 from ottla.coordination.group.share.persister import Errors, StatePersister
 from ottla.coordination.group.state import GroupShard
+from ottla.coordination.group.streams.answers import HeartbeatOutcome
+from ottla.coordination.group.streams.answers import refused_heartbeat as refused_streams_heartbeat
 from ottla.coordination.group.streams.describe import describe_streams_group, refused_streams_description
-from ottla.coordination.group.streams.heartbeat import HeartbeatOutcome
-from ottla.coordination.group.streams.heartbeat import refused_heartbeat as refused_streams_heartbeat
 from ottla.coordination.group.streams.validation import check_heartbeat as check_streams_heartbeat
 from ottla.coordination.runtime.decision import Answer, Decision, ProducerIdentity, Refuse, ignore
 from ottla.coordination.runtime.shard import Shard

@@ -7,7 +7,7 @@ from ottla.broker.coordinators.internal_topics import find_topology_fault
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
-from ottla.coordination.group.streams.heartbeat import HeartbeatOutcome, refused_heartbeat
+from ottla.coordination.group.streams.answers import HeartbeatOutcome, refused_heartbeat
 from ottla.coordination.group.streams.status import StatusCode
 from ottla.security.rights import CLUSTER, Operation, on_cluster, on_topic
 from ottla.wire.declare import replace

@@ -14,7 +14,7 @@ Nothing changes before the records are appended and replayed; then the effects f
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 from ottla.coordination.group.classic.group import ClassicGroup
 from ottla.coordination.group.classic.rebalance import Rebalances
@@ -23,11 +23,12 @@ from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.environment import Client, Environment
 from ottla.coordination.group.kinds import Group
 from ottla.coordination.group.refusal import Refused
+from ottla.coordination.group.streams.answers import HeartbeatOutcome, answer, refused_heartbeat, task_ids
+from ottla.coordination.group.streams.claims import check_owned, known_member, not_a_member, owned, updated
 from ottla.coordination.group.streams.endpoints import partitions_by_endpoint
 from ottla.coordination.group.streams.group import NOT_VALIDATED, StreamsGroup
 from ottla.coordination.group.streams.internal_topics import (
     ConfiguredTopology,
-    InternalTopic,
     configure,
 )
 from ottla.coordination.group.streams.member import LEFT, Member, MemberState
@@ -47,28 +48,17 @@ from ottla.coordination.group.streams.target import (
     is_too_soon,
     target_records,
 )
-from ottla.coordination.group.streams.tasks import NO_TARGET, TargetTasks, Tasks, tasks_of
+from ottla.coordination.group.streams.tasks import NO_TARGET
 from ottla.coordination.group.streams.topology import Topology, record_of_request, topology_of_record
 from ottla.coordination.group.streams.validation import JOIN_EPOCH, LEFT_FOR_NOW
 from ottla.coordination.runtime.decision import Decision, Effect, in_order
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
-from ottla.wire.coordinator_records.streams_group import Endpoint
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.streams_group_heartbeat import (
     Status,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
-    TaskIds,
 )
-
-_UNCHANGED_MS: Final = -1
-
-
-class HeartbeatOutcome(NamedTuple):
-    """The answer, and the internal topics that the broker has to create."""
-
-    response: StreamsGroupHeartbeatResponse
-    missing_topics: Mapping[str, InternalTopic] = {}
 
 
 @dataclass(slots=True)
@@ -143,9 +133,9 @@ class Heartbeats:
         shut_down = partial(_request_shutdown, group, member_id) if ask.shutdown_application else None
         if member_id not in group.members:
             # As in Kafka, even somebody who was taken out already can have the application shut down.
-            refused = refused_heartbeat(ErrorCode.UNKNOWN_MEMBER_ID, _not_a_member(group, member_id))
+            refused = refused_heartbeat(ErrorCode.UNKNOWN_MEMBER_ID, not_a_member(group, member_id))
             return Decision(reply=refused, after_append=shut_down)
-        response = _answer(ask, member_epoch=ask.member_epoch)
+        response = answer(ask, member_epoch=ask.member_epoch)
         decision = self.fence(group, member_id, HeartbeatOutcome(response))
         if shut_down is not None and len(group.members) > 1:
             forget = partial(self._sessions.forget, group.group_id, member_id)
@@ -164,7 +154,7 @@ class Heartbeats:
             draft.records.append(member_record(group.group_id, draft.new))
         topology = self._take_topology(draft, ask)
         configured, metadata_hash = self._configure(draft, topology)
-        _check_owned(ask, configured)
+        check_owned(ask, configured)
         configs = self._assignment_configs(group.group_id)
         validated = topology.epoch if configured.is_ready else NOT_VALIDATED
         epoch = group.epoch
@@ -208,8 +198,8 @@ class Heartbeats:
             self._check_room(group)
             old = group.members.get(ask.member_id) or Member(ask.member_id)
         else:
-            old = _known_member(group, ask)
-        new = _updated(old, ask, client)
+            old = known_member(group, ask)
+        new = updated(old, ask, client)
         return _Draft(group, known is None, old, new, now_ms, records, effects)
 
     def _check_room(self, group: StreamsGroup) -> None:
@@ -332,7 +322,7 @@ class Heartbeats:
             )
 
         goal = Goal(target.epoch, target.tasks, is_free_as_active, is_free_as_copy)
-        assignment = reconcile(member.assignment, goal, _owned(ask))
+        assignment = reconcile(member.assignment, goal, owned(ask))
         if assignment == member.assignment:
             return
         draft.new = member = member.with_assignment(assignment)
@@ -371,126 +361,21 @@ class Heartbeats:
                 "requested a shutdown for the entire application."
             )
             draft.tell(StatusCode.SHUTDOWN_APPLICATION, detail)
-        return _answer(
+        return answer(
             ask,
             member_epoch=member.epoch,
             heartbeat_interval_ms=self._env.streams_intervals(group.group_id).heartbeat_interval_ms,
             status=tuple(draft.statuses),
-            active_tasks=_answered(held.active) if tells_tasks else None,
-            standby_tasks=_answered(held.standby) if tells_tasks else None,
-            warmup_tasks=_answered(held.warmup) if tells_tasks else None,
+            active_tasks=task_ids(held.active) if tells_tasks else None,
+            standby_tasks=task_ids(held.standby) if tells_tasks else None,
+            warmup_tasks=task_ids(held.warmup) if tells_tasks else None,
             endpoint_information_epoch=0 if draft.is_new_id else endpoint_epoch,
             partitions_by_user_endpoint=by_endpoint,
         )
 
 
-def refused_heartbeat(error_code: ErrorCode, message: str | None = None) -> HeartbeatOutcome:
-    """Return the answer to a heartbeat that is not served."""
-    return HeartbeatOutcome(_response(error_code=error_code, error_message=message))
-
-
-def _answer(ask: StreamsGroupHeartbeatRequest, **fields: Any) -> StreamsGroupHeartbeatResponse:
-    return _response(member_id=ask.member_id, **fields)
-
-
-def _response(**fields: Any) -> StreamsGroupHeartbeatResponse:
-    return StreamsGroupHeartbeatResponse(**{**_EMPTY, **fields})
-
-
-_EMPTY: Final = {
-    "member_id": "",
-    "member_epoch": 0,
-    "heartbeat_interval_ms": 0,
-    "acceptable_recovery_lag": 0,
-    "task_offset_interval_ms": 0,
-    "status": (),
-    "endpoint_information_epoch": 0,
-}
-
-
 def _initial_delay(group_id: str) -> tuple[str, str]:
     return ("first streams target", group_id)
-
-
-def _known_member(group: StreamsGroup, ask: StreamsGroupHeartbeatRequest) -> Member:
-    """Find a member, and fence one whose epoch is not the one it was told.
-
-    The one before is fine while it owns no more than it has now: the answer with the new one may be lost.
-    """
-    member = group.members.get(ask.member_id)
-    if member is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, _not_a_member(group, ask.member_id))
-    asked, known = ask.member_epoch, member.epoch
-    if asked == known:
-        return member
-    if asked < known and asked == member.assignment.previous_epoch:
-        owned = _owned(ask)
-        if owned is not None and all(
-            one in have and numbers <= frozenset(have[one])
-            for tasks, have in zip(owned, member.assignment.held, strict=True)
-            for one, numbers in tasks.items()
-        ):
-            return member
-    relation = "greater" if asked > known else "smaller"
-    message = (
-        f"The streams group member has a {relation} member epoch ({asked}) than the one known by "
-        f"the group coordinator ({known}). The member must abandon all its partitions and rejoin."
-    )
-    raise Refused(ErrorCode.FENCED_MEMBER_EPOCH, message)
-
-
-def _not_a_member(group: StreamsGroup, member_id: str) -> str:
-    return f"Member {member_id} is not a member of group {group.group_id}."
-
-
-def _check_owned(ask: StreamsGroupHeartbeatRequest, configured: ConfiguredTopology) -> None:
-    """Refuse a member that owns tasks which do not exist."""
-    subtopologies = configured.subtopologies
-    if not configured.is_ready or subtopologies is None:
-        return
-    for task_ids in (ask.active_tasks, ask.standby_tasks, ask.warmup_tasks):
-        for one in task_ids or ():
-            subtopology = subtopologies.get(one.subtopology_id)
-            if subtopology is None:
-                message = f"Subtopology {one.subtopology_id} does not exist in the topology."
-                raise Refused(ErrorCode.INVALID_REQUEST, message)
-            count = subtopology.task_count
-            for partition in one.partitions:
-                if not 0 <= partition < count:
-                    message = (
-                        f"Task {partition} for subtopology {one.subtopology_id} is invalid. "
-                        f"Number of tasks for this subtopology: {count}"
-                    )
-                    raise Refused(ErrorCode.INVALID_REQUEST, message)
-
-
-def _updated(old: Member, ask: StreamsGroupHeartbeatRequest, client: Client) -> Member:
-    """Return the member with what the request says. What it leaves out has not changed."""
-    endpoint, tags, timeout_ms = ask.user_endpoint, ask.client_tags, ask.rebalance_timeout_ms
-    return Member(
-        old.member_id,
-        old.instance_id,
-        old.rack_id if ask.rack_id is None else ask.rack_id,
-        client.client_id,
-        client.host,
-        old.rebalance_timeout_ms if timeout_ms == _UNCHANGED_MS else timeout_ms,
-        old.topology_epoch if ask.topology is None else ask.topology.epoch,
-        old.process_id if ask.process_id is None else ask.process_id,
-        old.user_endpoint if endpoint is None else Endpoint(host=endpoint.host, port=endpoint.port),
-        old.client_tags if tags is None else {tag.key: tag.value for tag in tags},
-        old.assignment,
-    )
-
-
-def _owned(ask: StreamsGroupHeartbeatRequest) -> TargetTasks | None:
-    active, standby, warmup = ask.active_tasks, ask.standby_tasks, ask.warmup_tasks
-    if active is None or standby is None or warmup is None:
-        return None
-    return TargetTasks(tasks_of(active), tasks_of(standby), tasks_of(warmup))
-
-
-def _answered(tasks: Tasks | Mapping[str, Mapping[int, int]]) -> tuple[TaskIds, ...]:
-    return tuple(TaskIds(subtopology_id=one, partitions=tuple(sorted(tasks[one]))) for one in sorted(tasks))
 
 
 # What is in memory only
