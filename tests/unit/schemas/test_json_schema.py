@@ -19,6 +19,20 @@ def _object(closed: bool = False, **properties: Any) -> dict[str, Any]:
     return {**schema, "additionalProperties": False} if closed else schema
 
 
+def _modern(**keywords: Any) -> dict[str, Any]:
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **keywords}
+
+
+def _closed_since(**properties: Any) -> dict[str, Any]:
+    properties["a"] = {"type": "string"}
+    return _modern(type="object", properties=properties, unevaluatedProperties=False)
+
+
+def _referring(beside: Any, definition: Any) -> dict[str, Any]:
+    schema = _object(a={"$ref": "#/definitions/d", **beside})
+    return {**schema, "definitions": {"d": definition}}
+
+
 TEXT, WHOLE, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 TREE = {"$ref": "#/definitions/t", "definitions": {"t": _object(next={"$ref": "#/definitions/t"}, v=TEXT)}}
 OTHER_TREE = json.loads(json.dumps(TREE).replace('"string"', '"boolean"'))
@@ -79,6 +93,29 @@ OTHER_TREE = json.loads(json.dumps(TREE).replace('"string"', '"boolean"'))
             {"type": "array", "items": [TEXT], "additionalItems": False},
             True,
         ),
+        ({"additionalItems": False}, {"additionalItems": True}, False),
+        ({"additionalItems": TEXT}, {"additionalItems": NUMBER}, False),
+        # Dependencies.
+        ({"dependencies": {"a": ["b"], "c": TEXT}}, {"dependencies": {"c": TEXT, "a": ["b", "d"]}}, True),
+        ({"dependencies": {"c": TEXT, "a": ["b", "d"]}}, {"dependencies": {"a": ["b"], "c": TEXT}}, False),
+        # References: keywords beside them are not looked at, and only one is followed.
+        (_referring({"maximum": 1}, NUMBER), _referring({}, NUMBER), True),
+        (_referring({}, TEXT), _referring({}, NUMBER), False),
+        (_referring({}, {"$ref": "#/definitions/d"}), _referring({}, {"$ref": "#/definitions/d"}), True),
+        # Branches that differ by a title are two.
+        ({"oneOf": [TEXT]}, {"oneOf": [TEXT, {**TEXT, "title": "t"}]}, False),
+        # Since 2019-09 each keyword counts by itself.
+        (_modern(properties={}), _modern(), True),
+        (_modern(type="array", contains={}, minContains=1), _modern(type="array", contains={}), True),
+        (_modern(type="array", contains={}), _modern(type="array", contains={}, minContains=2), True),
+        (_modern(type="array", contains={}, minContains=2), _modern(type="array", contains={}), False),
+        (_modern(items=False), _modern(items=True), False),
+        (_modern(dependencies={"a": ["b"]}), _modern(), True),
+        (_modern(anyOf=[{"const": 1, "type": "number"}]), _modern(anyOf=[{"const": 1}]), True),
+        (_modern(anyOf=[{"const": 1}]), _modern(anyOf=[{"const": 1, "type": "number"}]), False),
+        (_closed_since(b=TEXT), _closed_since(), True),
+        (_closed_since(), _closed_since(b=TEXT), False),
+        ({**_closed_since(), "$defs": {"d": {}}}, {**_closed_since(b=TEXT), "$defs": {"d": {}}}, True),
         # What has no bearing.
         ({**TEXT, "title": "t", "description": "d", "default": "x", "format": "date"}, TEXT, True),
         (TREE, TREE, True),

@@ -97,6 +97,8 @@ class Combined(Node):
 
     criterion: str
     branches: list[Node]
+    is_generated: bool = False
+    """Whether keywords beside each other are the reason, and not a keyword of this name."""
 
 
 @dataclass(eq=False)
@@ -111,27 +113,27 @@ class Rest:
 class Object(Node):
     """Keywords of objects."""
 
-    properties: dict[str, Node]
-    required: frozenset[str]
-    patterns: list[tuple[str, Node]]
-    additional: Rest
-    unevaluated: Node | None
-    min_properties: int | None
-    max_properties: int | None
-    property_dependencies: dict[str, frozenset[str]]
-    schema_dependencies: dict[str, Node]
+    properties: dict[str, Node] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+    patterns: list[tuple[str, Node]] = field(default_factory=list)
+    additional: Rest = field(default_factory=Rest)
+    unevaluated: Node | None = None
+    min_properties: int | None = None
+    max_properties: int | None = None
+    property_dependencies: dict[str, frozenset[str]] = field(default_factory=dict)
+    schema_dependencies: dict[str, Node] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
 class Array(Node):
     """Keywords of arrays."""
 
-    all_items: Node | None
-    items: list[Node]
-    additional: Rest
-    unevaluated: Node | None
-    min_items: int | None
-    max_items: int | None
-    is_unique: bool
-    min_contains: int | None
-    max_contains: int | None
+    all_items: Node | None = None
+    items: list[Node] = field(default_factory=list)
+    additional: Rest = field(default_factory=Rest)
+    unevaluated: Node | None = None
+    min_items: int | None = None
+    max_items: int | None = None
+    is_unique: bool = False
+    min_contains: int | None = None
+    max_contains: int | None = None

@@ -7,8 +7,9 @@ from typing import Any, Self
 from ottla.schemas.errors import InvalidSchema
 from ottla.schemas.json_schema.comparing import compare
 from ottla.schemas.json_schema.differences import COMPATIBLE, LENIENT, difference
-from ottla.schemas.json_schema.loading import draft_of, load
+from ottla.schemas.json_schema.loading import load
 from ottla.schemas.json_schema.model import Node
+from ottla.schemas.json_schema.references import draft_of
 from ottla.schemas.json_text import compact, parse_json, sorted_keys
 from ottla.schemas.parsed import Difference, ParsedSchema, Reference
 

@@ -6,7 +6,7 @@ from typing import Any
 from jsonschema.exceptions import best_match
 from jsonschema.validators import validator_for
 
-from ottla.schemas.json_schema.loading import make_registry
+from ottla.schemas.json_schema.references import make_registry
 from ottla.schemas.json_schema.schema import JsonSchema, draft_uri
 from ottla.schemas.json_text import parse_json
 
