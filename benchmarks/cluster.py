@@ -7,10 +7,13 @@ three replicas, and producers use acks=all. Apache Kafka acknowledges what is in
 """
 
 import argparse
+import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -30,19 +33,28 @@ def main() -> None:
     """Print all rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1.0, help="how much work a block does")
-    scale = parser.parse_args().scale
+    parser.add_argument("--failovers", action="store_true", help="only kill, stop and restart nodes of Ottla")
+    given = parser.parse_args()
+    scale = given.scale
     root = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     ours = MixedCluster(root / "ottla", "ooo", (1, 2, 3))
     theirs = MixedCluster(root / "apache", "aaa", (1, 2, 3), java_options=JAVA_OPTIONS)
     try:
+        if given.failovers:
+            with ours:
+                ours.create_topic(MEMORY, PARTITIONS, CONFIGS[MEMORY])
+                _disturb(ours, "Ottla", kills=20, pauses=3, seconds=6)
+            return
+        _print_start(ours, "Ottla")
+        _print_start(theirs, "Apache Kafka")
         with ours, theirs:
             _prepare(ours, theirs)
             _throughput(ours, theirs, round(20_000 * scale))
             _latency(ours, theirs, round(300 * scale))
             _memory(ours, theirs)
             _idle(ours, theirs, 10 * scale)
-            _failovers(ours, "Ottla", kills=6, seconds=6)
-            _failovers(theirs, "Apache Kafka", kills=2, seconds=15)
+            _disturb(ours, "Ottla", kills=20, pauses=3, seconds=6)
+            _disturb(theirs, "Apache Kafka", kills=2, pauses=2, seconds=15)
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
@@ -143,24 +155,55 @@ def _idle(ours: MixedCluster, theirs: MixedCluster, seconds: float) -> None:
         print(f"1,000 idle partitions with 3 replicas, {name:<14} {100 * cpu / seconds:>6.1f} % of a core")
 
 
-def _failovers(cluster: MixedCluster, name: str, kills: int, seconds: float) -> None:
-    """Kill one node after the other, and print how long the pauses were."""
+def _print_start(cluster: MixedCluster, name: str) -> None:
+    """Print how long a fresh cluster takes to serve. Its directories are formatted first."""
+    started = time.monotonic()
+    with cluster:
+        print(
+            f"start of a fresh cluster, {name:<14} {time.monotonic() - started:>6.1f} s, with the formatting"
+        )
+
+
+def _disturb(cluster: MixedCluster, name: str, kills: int, pauses: int, seconds: float) -> None:
+    """Kill, stop and restart one node after the other, and print how long writes had to wait."""
+    _failovers(cluster, name, "kill -9", kills, seconds)
+    # A process that is stopped has not gone. It is noticed by its session, which ends after 9 s.
+    _failovers(cluster, name, "SIGSTOP", pauses, seconds + 12)
+    started = time.monotonic()
+    for node in cluster:
+        node.stop()
+        _come_back(cluster, node)
+    print(f"rolling restart of three nodes, {name:<14} {time.monotonic() - started:>6.1f} s")
+
+
+def _come_back(cluster: MixedCluster, node: ClusterNode) -> None:
+    node.start()
+    cluster.wait_for_brokers(3)
+    cluster.wait_for_in_sync(MEMORY, 3)
+
+
+def _failovers(cluster: MixedCluster, name: str, how: str, count: int, seconds: float) -> None:
     pauses: list[float] = []
-    for kill in range(kills):
-        node = cluster[1 + kill % 3]
-        pauses.append(_failover(cluster, node, seconds))
-        node.start()
-        cluster.wait_for_brokers(3)
-        cluster.wait_for_in_sync(MEMORY, 3)
+    for number in range(count):
+        node = cluster[1 + number % 3]
+        if how == "SIGSTOP":
+            pauses.append(_failover(cluster, partial(os.kill, node.pid, signal.SIGSTOP), seconds))
+            # It could go on, but the next round starts from a new process.
+            os.kill(node.pid, signal.SIGCONT)
+        else:
+            pauses.append(_failover(cluster, node.kill, seconds))
+        node.kill()
+        _come_back(cluster, node)
     pauses.sort()
     print(
-        f"kill -9 to the next write, {name:<14} median {percentile(pauses, 0.5):>6.2f} s, "
-        f"longest {pauses[-1]:.2f} s of {kills}"
+        f"{how} to the next write, {name:<14} median {percentile(pauses, 0.5):>6.2f} s, "
+        f"p99 {percentile(pauses, 0.99):.2f} s, longest {pauses[-1]:.2f} s of {count}",
+        flush=True,
     )
 
 
-def _failover(cluster: MixedCluster, node: ClusterNode, seconds: float) -> float:
-    """Return how long the longest pause in writes to any partition is when a broker is killed."""
+def _failover(cluster: MixedCluster, disturb: Callable[[], None], seconds: float) -> float:
+    """Return how long the longest pause in writes to any partition is when a broker is disturbed."""
     acknowledged: dict[int, list[float]] = {number: [] for number in range(PARTITIONS)}
 
     def delivered(error: object, message: object) -> None:
@@ -181,9 +224,10 @@ def _failover(cluster: MixedCluster, node: ClusterNode, seconds: float) -> float
 
     write_until(time.monotonic() + 2)
     killed = time.monotonic()
-    node.kill()
+    disturb()
     write_until(killed + seconds)
-    producer.flush(60)
+    # A pause longer than that ends with the flush.
+    assert producer.flush(120) == 0, "writes are still waiting"
     return max(next(one for one in times if one > killed + 0.05) - killed for times in acknowledged.values())
 
 
