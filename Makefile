@@ -153,7 +153,7 @@ sim-cluster-bugs: $(VENV)/.ready ## plant bugs in a simulated cluster and see th
 	$(BIN)/python -m tests.simulation.cluster.campaign --all-bugs --bug-seeds $${BUG_SEEDS:-20}
 
 .PHONY: campaign
-campaign: $(VENV)/.ready ## break three real nodes in networks of their own while clients work: OPERATIONS=20000 SEED=0 NODES=ottla|kafka|mixed (needs root)
+campaign: $(VENV)/.ready ## break three real nodes in networks of their own while clients work: OPERATIONS=20000 SEED=0 NODES=ottla|kafka|mixed CLIENT=confluent|ottla|java (needs root)
 	$(BIN)/python -m tests.cluster.campaign --operations $${OPERATIONS:-20000} --seed $${SEED:-0} --nodes $${NODES:-ottla} --client $${CLIENT:-confluent}
 
 .PHONY: bench-log
