@@ -1,8 +1,11 @@
 """What holds for all tests."""
 
+import logging
 import os
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A shell makes what runs in the background ignore Ctrl-C, and what tests start would inherit that.
@@ -18,3 +21,12 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("ottla")
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """Fail a test that switches off logging for all tests that follow it in the same process."""
+    yield
+    level = logging.root.manager.disable
+    logging.disable(logging.NOTSET)
+    assert level == logging.NOTSET, "this test leaves logging disabled"

@@ -11,6 +11,8 @@ import logging
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
@@ -147,13 +149,13 @@ def run_seed(seed: int) -> Outcome:
 
 def run_plan(plan: Plan) -> Outcome:
     """Run a plan."""
-    be_quiet()
     run = Run(plan)
-    try:
-        return run.run()
-    except BaseException:
-        abandon(run)
-        raise
+    with quietly():
+        try:
+            return run.run()
+        except BaseException:
+            abandon(run)
+            raise
 
 
 def abandon(run: "Run") -> None:
@@ -164,18 +166,26 @@ def abandon(run: "Run") -> None:
     _ABANDONED.append(run)
 
 
-def be_quiet() -> None:
+@contextmanager
+def quietly() -> Iterator[None]:
     """Let nodes log nothing, and clients that a failed run leaves behind go without a word."""
+    level, hook = logging.root.manager.disable, sys.unraisablehook
     logging.disable(logging.CRITICAL)
     sys.unraisablehook = lambda _: None
+    try:
+        yield
+    finally:
+        # Other tests of this process look at what is logged.
+        logging.disable(level)
+        sys.unraisablehook = hook
 
 
 def main() -> None:
     """Run one seed."""
-    be_quiet()
     run = Run(plan_of(int(sys.argv[1])), keeps_lines=len(sys.argv) > 2)
     try:
-        outcome = run.run()
+        with quietly():
+            outcome = run.run()
     except (Wrong, TimeoutError):
         print(*run.story, sep="\n", file=sys.stderr)
         raise

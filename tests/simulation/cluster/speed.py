@@ -14,7 +14,7 @@ from typing import Final
 
 from tests.simulation.cluster.invariants import Invariants
 from tests.simulation.cluster.plan import quick_settings
-from tests.simulation.cluster.run import be_quiet
+from tests.simulation.cluster.run import quietly
 
 from ottla import Admin, Consumer, Producer
 from ottla.testing.simulation.client_loop import simulated_loop
@@ -92,13 +92,15 @@ async def _write_and_read(producer: Producer, consumer: Consumer, seconds: int) 
 def main() -> None:
     """Measure, and print."""
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
-    be_quiet()
-    measured = Measured()
-    print(f"three nodes without clients: {measured.measure_idle(seconds):.1f} simulated seconds per second")
-    print(
-        f"three nodes, {OPERATIONS_PER_SECOND} operations a second: "
-        f"{measured.measure_work(seconds):.1f} simulated seconds per second"
-    )
+    with quietly():
+        measured = Measured()
+        print(
+            f"three nodes without clients: {measured.measure_idle(seconds):.1f} simulated seconds per second"
+        )
+        print(
+            f"three nodes, {OPERATIONS_PER_SECOND} operations a second: "
+            f"{measured.measure_work(seconds):.1f} simulated seconds per second"
+        )
 
 
 if __name__ == "__main__":

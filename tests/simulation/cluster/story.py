@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from tests.simulation.cluster.bugs import BUGS
 from tests.simulation.cluster.plan import Plan, plan_of
-from tests.simulation.cluster.run import Run, abandon, be_quiet
+from tests.simulation.cluster.run import Run, abandon, quietly
 from tests.simulation.planting import planted
 
 from ottla.testing.guarantees.generator import partition_of
@@ -36,10 +36,10 @@ class Failed(NamedTuple):
 
 def find_failure(plan: Plan) -> Failed | None:
     """Run a plan, and return how it failed, if it did."""
-    be_quiet()
     run = Run(plan)
     try:
-        run.run()
+        with quietly():
+            run.run()
     except Exception as error:
         abandon(run)
         complaint = str(error) or type(error).__name__
