@@ -1,6 +1,6 @@
 """`ottla share`: share groups, which are queues: what is left to do, and where they go on."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from ottla.cli.records.templates import Printable
     from ottla.client.admin import Admin
+
+
+BEGINNING_POLLS_MAX: Final = 10
+"""How often in vain `ottla share consume` asks before it takes a partition for one without records."""
 
 
 @click.group()
@@ -221,7 +225,12 @@ async def _work_on(
             idle_polls = 0 if records else idle_polls + 1
             if follow or records or not consumer.assignment():
                 continue
-            if idle_polls > IDLE_POLLS_MAX or _total(await admin.share_groups.offsets(name)) == 0:
+            if idle_polls > IDLE_POLLS_MAX:
+                return
+            offsets = await admin.share_groups.offsets(name)
+            # A partition that is not there yet may have records to deliver as soon as its leader begins.
+            has_begun = offsets.keys() >= consumer.assignment() or idle_polls > BEGINNING_POLLS_MAX
+            if has_begun and _total(offsets) == 0:
                 return
 
 
