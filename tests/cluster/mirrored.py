@@ -13,7 +13,7 @@ from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.security import cluster_for
 from ottla.records.batch import LEADER_EPOCH_OFFSET, iter_batches
 
-WAIT_S = 120
+WAIT_S = 240
 
 Row = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]
 """Key, value, headers and timestamp."""

@@ -193,7 +193,9 @@ def test_whatever_is_killed_every_record_comes_once(tmp_path: Path, policy: str)
 def test_it_goes_on_where_mirror_maker_stopped_and_mirror_maker_where_it_stopped(tmp_path: Path) -> None:
     with OttlaNode(tmp_path / "a") as a, OttlaNode(tmp_path / "b") as b:
         make_topic(a.bootstrap, "payments")
-        properties = _properties(a.bootstrap, b.bootstrap, **{"offset.flush.interval.ms": "500"})
+        # A worker that could not leave in time is waited for, by default for five minutes.
+        quick = {"offset.flush.interval.ms": "500", "scheduled.rebalance.max.delay.ms": "1000"}
+        properties = _properties(a.bootstrap, b.bootstrap, **quick)
 
         def mirrored(count: int) -> None:
             until(lambda: len(rows_of(b.bootstrap, "A.payments")) >= count)
