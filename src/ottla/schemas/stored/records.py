@@ -137,6 +137,7 @@ def decode(key: bytes | None, value: bytes | None, timestamp_ms: int) -> Change:
         content = None if value is None else json.loads(value)
         kind = named["keytype"]
         subject = named.get("subject")
+        _check(kind, subject, content)
         if kind == "SCHEMA":
             version = int(named["version"])
             schema = None if content is None else _stored(subject, version, content, timestamp_ms)
@@ -148,6 +149,20 @@ def decode(key: bytes | None, value: bytes | None, timestamp_ms: int) -> Change:
         return Change(kind, subject, content=content)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnreadableRecord(f"key {key!r}: {error!r}") from error
+
+
+def _check(kind: str, subject: Any, content: Any) -> None:
+    """Refuse what `State.replay` could not apply: one such record must not stop a registry."""
+    if not isinstance(content, dict | None):
+        raise TypeError("the value is not an object")
+    if subject is None and kind in ("SCHEMA", "DELETE_SUBJECT"):
+        raise ValueError("the key has no subject")
+    if not isinstance(subject, str | None):
+        raise TypeError("the subject is not a text")
+    if content is not None and kind == "DELETE_SUBJECT" and not isinstance(content["version"], int):
+        raise ValueError("the version is not a number")
+    if content is not None and kind == "MODE" and not isinstance(content["mode"], str):
+        raise ValueError("the mode is not a text")
 
 
 def _stored(subject: str, version: int, content: Json, timestamp_ms: int) -> StoredSchema:

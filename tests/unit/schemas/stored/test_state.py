@@ -89,6 +89,57 @@ def test_records_that_no_registry_wrote_are_refused(key: bytes | None) -> None:
         decode(key, b'{"id": 1}', 0)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ('{"keytype":"SCHEMA","version":1,"magic":1}', '{"id":1,"schema":"\\"int\\""}'),
+        ('{"keytype":"SCHEMA","subject":7,"version":1,"magic":1}', '{"id":1,"schema":"\\"int\\""}'),
+        ('{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', "[]"),
+        ('{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', '{"id":1}'),
+        ('{"keytype":"DELETE_SUBJECT","magic":0}', '{"version":1}'),
+        ('{"keytype":"DELETE_SUBJECT","subject":"s","magic":0}', '{"subject":"s"}'),
+        ('{"keytype":"DELETE_SUBJECT","subject":"s","magic":0}', '{"version":"1"}'),
+        ('{"keytype":"MODE","subject":"s","magic":0}', "{}"),
+        ('{"keytype":"MODE","magic":0}', '["READONLY"]'),
+        ('{"keytype":"CONFIG","magic":0}', '"FULL"'),
+    ],
+)
+def test_values_that_no_registry_wrote_are_refused(key: str, value: str) -> None:
+    with pytest.raises(UnreadableRecord):
+        decode(key.encode(), value.encode(), 0)
+
+
+def test_what_other_registries_and_releases_wrote_is_understood() -> None:
+    """Unknown kinds, no type, no `deleted`, magic 0, references before what they name, duplicates."""
+    schema = '{"subject":"s","version":%d,"id":%d,"md5":"AA==","schema":"\\"int\\""}'
+    references = '"references":[{"name":"n","subject":"later","version":1}]'
+    state = _replay(
+        Record(b'{"keytype":"NOOP","magic":0}', None),
+        Record(b'{"keytype":"SOMETHING","magic":9,"a":[1]}', b'{"b":2}'),
+        Record(b'{"keytype":"SCHEMA","subject":"s","version":3,"magic":0}', (schema % (3, 7)).encode()),
+        Record(b'{"keytype":"SCHEMA","subject":"s","version":3,"magic":0}', (schema % (3, 7)).encode()),
+        Record(
+            b'{"keytype":"SCHEMA","subject":"r","version":1,"magic":1}',
+            f'{{"subject":"r","version":1,"id":900,{references},"schema":"\\"n\\"","deleted":false}}'.encode(),
+        ),
+        schema_record(_stored("later", schema_id=5, text='"long"')),
+        Record(b'{"keytype":"DELETE_SUBJECT","subject":"gone","magic":0}', b'{"subject":"gone","version":4}'),
+        Record(b'{"keytype":"CLEAR_SUBJECT","subject":"gone","magic":0}', b'{"subject":"gone"}'),
+        Record(b'{"keytype":"CONFIG","subject":":.c:","magic":0}', b'{"compatibilityLevel":"NONE","x":1}'),
+        Record(b'{"keytype":"MODE","subject":":.c:","magic":0}', b'{"subject":":.c:","mode":"IMPORT"}'),
+    )
+    assert [(one.version, one.id, one.schema_type, one.is_deleted) for one in state.versions("s")] == [
+        (3, 7, "AVRO", False)
+    ]
+    assert [one.subject for one in state.referrers(("later", 1))] == ["r"]
+    assert state.highest_id(".") == 900
+    assert state.next_version("s") == 4
+    assert state.config_in_scope(":.c:any") == {"compatibilityLevel": "NONE"}
+    assert state.mode_in_scope(":.c:any") == "IMPORT"
+    assert state.mode_in_scope("any") is None
+    assert list(state.subjects(Subject.parse(""))) == ["later", "r", "s"]
+
+
 def test_the_writer_stays_and_otherwise_the_smallest_url_is_chosen() -> None:
     a, b = Identity("h", 1), Identity("h", 2)
     assert elect({"x": b, "y": a}).leader_id == "y"
