@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from tests.support.satellite_process import SatelliteProcess
 
-PATIENCE_S = 90.0
+PATIENCE_S = 240.0
 
 
 class ConnectProcess(SatelliteProcess):
