@@ -205,21 +205,25 @@ def _failovers(cluster: MixedCluster, name: str, how: str, count: int, seconds: 
 def _failover(cluster: MixedCluster, disturb: Callable[[], None], seconds: float) -> float:
     """Return how long the longest pause in writes to any partition is when a broker is disturbed."""
     acknowledged: dict[int, list[float]] = {number: [] for number in range(PARTITIONS)}
+    # Each partition has its own, or one that waits would let the others wait, too.
+    waiting = dict.fromkeys(range(PARTITIONS), 0)
 
     def delivered(error: object, message: object) -> None:
         assert error is None, error
-        acknowledged[message.partition()].append(time.monotonic())  # type: ignore[attr-defined]
+        number = message.partition()  # type: ignore[attr-defined]
+        waiting[number] -= 1
+        acknowledged[number].append(time.monotonic())
 
-    producer = _producer(
-        cluster, **{"linger.ms": 1, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
-    )
+    # The default of 60 s would be the client's time to notice that a broker does not answer.
+    patience = {"socket.timeout.ms": 1000, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
+    producer = _producer(cluster, **{"linger.ms": 1, **patience})
 
     def write_until(deadline: float) -> None:
-        number = 0
         while time.monotonic() < deadline:
-            while len(producer) < 60:
-                producer.produce(MEMORY, RECORD, partition=number % PARTITIONS, on_delivery=delivered)
-                number += 1
+            for number in waiting:
+                while waiting[number] < 10:
+                    producer.produce(MEMORY, RECORD, partition=number, on_delivery=delivered)
+                    waiting[number] += 1
             producer.poll(0.005)
 
     write_until(time.monotonic() + 2)
