@@ -4,7 +4,6 @@ Each value names the schema it was written with. All of them end in one schema, 
 of the subject when the pipeline was planned. What cannot be read that way is marked.
 """
 
-import datetime
 import io
 import json
 from collections.abc import Callable
@@ -13,12 +12,13 @@ from typing import Any, Final, NamedTuple
 
 import fastavro
 import pyarrow as pa
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError
 
 from ottla.client.registry.client import Registered, RegistryClient
 from ottla.client.registry.protobuf import message_class
-from ottla.pipelines.columns.schema_types import ANYTHING, arrow_type, message_type
+from ottla.pipelines.columns.messages import row_reader
+from ottla.pipelines.columns.schema_types import arrow_type, message_type
+from ottla.pipelines.columns.shaping import shape_for
 from ottla.schemas.avro.schema import AvroSchema
 from ottla.schemas.errors import UnreadableValue
 from ottla.schemas.protobuf.schema import ProtobufSchema
@@ -31,6 +31,7 @@ _MISFITS: Final = (
     IndexError,
     EOFError,
     AttributeError,
+    OverflowError,
     DecodeError,
     pa.ArrowException,
 )
@@ -87,6 +88,7 @@ class _Decoder:
         else:
             self.type = arrow_type(schema)
         self._schema_type = schema.schema_type
+        self._shape = shape_for(self.type)
 
     def decode(self, values: Any) -> Any:
         """Decode a column of bytes."""
@@ -108,7 +110,7 @@ class _Decoder:
     def _row(self, value: bytes) -> Any:
         try:
             decode = self._decode_for(decode_prefix(value))
-            return _CORRUPT if decode is None else _shaped(decode(value), self.type)
+            return _CORRUPT if decode is None else decode(value)
         except (*_MISFITS, UnreadableValue):
             return _CORRUPT
 
@@ -127,12 +129,18 @@ class _Decoder:
         if written.schema_type != self._schema_type:
             return None
         if self._schema_type == "JSON":
-            return lambda value: json.loads(value[PREFIX_BYTES:])
+            return self._shaped(lambda value: json.loads(value[PREFIX_BYTES:]))
         writer = self._registry.parse(written)
         if isinstance(writer, AvroSchema):
-            return self._avro(writer)
+            return self._shaped(self._avro(writer))
         assert isinstance(writer, ProtobufSchema), "there are three types"
-        return _protobuf(writer)
+        return self._shaped(_protobuf(writer))
+
+    def _shaped(self, decode: Decode) -> Decode:
+        shape = self._shape
+        if shape is None:
+            return decode
+        return lambda value: None if (row := decode(value)) is None else shape(row)
 
     def _avro(self, writer: AvroSchema) -> Decode:
         parsed, reader = fastavro.parse_schema(writer.resolved_json()), self._reader
@@ -146,17 +154,15 @@ class _Decoder:
 
 
 def _protobuf(writer: ProtobufSchema) -> Decode:
-    names = writer.message_names()
-    classes = {name: message_class(writer, name) for name in names}
+    classes = [message_class(writer, name) for name in writer.message_names()]
+    readers = [(found.FromString, row_reader(found.DESCRIPTOR)) for found in classes]
 
     def decode(value: bytes) -> Any:
         path, position = decode_indexes(value, PREFIX_BYTES)
         if len(path) != 1:
             raise UnreadableValue("it is a message within another")
-        message = classes[names[path[0]]].FromString(value[position:])
-        return MessageToDict(
-            message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-        )
+        parse, read = readers[path[0]]
+        return read(parse(value[position:]))
 
     return decode
 
@@ -166,30 +172,3 @@ class _Corrupt:
 
 
 _CORRUPT: Final = _Corrupt()
-
-
-def _shaped(value: Any, kind: Any) -> Any:
-    """Return a value as Arrow takes it for a type."""
-    if value is None:
-        return None
-    if pa.types.is_struct(kind):
-        return {
-            kind.field(place).name: _shaped(value.get(kind.field(place).name), kind.field(place).type)
-            for place in range(kind.num_fields)
-        }
-    if pa.types.is_list(kind):
-        return [_shaped(item, kind.value_type) for item in value]
-    if pa.types.is_map(kind):
-        return [(str(key), _shaped(item, kind.item_type)) for key, item in value.items()]
-    if kind == ANYTHING and not isinstance(value, str):
-        return json.dumps(value, default=str, ensure_ascii=False)
-    if pa.types.is_timestamp(kind) and isinstance(value, str):
-        return datetime.datetime.fromisoformat(value)
-    if pa.types.is_integer(kind) and isinstance(value, str):
-        # JSON of Protobuf has numbers of 64 bits as texts.
-        return int(value)
-    if pa.types.is_binary(kind) and isinstance(value, str):
-        import base64
-
-        return base64.b64decode(value)
-    return value
