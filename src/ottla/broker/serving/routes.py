@@ -273,7 +273,7 @@ def _flatten(pieces: Pieces) -> Pieces:
 
 
 def _join_bytes(pieces: Pieces) -> Pieces:
-    """Make one piece of all bytes that follow each other: whoever sends them handles each piece.
+    """Make one piece of all bytes that follow each other, because each piece is sent on its own.
 
     Pieces that are large stay what they are, since to copy them would take longer.
     """

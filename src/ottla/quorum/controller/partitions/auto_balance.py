@@ -72,7 +72,7 @@ def _plan(
     copies = [move for move in moves if move.added]
     if copies:
         return copies[:moves_max]
-    # Leaders change when all replicas are where they shall be.
+    # Leaders change when all replicas are where they should be.
     return moves[:moves_max] if everybody_serves else []
 
 
