@@ -32,6 +32,7 @@ def test_a_replica_that_moves_takes_no_more_than_its_share(tmp_path: Path, side:
         limited = str(source if side == "leader" else target)
         rate = f"{side}.replication.throttled.rate"
         set_configs(cluster, ResourceType.BROKER, limited, {rate: str(RATE)})
+        wait_until(lambda: shown_rate(cluster, limited, rate) == str(RATE), "the broker knows its limit")
         started = time.monotonic()
         cluster.reassign(TOPIC, {0: [target, source]})
         total = RECORDS * RECORD_BYTES
@@ -53,3 +54,10 @@ def set_configs(cluster: MixedCluster, kind: ResourceType, name: str, values: di
         resource.add_incremental_config(ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET))
     for future in cluster.admin.incremental_alter_configs([resource]).values():
         future.result(60)
+
+
+def shown_rate(cluster: MixedCluster, broker: str, key: str) -> str | None:
+    """Return what a broker itself says about one of its configs."""
+    (future,) = cluster.admin.describe_configs([ConfigResource(ResourceType.BROKER, broker)]).values()
+    entry = future.result(60).get(key)
+    return None if entry is None else entry.value

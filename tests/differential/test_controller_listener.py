@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.java.apache_kafka import CLUSTER_ID, ApacheKafka
+from tests.support.mixed_cluster import wait_until
 from tests.support.ottla_node import OttlaNode, free_port
 from tests.support.plain_client import PlainClient
 
@@ -134,6 +135,11 @@ def test_the_controller_is_asked_without_a_broker(pair: Pair) -> None:
     asked = DescribeConfigsResource(
         resource_type=2, resource_name="without-a-broker", configuration_keys=("retention.ms",)
     )
-    theirs, ours = pair.ask(DescribeConfigsRequest(resources=(asked,)))
-    values = [[one.value for one in result.configs] for result in (*theirs.results, *ours.results)]
-    assert values == [["1000"], ["1000"]]
+
+    def have_changed() -> bool:
+        answers = pair.ask(DescribeConfigsRequest(resources=(asked,)))
+        found = [[one.value for one in result.configs] for answer in answers for result in answer.results]
+        return found == [["1000"], ["1000"]]
+
+    # Apache Kafka's controller publishes a change to itself a little later than it answers.
+    wait_until(have_changed, "both controllers have the change")

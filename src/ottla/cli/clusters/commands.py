@@ -12,14 +12,15 @@ from ottla.cli.failure import Failure
 from ottla.cli.numbers import COUNT, PARTITION
 from ottla.cli.output import confirm, format_table, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
-from ottla.metadata.balance_plan import Move, TooFewBrokers, plan_moves, shares
 
 if TYPE_CHECKING:
     from ottla.cli.clusters.survey import Survey
     from ottla.client.admin import Admin
+    from ottla.metadata.balance_plan import Move
     from ottla.model.ids import TopicPartition
 
 _AT_ONCE: Final = 50
+_MEASURE_S_MAX: Final = 3600
 
 throttle_option = click.option(
     "--throttle",
@@ -75,6 +76,8 @@ def describe(properties: dict[str, str], as_json: bool, problems: bool) -> None:
 
 
 def _node_rows(found: "Survey") -> list[dict[str, Any]]:
+    from ottla.metadata.balance_plan import shares
+
     held = shares(found.placed(), [broker.node_id for broker in found.brokers])
     leaders = [partition.leader for partition in found.partitions.values()]
     rows = []
@@ -170,7 +173,7 @@ def reassign(
     targets = _read_targets(path) if path is not None else None
     wanted = None if brokers is None else _parse_brokers(brokers)
 
-    async def work(admin: "Admin") -> list[Move]:
+    async def work(admin: "Admin") -> "list[Move]":
         from ottla.cli.clusters.moving import carry_out
         from ottla.cli.clusters.survey import survey
 
@@ -192,7 +195,9 @@ def _moves_to(
     topic: str | None,
     partition: int | None,
     brokers: tuple[int, ...] | None,
-) -> list[Move]:
+) -> "list[Move]":
+    from ottla.metadata.balance_plan import Move
+
     if targets is None:
         assert brokers is not None, "one of the two was given"
         targets = {
@@ -327,7 +332,7 @@ def elect(
 @click.option(
     "--measure",
     "measure_s",
-    type=COUNT,
+    type=click.IntRange(1, _MEASURE_S_MAX),
     metavar="SECONDS",
     help="Watch for so long how much is written to each partition, and weigh that, too.",
 )
@@ -397,6 +402,7 @@ def _planned(
     properties: dict[str, str], *, empty: Sequence[int], leaders_only: bool, measure_s: int = 0
 ) -> "tuple[Survey, list[Move]]":
     from ottla.cli.clusters.survey import survey
+    from ottla.metadata.balance_plan import TooFewBrokers, plan_moves
 
     found = with_admin(properties, lambda admin: survey(admin, measure_s))
     try:
@@ -408,7 +414,7 @@ def _planned(
 def _show_and_do(
     properties: dict[str, str],
     found: "Survey",
-    moves: list[Move],
+    moves: "list[Move]",
     nothing: str,
     as_json: bool,
     plan_only: bool,
@@ -434,8 +440,10 @@ def _show_and_do(
     show_done(f"moved {len(moves)} partition(s)", as_json, version=1, partitions=_plan_rows(moves))
 
 
-def _show_plan(found: "Survey", moves: Sequence[Move], nothing: str, as_json: bool) -> None:
+def _show_plan(found: "Survey", moves: "Sequence[Move]", nothing: str, as_json: bool) -> None:
     """Show moves: to people what each broker will hold, to programs Kafka's own format for moves."""
+    from ottla.metadata.balance_plan import shares
+
     if as_json:
         show_one({"version": 1, "partitions": _plan_rows(moves)}, as_json)
         return
@@ -479,7 +487,7 @@ def _show_plan(found: "Survey", moves: Sequence[Move], nothing: str, as_json: bo
     )
 
 
-def _plan_rows(moves: Sequence[Move]) -> list[dict[str, Any]]:
+def _plan_rows(moves: "Sequence[Move]") -> list[dict[str, Any]]:
     return [
         {"topic": move.where.topic, "partition": move.where.partition, "replicas": list(move.after)}
         for move in moves
