@@ -40,6 +40,25 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield node
 
 
+@pytest.fixture(autouse=True)
+def no_rules_stay(node: Node) -> Iterator[None]:
+    """Tests run in any order, and each begins without rules."""
+    yield
+    ask_as(node, BOSS, DeleteAclsRequest(filters=(rules_of(None),)))
+
+
+def rules_of(principal: Principal | None) -> DeleteAclsFilter:
+    return DeleteAclsFilter(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=principal and str(principal),
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+
+
 def creatable(name: str) -> CreatableTopic:
     return CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=(), configs=())
 
@@ -189,13 +208,5 @@ def test_many_rules_are_one_change(node: Node) -> None:
     answer = ask_as(node, BOSS, CreateAclsRequest(creations=creations))
     assert len(answer.results) == len(creations)
     assert node.broker.authorizer.version == version + 1
-    gone = DeleteAclsFilter(
-        resource_type_filter=1,
-        resource_name_filter=None,
-        pattern_type_filter=1,
-        principal_filter=str(bob),
-        host_filter=None,
-        operation=1,
-        permission_type=1,
-    )
-    assert len(ask_as(node, BOSS, DeleteAclsRequest(filters=(gone,))).filter_results[0].matching_acls) == 500
+    gone = ask_as(node, BOSS, DeleteAclsRequest(filters=(rules_of(bob),)))
+    assert len(gone.filter_results[0].matching_acls) == 500
