@@ -24,11 +24,12 @@ $(VENV)/.ready: $(VENV)/.runs
 	@touch $@
 
 .PHONY: test
-test: $(VENV)/.ready ## run the tests, in random order
-	@# Pipelines alone: one Spark session is enough for two cores. A failure of one part keeps no other from running.
+test: $(VENV)/.ready ## run the tests, shuffled, in the order of a seed: ORDER=1
+	@# A change is judged by the same order each time. Pipelines alone: one Spark session is enough for two
+	@# cores. A failure of one part keeps no other from running.
 	@failed=0; \
 	for part in "-n 2 --dist worksteal --ignore tests/pipelines" "tests/pipelines"; do \
-		echo "$(BIN)/pytest $$part"; $(BIN)/pytest $$part || failed=$$?; \
+		set -- --randomly-seed $${ORDER:-1} $$part; echo "$(BIN)/pytest $$*"; $(BIN)/pytest "$$@" || failed=$$?; \
 	done; exit $$failed
 
 .PHONY: search
