@@ -57,9 +57,9 @@ def accept_commits_of_the_past(patch: MonkeyPatch) -> None:
 def take_members_away_in_the_wrong_order(patch: MonkeyPatch) -> None:
     def tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
         return [
-            records.member_tombstone(group_id, member_id),
-            records.target_tombstone(group_id, member_id),
-            records.current_tombstone(group_id, member_id),
+            records.TOMBSTONES.member(group_id, member_id),
+            records.TOMBSTONES.target(group_id, member_id),
+            records.TOMBSTONES.current(group_id, member_id),
         ]
 
     patch.setattr(departures, "member_tombstones", tombstones)
@@ -68,8 +68,8 @@ def take_members_away_in_the_wrong_order(patch: MonkeyPatch) -> None:
 def leave_the_target_of_a_member_that_left(patch: MonkeyPatch) -> None:
     def tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
         return [
-            records.current_tombstone(group_id, member_id),
-            records.member_tombstone(group_id, member_id),
+            records.TOMBSTONES.current(group_id, member_id),
+            records.TOMBSTONES.member(group_id, member_id),
         ]
 
     patch.setattr(departures, "member_tombstones", tombstones)

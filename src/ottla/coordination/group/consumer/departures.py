@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from ottla.coordination.group.consumer.downgrade import Downgrades
 from ottla.coordination.group.consumer.group import ConsumerGroup
-from ottla.coordination.group.consumer.member import LEFT_FOR_NOW, Member
+from ottla.coordination.group.consumer.member import Member
 from ottla.coordination.group.consumer.metadata_hash import MetadataHashes
 from ottla.coordination.group.consumer.reconciliation import NOTHING_HELD
 from ottla.coordination.group.consumer.records import (
@@ -16,6 +16,7 @@ from ottla.coordination.group.consumer.records import (
     regex_tombstone,
 )
 from ottla.coordination.group.consumer.sessions import Sessions
+from ottla.coordination.group.modern.member import LEFT_FOR_NOW
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.runtime.decision import Decision
 from ottla.wire.coordinator_records.framing import CoordinatorRecord

@@ -15,22 +15,19 @@ from typing import Final, NamedTuple
 
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.consumer.member import Member
-from ottla.coordination.group.consumer.offset_rules import OffsetRules
 from ottla.coordination.group.consumer.reconciliation import Assignment, MemberState
 from ottla.coordination.group.consumer.records import (
-    current_tombstone,
-    epoch_tombstone,
-    member_tombstone,
+    TOMBSTONES,
     partition_metadata_tombstone,
     regex_tombstone,
-    target_epoch_tombstone,
-    target_tombstone,
 )
-from ottla.coordination.group.kinds import GroupKind
+from ottla.coordination.group.kinds import Commit, GroupKind
+from ottla.coordination.group.modern.group import count
+from ottla.coordination.group.modern.offset_rules import OffsetRules
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
+from ottla.wire.error_code import ErrorCode
 
-FIRST_EPOCH: Final = 1
 NO_PARTITIONS: Final[Partitions] = {}
 
 _TOPICS_CHECK_INTERVAL_MS: Final = (1 << 31) - 1
@@ -54,20 +51,13 @@ class ResolvedRegex(NamedTuple):
     timestamp_ms: int
 
 
-class ConsumerGroup(OffsetRules):
+class ConsumerGroup(OffsetRules[Member, Partitions]):
     """A group in memory."""
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        """When the target was computed; 0 when that is not known."""
-        self.members: dict[str, Member] = {}
+        super().__init__(group_id)
         self.static_members: dict[str, str] = {}
         """Instance id to member id."""
-        self.targets: dict[str, Partitions] = {}
         self.resolved_regexes: dict[str, ResolvedRegex] = {}
         self.has_partition_metadata = False
         """Whether a release before 4.1 left a record that is to be taken away."""
@@ -84,6 +74,10 @@ class ConsumerGroup(OffsetRules):
 
     # Members
 
+    def new_member(self, member_id: str) -> Member:
+        """Return a member of which only the id is known."""
+        return Member(member_id)
+
     def put(self, member: Member) -> None:
         """Take a member in, or what has changed of it."""
         old = self.members.get(member.member_id)
@@ -95,12 +89,12 @@ class ConsumerGroup(OffsetRules):
             if member.says_the_same_as(old):
                 return
             self._uncount(old)
-        _count(self.name_counts, member.topic_names, 1)
-        _count(self.regex_counts, _some(member.topic_regex), 1)
-        _count(self.assignor_counts, _some(member.server_assignor), 1)
+        count(self.name_counts, member.topic_names, 1)
+        count(self.regex_counts, _some(member.topic_regex), 1)
+        count(self.assignor_counts, _some(member.server_assignor), 1)
         if member.classic is not None:
             self.classic_member_count += 1
-            _count(self.classic_protocol_counts, _protocols(member), 1)
+            count(self.classic_protocol_counts, _protocols(member), 1)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
 
@@ -129,12 +123,12 @@ class ConsumerGroup(OffsetRules):
         return self.targets.get(member_id, NO_PARTITIONS)
 
     def _uncount(self, member: Member) -> None:
-        _count(self.name_counts, member.topic_names, -1)
-        _count(self.regex_counts, _some(member.topic_regex), -1)
-        _count(self.assignor_counts, _some(member.server_assignor), -1)
+        count(self.name_counts, member.topic_names, -1)
+        count(self.regex_counts, _some(member.topic_regex), -1)
+        count(self.assignor_counts, _some(member.server_assignor), -1)
         if member.classic is not None:
             self.classic_member_count -= 1
-            _count(self.classic_protocol_counts, _protocols(member), -1)
+            count(self.classic_protocol_counts, _protocols(member), -1)
 
     # Partitions
 
@@ -176,13 +170,13 @@ class ConsumerGroup(OffsetRules):
         """Take note of the topics that an expression matches."""
         self.remove_regex(regex)
         self.resolved_regexes[regex] = resolved
-        _count(self._regex_topic_counts, resolved.topics, 1)
+        count(self._regex_topic_counts, resolved.topics, 1)
 
     def remove_regex(self, regex: str) -> None:
         """Forget an expression. One that is not there is fine."""
         old = self.resolved_regexes.pop(regex, None)
         if old is not None:
-            _count(self._regex_topic_counts, old.topics, -1)
+            count(self._regex_topic_counts, old.topics, -1)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Say whether a member reads the topic."""
@@ -206,14 +200,14 @@ class ConsumerGroup(OffsetRules):
     def regexes_only_of(self, members: Iterable[Member]) -> list[str]:
         """Return the expressions that nobody but these members subscribes to."""
         counts = Counter(member.topic_regex for member in members if member.topic_regex)
-        return [regex for regex, count in counts.items() if self.regex_counts[regex] == count]
+        return [regex for regex, uses in counts.items() if self.regex_counts[regex] == uses]
 
     def _topics_after(self, gone: Iterable[Member], come: Iterable[Member]) -> set[str]:
         names, regexes = Counter(self.name_counts), Counter(self.regex_counts)
         for members, by in ((gone, -1), (come, 1)):
             for member in members:
-                _count(names, member.topic_names, by)
-                _count(regexes, _some(member.topic_regex), by)
+                count(names, member.topic_names, by)
+                count(regexes, _some(member.topic_regex), by)
         topics = set(names)
         for regex, resolved in self.resolved_regexes.items():
             if regex in regexes:
@@ -238,9 +232,9 @@ class ConsumerGroup(OffsetRules):
         """Return what most members ask for, once `new` is there, in the place of `old` if there is one."""
         counts = Counter(self.assignor_counts)
         if old is not None:
-            _count(counts, _some(old.server_assignor), -1)
+            count(counts, _some(old.server_assignor), -1)
         if new is not None:
-            _count(counts, _some(new.server_assignor), 1)
+            count(counts, _some(new.server_assignor), 1)
         return max(counts, key=lambda name: (counts[name], name), default=None)
 
     # Members of the classic protocol
@@ -249,6 +243,26 @@ class ConsumerGroup(OffsetRules):
         """Say whether a classic member with these protocols can be in the group."""
         counts, needed = self.classic_protocol_counts, self.classic_member_count
         return protocol_type == self.protocol_type_name and any(counts[name] == needed for name in protocols)
+
+    # Offsets
+
+    def sends_epochs(self, member: Member) -> bool:
+        """Say whether a member must commit with its epoch. One of the classic protocol has a generation."""
+        return member.classic is None
+
+    def stale_error(self, member: Member) -> ErrorCode:
+        """Return the error for a member whose epoch is not the current one, in the member's protocol."""
+        return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
+
+    def find_assigned_epoch(
+        self, member: Member, _commit: Commit, _topic: str, topic_id: Uuid, partition: int
+    ) -> int | None:
+        """Return the epoch in which a partition was assigned to a member, or None if it does not have it."""
+        has = member.assignment
+        since = has.assigned.get(topic_id, {}).get(partition)
+        if since is None:
+            since = has.pending_revocation.get(topic_id, {}).get(partition)
+        return since
 
     # What all kinds of groups have
 
@@ -261,11 +275,6 @@ class ConsumerGroup(OffsetRules):
     def protocol_type_name(self) -> str:
         """The protocol type, by the name that ListGroups shows."""
         return "consumer"
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the group has no members."""
-        return not self.members
 
     @property
     def state(self) -> GroupState:
@@ -288,16 +297,13 @@ class ConsumerGroup(OffsetRules):
         return self.tombstones_of(self.members)
 
     def tombstones_of(self, member_ids: Iterable[str]) -> list[CoordinatorRecord]:
-        """Return the records that take the group with these members away, in the only order Kafka takes."""
-        group_id, ids = self.group_id, list(member_ids)
+        """Return the records that delete the group with these members, in the only order Kafka accepts."""
+        group_id = self.group_id
         return [
-            *(current_tombstone(group_id, member_id) for member_id in ids),
-            *(target_tombstone(group_id, member_id) for member_id in ids),
-            target_epoch_tombstone(group_id),
-            *(member_tombstone(group_id, member_id) for member_id in ids),
+            *TOMBSTONES.members_and_target(group_id, member_ids),
             *(regex_tombstone(group_id, regex) for regex in self.resolved_regexes),
             partition_metadata_tombstone(group_id),
-            epoch_tombstone(group_id),
+            TOMBSTONES.group(group_id),
         ]
 
 
@@ -313,12 +319,3 @@ def _protocols(member: Member) -> list[str]:
 
 def _some(text: str | None) -> tuple[str, ...]:
     return (text,) if text else ()
-
-
-def _count(counts: Counter[str], names: Iterable[str], by: int) -> None:
-    for name in names:
-        count = counts[name] + by
-        if count:
-            counts[name] = count
-        else:
-            del counts[name]

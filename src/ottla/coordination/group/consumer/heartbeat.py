@@ -7,7 +7,7 @@ from typing import Final
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.consumer.departures import Departures, find_member, find_static_member
 from ottla.coordination.group.consumer.group import NO_PARTITIONS, ConsumerGroup
-from ottla.coordination.group.consumer.member import LEFT, LEFT_FOR_NOW, Member
+from ottla.coordination.group.consumer.member import Member
 from ottla.coordination.group.consumer.reconciliation import Held
 from ottla.coordination.group.consumer.records import (
     current_record,
@@ -21,6 +21,7 @@ from ottla.coordination.group.consumer.upgrade import Upgrade, Upgrades
 from ottla.coordination.group.consumer.validation import JOIN_EPOCH
 from ottla.coordination.group.environment import Client, Environment
 from ottla.coordination.group.kinds import Group
+from ottla.coordination.group.modern.member import LEFT, LEFT_FOR_NOW
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.runtime.decision import Decision, in_order
 from ottla.model.uuid import Uuid

@@ -1,9 +1,10 @@
-"""A member of a consumer group, as its two records tell of it: who it is, and what it has."""
+"""A member of a consumer group, as its two records describe it: who it is, and what it has."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.coordination.group.consumer.reconciliation import Assignment, Held, MemberState
+from ottla.coordination.group.modern.member import LEFT
 from ottla.wire.coordinator_records.consumer_group import (
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -11,12 +12,8 @@ from ottla.wire.coordinator_records.consumer_group import (
     CurrentTopicPartitions,
 )
 
-LEFT: Final = -1
-"""The epoch of a member that leaves, or has left."""
-LEFT_FOR_NOW: Final = -2
-"""The epoch of a static member that is away, and keeps what it has until its session ends."""
-
 _NEVER_ASSIGNED: Final = Assignment()
+_GONE: Final = Assignment(member_epoch=LEFT, previous_epoch=LEFT)
 _STATES: Final = {state.value: state for state in MemberState}
 
 
@@ -44,7 +41,7 @@ class Member:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the member was told."""
+        """The epoch that the member was given."""
         return self.assignment.member_epoch
 
     def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> "Member":
@@ -62,6 +59,14 @@ class Member:
             value.classic_member_metadata,
             self.assignment,
         )
+
+    def with_current(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> "Member":
+        """Return the member with what a record says that it has."""
+        return self.with_assignment(assignment_of_record(value))
+
+    def without_current(self) -> "Member":
+        """Return the member as it is without such a record."""
+        return self.with_assignment(_GONE)
 
     def with_assignment(self, assignment: Assignment) -> "Member":
         """Return the member with what it has now. (Written out: `replace` takes three times as long.)"""
@@ -88,10 +93,6 @@ class Member:
             and self.classic is other.classic
             and self.instance_id is other.instance_id
         )
-
-
-GONE: Final = Assignment(member_epoch=LEFT, previous_epoch=LEFT)
-"""What a member has once the record of it is taken away."""
 
 
 def assignment_of_record(value: ConsumerGroupCurrentMemberAssignmentValue) -> Assignment:

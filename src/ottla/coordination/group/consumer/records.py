@@ -1,10 +1,11 @@
-"""The records of consumer groups, in the versions Kafka writes. One without a value takes something away."""
+"""The records of consumer groups, in the versions Kafka writes. One without a value deletes something."""
 
 from typing import Final
 
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.consumer.member import Member
 from ottla.coordination.group.consumer.reconciliation import Held
+from ottla.coordination.group.modern.records import Tombstones, record, tombstone
 from ottla.wire.coordinator_records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -24,8 +25,14 @@ from ottla.wire.coordinator_records.consumer_group import (
 )
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 
-_VERSION: Final = 0
-_TOMBSTONE: Final = -1
+TOMBSTONES: Final = Tombstones(
+    group=ConsumerGroupMetadataKey,
+    member=ConsumerGroupMemberMetadataKey,
+    target_epoch=ConsumerGroupTargetAssignmentMetadataKey,
+    target=ConsumerGroupTargetAssignmentMemberKey,
+    current=ConsumerGroupCurrentMemberAssignmentKey,
+)
+member_tombstones: Final = TOMBSTONES.all_of_member
 
 
 def member_record(group_id: str, member: Member) -> CoordinatorRecord:
@@ -42,29 +49,18 @@ def member_record(group_id: str, member: Member) -> CoordinatorRecord:
         classic_member_metadata=member.classic,
     )
     key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
-    return CoordinatorRecord(key, value, _VERSION)
-
-
-def member_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """Take a member away. Its assignment and target must be gone before."""
-    key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, None, _TOMBSTONE)
+    return record(key, value)
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
     """Tell the group's epoch, and for which topics it holds."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
-    return CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), value, _VERSION)
-
-
-def epoch_tombstone(group_id: str) -> CoordinatorRecord:
-    """Take the group away. Everything else of it must be gone before."""
-    return CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), None, _TOMBSTONE)
+    return record(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
 def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
     """Take away what releases before 4.1 wrote instead of the hash."""
-    return CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None, _TOMBSTONE)
+    return tombstone(ConsumerGroupPartitionMetadataKey(group_id=group_id))
 
 
 def target_record(group_id: str, member_id: str, partitions: Partitions) -> CoordinatorRecord:
@@ -76,13 +72,7 @@ def target_record(group_id: str, member_id: str, partitions: Partitions) -> Coor
         )
     )
     key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, value, _VERSION)
-
-
-def target_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """Take away what a member shall have."""
-    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, None, _TOMBSTONE)
+    return record(key, value)
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
@@ -90,13 +80,7 @@ def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Coordin
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
-    return CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value, _VERSION)
-
-
-def target_epoch_tombstone(group_id: str) -> CoordinatorRecord:
-    """Take the target away. What its members shall have must be gone before."""
-    key = ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)
-    return CoordinatorRecord(key, None, _TOMBSTONE)
+    return record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 
 def current_record(group_id: str, member: Member) -> CoordinatorRecord:
@@ -110,13 +94,7 @@ def current_record(group_id: str, member: Member) -> CoordinatorRecord:
         partitions_pending_revocation=_topics(assignment.pending_revocation),
     )
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
-    return CoordinatorRecord(key, value, _VERSION)
-
-
-def current_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """Take away what a member has."""
-    key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, None, _TOMBSTONE)
+    return record(key, value)
 
 
 def regex_record(
@@ -127,22 +105,13 @@ def regex_record(
         topics=tuple(sorted(topics)), version=version, timestamp=timestamp_ms
     )
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-    return CoordinatorRecord(key, value, _VERSION)
+    return record(key, value)
 
 
 def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
     """Take a regular expression away that nobody subscribes to any more."""
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-    return CoordinatorRecord(key, None, _TOMBSTONE)
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """Take all records of a member away, in the only order that Kafka accepts."""
-    return [
-        current_tombstone(group_id, member_id),
-        target_tombstone(group_id, member_id),
-        member_tombstone(group_id, member_id),
-    ]
+    return tombstone(key)
 
 
 def _topics(held: Held) -> tuple[CurrentTopicPartitions, ...]:

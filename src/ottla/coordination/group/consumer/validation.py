@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ottla.coordination.group.consumer.member import LEFT, LEFT_FOR_NOW
+from ottla.coordination.group.modern.member import LEFT, LEFT_FOR_NOW
 from ottla.coordination.group.refusal import Refused
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

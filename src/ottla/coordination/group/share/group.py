@@ -6,36 +6,28 @@ one step: several members may read a partition, so nobody has to wait until anot
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final
 
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.kinds import Commit, GroupKind
+from ottla.coordination.group.modern.group import ModernGroup, count
 from ottla.coordination.group.offsets.committed_offsets import CommittedOffset
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.group.share.member import Member
-from ottla.coordination.group.share.records import group_tombstones
+from ottla.coordination.group.share.records import TOMBSTONES, state_topics_tombstone
 from ottla.coordination.group.share.state_topics import StateTopics
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
 
-FIRST_EPOCH: Final = 1
 NO_PARTITIONS: Final[Partitions] = {}
 
 
-class ShareGroup:
+class ShareGroup(ModernGroup[Member, Partitions]):
     """A group in memory. Implements `Group`."""
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        """When the target was computed; 0 when that is not known."""
-        self.members: dict[str, Member] = {}
-        self.targets: dict[str, Partitions] = {}
+        super().__init__(group_id)
         self.state_topics = StateTopics()
         self.has_state_topics = False
         """Whether there is a record of the topics with state."""
@@ -51,6 +43,10 @@ class ShareGroup:
 
     # Members
 
+    def new_member(self, member_id: str) -> Member:
+        """Return a member of which only the id is known."""
+        return Member(member_id)
+
     def put(self, member: Member) -> None:
         """Add a member, or replace what is known of it."""
         self._lacks_assignment = None
@@ -65,14 +61,14 @@ class ShareGroup:
 
     def _count(self, member: Member | None, by: int) -> None:
         if member is not None:
-            _add(self.name_counts, member.topic_names, by)
+            count(self.name_counts, member.topic_names, by)
 
     def names_with(self, old: Member | None, new: Member | None) -> set[str]:
         """Return what the group subscribes to once `new` has replaced `old`."""
         counts = Counter(self.name_counts)
         for member, by in ((old, -1), (new, 1)):
             if member is not None:
-                _add(counts, member.topic_names, by)
+                count(counts, member.topic_names, by)
         return set(counts)
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -80,12 +76,9 @@ class ShareGroup:
         return topic in self.name_counts
 
     def put_target(self, member_id: str, target: Partitions | None) -> None:
-        """Take over what a member is to have; None for nothing any more."""
+        """Replace what a member is to have. None removes it."""
         self._lacks_assignment = None
-        if target is None:
-            self.targets.pop(member_id, None)
-        else:
-            self.targets[member_id] = target
+        super().put_target(member_id, target)
 
     def put_state_topics(self, state: StateTopics | None) -> None:
         """Take over which topics have states; None if there is no record of that any more."""
@@ -127,11 +120,6 @@ class ShareGroup:
         return "share"
 
     @property
-    def is_empty(self) -> bool:
-        """Whether the group has no members."""
-        return not self.members
-
-    @property
     def state_name(self) -> str:
         """The state, by the name that clients see."""
         return "Stable" if self.members else "Empty"
@@ -152,27 +140,17 @@ class ShareGroup:
         """Refuse: a share group has no committed offsets."""
         raise self._is_no_consumer_group()
 
-    def check_delete(self) -> None:
-        """Refuse to delete a group that has members."""
-        if self.members:
-            raise Refused(ErrorCode.NON_EMPTY_GROUP)
-
     def expiry_base_ms(self, _committed: CommittedOffset) -> int | None:
         """Nothing expires: there are no committed offsets, and the group stays until it is deleted."""
         return None
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Return the records that delete the group."""
-        return group_tombstones(self.group_id, self.members)
+        """Return the records that delete the group, in the only order that Kafka accepts."""
+        return [
+            *TOMBSTONES.members_and_target(self.group_id, self.members),
+            state_topics_tombstone(self.group_id),
+            TOMBSTONES.group(self.group_id),
+        ]
 
     def _is_no_consumer_group(self) -> Refused:
         return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
-
-
-def _add(counts: Counter[str], names: Iterable[str], by: int) -> None:
-    for name in names:
-        count = counts[name] + by
-        if count:
-            counts[name] = count
-        else:
-            del counts[name]

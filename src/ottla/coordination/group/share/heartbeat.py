@@ -14,10 +14,11 @@ from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.consumer.metadata_hash import MetadataHashes
 from ottla.coordination.group.environment import Client, Environment
 from ottla.coordination.group.kinds import Group
+from ottla.coordination.group.modern.member import LEFT
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.group.share.assignor import assign
 from ottla.coordination.group.share.group import NO_PARTITIONS, ShareGroup
-from ottla.coordination.group.share.member import LEFT, Member
+from ottla.coordination.group.share.member import Member
 from ottla.coordination.group.share.records import (
     current_record,
     epoch_record,

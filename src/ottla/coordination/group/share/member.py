@@ -4,13 +4,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
+from ottla.coordination.group.modern.member import LEFT
 from ottla.wire.coordinator_records.share_group import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
 )
 
-LEFT: Final = -1
-"""The epoch of a member that leaves, or has left."""
 STABLE: Final = 0
 """The only state of a member: it has nothing to give up, because others may read the same partitions."""
 
@@ -47,6 +46,10 @@ class Member:
         """Return the member with what a record says that it has."""
         assigned = {topic.topic_id: frozenset(topic.partitions) for topic in value.assigned_partitions}
         return self.with_assignment(value.member_epoch, value.previous_member_epoch, assigned, value.state)
+
+    def without_current(self) -> "Member":
+        """Return the member as it is without such a record."""
+        return self.with_assignment(LEFT, LEFT, {})
 
     def with_assignment(
         self, epoch: int, previous_epoch: int, assigned: Partitions, state: int = STABLE

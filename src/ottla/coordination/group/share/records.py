@@ -1,10 +1,10 @@
 """The records of share groups, in the versions that Kafka writes. One without a value deletes something."""
 
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.environment import Topics
+from ottla.coordination.group.modern.records import Tombstones, record, tombstone
 from ottla.coordination.group.share.member import Member
 from ottla.coordination.group.share.state_topics import StateTopics, TopicStates, name_of
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
@@ -27,8 +27,14 @@ from ottla.wire.coordinator_records.share_group import (
     TopicPartitionsInfo,
 )
 
-_VERSION: Final = 0
-_TOMBSTONE: Final = -1
+TOMBSTONES: Final = Tombstones(
+    group=ShareGroupMetadataKey,
+    member=ShareGroupMemberMetadataKey,
+    target_epoch=ShareGroupTargetAssignmentMetadataKey,
+    target=ShareGroupTargetAssignmentMemberKey,
+    current=ShareGroupCurrentMemberAssignmentKey,
+)
+member_tombstones: Final = TOMBSTONES.all_of_member
 
 
 def member_record(group_id: str, member: Member) -> CoordinatorRecord:
@@ -40,13 +46,13 @@ def member_record(group_id: str, member: Member) -> CoordinatorRecord:
         subscribed_topic_names=tuple(sorted(member.topic_names)),
     )
     key = ShareGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
-    return CoordinatorRecord(key, value, _VERSION)
+    return record(key, value)
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
     """Give the group's epoch, and for which topics it holds."""
     value = ShareGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
-    return CoordinatorRecord(ShareGroupMetadataKey(group_id=group_id), value, _VERSION)
+    return record(ShareGroupMetadataKey(group_id=group_id), value)
 
 
 def target_record(group_id: str, member_id: str, partitions: Partitions) -> CoordinatorRecord:
@@ -58,13 +64,13 @@ def target_record(group_id: str, member_id: str, partitions: Partitions) -> Coor
         )
     )
     key = ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, value, _VERSION)
+    return record(key, value)
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
     """Say for which epoch of the group the target was computed, and when."""
     value = ShareGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms)
-    return CoordinatorRecord(ShareGroupTargetAssignmentMetadataKey(group_id=group_id), value, _VERSION)
+    return record(ShareGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 
 def current_record(group_id: str, member: Member) -> CoordinatorRecord:
@@ -79,7 +85,7 @@ def current_record(group_id: str, member: Member) -> CoordinatorRecord:
         ),
     )
     key = ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
-    return CoordinatorRecord(key, value, _VERSION)
+    return record(key, value)
 
 
 def state_topics_record(group_id: str, state: StateTopics, topics: Topics) -> CoordinatorRecord:
@@ -91,33 +97,12 @@ def state_topics_record(group_id: str, state: StateTopics, topics: Topics) -> Co
             TopicInfo(topic_id=topic, topic_name=name_of(topic, topics)) for topic in sorted(state.deleting)
         ),
     )
-    return CoordinatorRecord(ShareGroupStatePartitionMetadataKey(group_id=group_id), value, _VERSION)
+    return record(ShareGroupStatePartitionMetadataKey(group_id=group_id), value)
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """Delete all records of a member, in the only order that Kafka accepts."""
-    return [
-        _tombstone(ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)),
-        _tombstone(ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)),
-        _tombstone(ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id)),
-    ]
-
-
-def group_tombstones(group_id: str, member_ids: Iterable[str]) -> list[CoordinatorRecord]:
-    """Delete a group with these members, in the only order that Kafka accepts."""
-    members = [member_tombstones(group_id, member_id) for member_id in member_ids]
-    return [
-        *(current for current, _, _ in members),
-        *(target for _, target, _ in members),
-        _tombstone(ShareGroupTargetAssignmentMetadataKey(group_id=group_id)),
-        *(member for _, _, member in members),
-        _tombstone(ShareGroupStatePartitionMetadataKey(group_id=group_id)),
-        _tombstone(ShareGroupMetadataKey(group_id=group_id)),
-    ]
-
-
-def _tombstone(key: Any) -> CoordinatorRecord:
-    return CoordinatorRecord(key, None, _TOMBSTONE)
+def state_topics_tombstone(group_id: str) -> CoordinatorRecord:
+    """Delete the list of topics with state."""
+    return tombstone(ShareGroupStatePartitionMetadataKey(group_id=group_id))
 
 
 def _infos(states: TopicStates) -> tuple[TopicPartitionsInfo, ...]:

@@ -13,23 +13,16 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from ottla.coordination.group.kinds import GroupKind
+from ottla.coordination.group.kinds import Commit, GroupKind
+from ottla.coordination.group.modern.offset_rules import OffsetRules
 from ottla.coordination.group.streams.internal_topics import ConfiguredTopology
 from ottla.coordination.group.streams.member import Member
-from ottla.coordination.group.streams.offset_rules import OffsetRules
-from ottla.coordination.group.streams.records import (
-    current_tombstone,
-    epoch_tombstone,
-    member_tombstone,
-    target_epoch_tombstone,
-    target_tombstone,
-    topology_tombstone,
-)
+from ottla.coordination.group.streams.records import TOMBSTONES, topology_tombstone
 from ottla.coordination.group.streams.tasks import NO_TARGET, HeldTasks, TargetTasks, Tasks
 from ottla.coordination.group.streams.topology import Topology
+from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 
-FIRST_EPOCH: Final = 1
 NOT_VALIDATED: Final = -1
 """The topology epoch of a group whose topology has not been found to fit the topics yet."""
 _NO_PROCESSES: Final[frozenset[str]] = frozenset()
@@ -45,21 +38,14 @@ class GroupState(Enum):
     STABLE = "Stable"
 
 
-class StreamsGroup(OffsetRules):
+class StreamsGroup(OffsetRules[Member, TargetTasks]):
     """A group in memory."""
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
+        super().__init__(group_id)
         self.validated_topology_epoch = 0
         self.assignment_configs: Mapping[str, str] = {}
         """The configs for which the epoch holds."""
-        self.assignment_epoch = FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        """When the target was computed; 0 when that is not known."""
-        self.members: dict[str, Member] = {}
-        self.targets: dict[str, TargetTasks] = {}
         self.topology: Topology | None = None
         # In no record.
         self.configured: ConfiguredTopology | None = None
@@ -72,6 +58,10 @@ class StreamsGroup(OffsetRules):
         self._copies: dict[tuple[str, int], set[str]] = {}
 
     # Members
+
+    def new_member(self, member_id: str) -> Member:
+        """Return a member of which only the id is known."""
+        return Member(member_id)
 
     def put(self, member: Member) -> None:
         """Take a member in, or what has changed of it."""
@@ -131,6 +121,25 @@ class StreamsGroup(OffsetRules):
                     if not processes:
                         del self._copies[task]
 
+    # Offsets
+
+    def find_assigned_epoch(
+        self, member: Member, commit: Commit, topic: str, topic_id: Uuid, partition: int
+    ) -> int | None:
+        """Return the epoch in which the partition's task was assigned to a member, or None if it was not."""
+        subtopology = None if self.topology is None else self.topology.by_source_topic.get(topic)
+        if subtopology is None or (commit.is_transactional and topic_id == ZERO_UUID):
+            return None
+        has = member.assignment
+        since = has.held.active.get(subtopology, {}).get(partition)
+        if since is None:
+            since = has.pending_revocation.active.get(subtopology, {}).get(partition)
+        return since
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Say whether the group reads the topic. Without members it reads nothing."""
+        return bool(self.members) and self.topology is not None and topic in self.topology.by_source_topic
+
     # What all kinds of groups have
 
     @property
@@ -142,11 +151,6 @@ class StreamsGroup(OffsetRules):
     def protocol_type_name(self) -> str:
         """The protocol type, by the name that ListGroups shows."""
         return "streams"
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the group has no members."""
-        return not self.members
 
     @property
     def state(self) -> GroupState:
@@ -167,15 +171,11 @@ class StreamsGroup(OffsetRules):
         return self.state.value
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Return the records that take the group away, without its offsets, in the only order Kafka takes."""
-        group_id, ids = self.group_id, list(self.members)
+        """Return the records that delete the group, without its offsets, in the only order Kafka accepts."""
         return [
-            *(current_tombstone(group_id, member_id) for member_id in ids),
-            *(target_tombstone(group_id, member_id) for member_id in ids),
-            target_epoch_tombstone(group_id),
-            *(member_tombstone(group_id, member_id) for member_id in ids),
-            epoch_tombstone(group_id),
-            topology_tombstone(group_id),
+            *TOMBSTONES.members_and_target(self.group_id, self.members),
+            TOMBSTONES.group(self.group_id),
+            topology_tombstone(self.group_id),
         ]
 
 

@@ -22,6 +22,7 @@ from ottla.coordination.group.consumer.metadata_hash import MetadataHashes
 from ottla.coordination.group.consumer.sessions import Sessions
 from ottla.coordination.group.environment import Client, Environment
 from ottla.coordination.group.kinds import Group
+from ottla.coordination.group.modern.member import LEFT
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.group.streams.answers import HeartbeatOutcome, answer, refused_heartbeat, task_ids
 from ottla.coordination.group.streams.claims import check_owned, known_member, not_a_member, owned, updated
@@ -31,7 +32,7 @@ from ottla.coordination.group.streams.internal_topics import (
     ConfiguredTopology,
     configure,
 )
-from ottla.coordination.group.streams.member import LEFT, Member, MemberState
+from ottla.coordination.group.streams.member import Member, MemberState
 from ottla.coordination.group.streams.reconciliation import Goal, reconcile
 from ottla.coordination.group.streams.records import (
     current_record,

@@ -1,10 +1,11 @@
-"""A member of a streams group, as its two records tell of it: who it is, and what it has."""
+"""A member of a streams group, as its two records describe it: who it is, and what it has."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
+from ottla.coordination.group.modern.member import LEFT
 from ottla.coordination.group.streams.tasks import NOTHING_HELD, HeldTasks, TasksWithEpochs, tasks_of
 from ottla.wire.coordinator_records.streams_group import (
     CurrentTaskIds,
@@ -12,9 +13,6 @@ from ottla.wire.coordinator_records.streams_group import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataValue,
 )
-
-LEFT: Final = -1
-"""The epoch of a member that leaves, or has left."""
 
 
 class MemberState(IntEnum):
@@ -45,6 +43,7 @@ class Assignment:
 
 
 _NEVER_ASSIGNED: Final = Assignment()
+_GONE: Final = Assignment(member_epoch=LEFT, previous_epoch=LEFT)
 
 
 @dataclass(slots=True)
@@ -66,7 +65,7 @@ class Member:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the member was told."""
+        """The epoch that the member was given."""
         return self.assignment.member_epoch
 
     def with_metadata(self, value: StreamsGroupMemberMetadataValue) -> "Member":
@@ -85,6 +84,14 @@ class Member:
             self.assignment,
         )
 
+    def with_current(self, value: StreamsGroupCurrentMemberAssignmentValue) -> "Member":
+        """Return the member with what a record says that it has."""
+        return self.with_assignment(assignment_of_record(value))
+
+    def without_current(self) -> "Member":
+        """Return the member as it is without such a record."""
+        return self.with_assignment(_GONE)
+
     def with_assignment(self, assignment: Assignment) -> "Member":
         """Return the member with what it has now."""
         return Member(
@@ -100,10 +107,6 @@ class Member:
             self.client_tags,
             assignment,
         )
-
-
-GONE: Final = Assignment(member_epoch=LEFT, previous_epoch=LEFT)
-"""What a member has once the record of it is taken away."""
 
 
 def assignment_of_record(value: StreamsGroupCurrentMemberAssignmentValue) -> Assignment:

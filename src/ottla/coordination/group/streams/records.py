@@ -1,8 +1,9 @@
-"""The records of streams groups, in the versions Kafka writes. One without a value takes something away."""
+"""The records of streams groups, in the versions Kafka writes. One without a value deletes something."""
 
 from collections.abc import Mapping
 from typing import Final
 
+from ottla.coordination.group.modern.records import Tombstones, record, tombstone
 from ottla.coordination.group.streams.member import Member
 from ottla.coordination.group.streams.tasks import TargetTasks, Tasks, TasksWithEpochs
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
@@ -25,8 +26,14 @@ from ottla.wire.coordinator_records.streams_group import (
     TargetTaskIds,
 )
 
-_VERSION: Final = 0
-_TOMBSTONE: Final = -1
+TOMBSTONES: Final = Tombstones(
+    group=StreamsGroupMetadataKey,
+    member=StreamsGroupMemberMetadataKey,
+    target_epoch=StreamsGroupTargetAssignmentMetadataKey,
+    target=StreamsGroupTargetAssignmentMemberKey,
+    current=StreamsGroupCurrentMemberAssignmentKey,
+)
+member_tombstones: Final = TOMBSTONES.all_of_member
 
 
 def member_record(group_id: str, member: Member) -> CoordinatorRecord:
@@ -43,13 +50,7 @@ def member_record(group_id: str, member: Member) -> CoordinatorRecord:
         client_tags=tuple(KeyValue(key=key, value=text) for key, text in sorted(member.client_tags.items())),
     )
     key = StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
-    return CoordinatorRecord(key, value, _VERSION)
-
-
-def member_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """Take a member away. Its assignment and target must be gone before."""
-    key = StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, None, _TOMBSTONE)
+    return record(key, value)
 
 
 def epoch_record(
@@ -68,22 +69,17 @@ def epoch_record(
             LastAssignmentConfig(key=key, value=text) for key, text in sorted(assignment_configs.items())
         ),
     )
-    return CoordinatorRecord(StreamsGroupMetadataKey(group_id=group_id), value, _VERSION)
-
-
-def epoch_tombstone(group_id: str) -> CoordinatorRecord:
-    """Take the group away. Its members and its target must be gone before."""
-    return CoordinatorRecord(StreamsGroupMetadataKey(group_id=group_id), None, _TOMBSTONE)
+    return record(StreamsGroupMetadataKey(group_id=group_id), value)
 
 
 def topology_record(group_id: str, value: StreamsGroupTopologyValue) -> CoordinatorRecord:
     """Tell what the group runs."""
-    return CoordinatorRecord(StreamsGroupTopologyKey(group_id=group_id), value, _VERSION)
+    return record(StreamsGroupTopologyKey(group_id=group_id), value)
 
 
 def topology_tombstone(group_id: str) -> CoordinatorRecord:
     """Take the topology away."""
-    return CoordinatorRecord(StreamsGroupTopologyKey(group_id=group_id), None, _TOMBSTONE)
+    return tombstone(StreamsGroupTopologyKey(group_id=group_id))
 
 
 def target_record(group_id: str, member_id: str, target: TargetTasks) -> CoordinatorRecord:
@@ -94,13 +90,7 @@ def target_record(group_id: str, member_id: str, target: TargetTasks) -> Coordin
         warmup_tasks=_target_tasks(target.warmup),
     )
     key = StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, value, _VERSION)
-
-
-def target_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """Take away what a member shall have."""
-    key = StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, None, _TOMBSTONE)
+    return record(key, value)
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
@@ -108,13 +98,7 @@ def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Coordin
     value = StreamsGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
-    return CoordinatorRecord(StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), value, _VERSION)
-
-
-def target_epoch_tombstone(group_id: str) -> CoordinatorRecord:
-    """Take the target away. What its members shall have must be gone before."""
-    key = StreamsGroupTargetAssignmentMetadataKey(group_id=group_id)
-    return CoordinatorRecord(key, None, _TOMBSTONE)
+    return record(StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 
 def current_record(group_id: str, member: Member) -> CoordinatorRecord:
@@ -132,22 +116,7 @@ def current_record(group_id: str, member: Member) -> CoordinatorRecord:
         warmup_tasks_pending_revocation=_current_tasks(has.pending_revocation.warmup),
     )
     key = StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
-    return CoordinatorRecord(key, value, _VERSION)
-
-
-def current_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """Take away what a member has."""
-    key = StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, None, _TOMBSTONE)
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """Take all records of a member away, in the only order that Kafka accepts."""
-    return [
-        current_tombstone(group_id, member_id),
-        target_tombstone(group_id, member_id),
-        member_tombstone(group_id, member_id),
-    ]
+    return record(key, value)
 
 
 def _target_tasks(tasks: Tasks) -> tuple[TargetTaskIds, ...]:

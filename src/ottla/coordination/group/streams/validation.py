@@ -6,8 +6,8 @@ and refuses requests that use them. So does this coordinator.
 
 from typing import Final
 
+from ottla.coordination.group.modern.member import LEFT
 from ottla.coordination.group.refusal import Refused
-from ottla.coordination.group.streams.member import LEFT
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, Topology
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.consumer_world import ConsumerWorld
 
-from ottla.coordination.group.consumer.member import LEFT_FOR_NOW
+from ottla.coordination.group.modern.member import LEFT_FOR_NOW
 from ottla.coordination.group.settings import ConsumerIntervals
 from ottla.wire.coordinator_records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,

@@ -8,19 +8,15 @@ from ottla.coordination.group.consumer.group import ConsumerGroup, ResolvedRegex
 from ottla.coordination.group.consumer.member import Member
 from ottla.coordination.group.consumer.reconciliation import Assignment, MemberState
 from ottla.coordination.group.consumer.records import (
+    TOMBSTONES,
     current_record,
-    current_tombstone,
     epoch_record,
-    epoch_tombstone,
     member_record,
-    member_tombstone,
     partition_metadata_tombstone,
     regex_record,
     regex_tombstone,
     target_epoch_record,
-    target_epoch_tombstone,
     target_record,
-    target_tombstone,
 )
 from ottla.coordination.group.consumer.replay import consumer_replays
 from ottla.coordination.group.kinds import Group
@@ -77,12 +73,12 @@ def test_records_bring_back_what_they_were_made_of() -> None:
 @pytest.mark.parametrize(
     "tombstone",
     [
-        current_tombstone("g", "m"),
-        target_tombstone("g", "m"),
-        member_tombstone("g", "m"),
-        target_epoch_tombstone("g"),
+        TOMBSTONES.current("g", "m"),
+        TOMBSTONES.target("g", "m"),
+        TOMBSTONES.member("g", "m"),
+        TOMBSTONES.target_epoch("g"),
         partition_metadata_tombstone("g"),
-        epoch_tombstone("g"),
+        TOMBSTONES.group("g"),
         regex_tombstone("g", "a.*"),
     ],
 )
@@ -93,7 +89,8 @@ def test_what_is_not_there_can_be_taken_away(tombstone: CoordinatorRecord) -> No
 
 def test_a_member_may_be_taken_away_before_what_it_has() -> None:
     """Kafka's own coordinator would not load this; compaction does not make it, but other tools may."""
-    group = replayed(member_record("g", MEMBER), current_record("g", MEMBER), member_tombstone("g", "m"))["g"]
+    there = member_record("g", MEMBER), current_record("g", MEMBER)
+    group = replayed(*there, TOMBSTONES.member("g", "m"))["g"]
     assert isinstance(group, ConsumerGroup)
     assert group.is_empty
     assert not group.is_held(T, 0)
@@ -106,7 +103,7 @@ def test_an_assignment_alone_makes_a_member() -> None:
 
 
 def test_the_end_of_a_group_takes_it_away() -> None:
-    assert replayed(epoch_record("g", 2, 0), epoch_tombstone("g")) == {}
+    assert replayed(epoch_record("g", 2, 0), TOMBSTONES.group("g")) == {}
 
 
 def test_records_before_4_3_have_no_assignment_epochs() -> None:
