@@ -194,6 +194,7 @@ def _failovers(cluster: MixedCluster, name: str, how: str, count: int, seconds: 
             pauses.append(_failover(cluster, node.kill, seconds))
         node.kill()
         _come_back(cluster, node)
+        print(f"  {how} of node {node.number}, {name}: {pauses[-1]:.2f} s", flush=True)
     pauses.sort()
     print(
         f"{how} to the next write, {name:<14} median {percentile(pauses, 0.5):>6.2f} s, "

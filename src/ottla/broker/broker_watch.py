@@ -5,7 +5,10 @@ on which a broker sent its heartbeats closes, and nobody listens where the broke
 The machine itself has said so: it answered that the port is closed. If it does not answer, nothing is known,
 and the session has to time out as in Kafka.
 
-A controller that takes over has no connections of brokers to watch. It looks at all of them once.
+The kernel closes the files of a process one after the other, so a listener may accept for a moment after a
+connection was closed. So a broker is looked at again and again, until it is heard from or fenced.
+
+A controller that takes over has no connections of brokers to watch. It looks at all of them.
 
 This is safe whatever is found out wrongly: see `fencing`.
 """
@@ -22,8 +25,9 @@ from ottla.world.world import World
 
 ANSWER_MS_MAX: Final = 1_000
 """How long a machine may take to say that a port is closed."""
-LOOK_AGAIN_MS: Final = 500
-"""How long after a take-over brokers are looked at again that were not heard from."""
+LOOK_AGAIN_MS_MIN: Final = 10
+LOOK_AGAIN_MS_MAX: Final = 500
+"""How long after a look the next one is: longer each time."""
 TAKE_OVER_MS: Final = 50
 """How often a node that leads the quorum looks whether its controller has begun."""
 TAKE_OVER_MS_MAX: Final = 10_000
@@ -47,6 +51,7 @@ class BrokerWatch:
         self._is_active = is_active
         self._is_gone = is_gone
         self._heard: set[Incarnation] = set()
+        self._looked_at: set[Incarnation] = set()
 
     def heard(self, broker: Incarnation) -> None:
         """Note that a broker has sent a heartbeat, if there is such a broker."""
@@ -57,7 +62,7 @@ class BrokerWatch:
     def connection_closed(self, broker: Incarnation) -> None:
         """Look whether a broker is there still: the connection is closed on which it sent heartbeats."""
         self._heard.discard(broker)
-        self._look(broker)
+        self._begin_to_look_at(broker)
 
     def took_over(self) -> None:
         """Look at all brokers, as a controller that has heard from none."""
@@ -66,28 +71,42 @@ class BrokerWatch:
 
     def _begin_to_look(self, patience_ms: int) -> None:
         """Look at brokers as soon as the controller has begun, or give up after a while."""
-        scheduler = self._world.scheduler
         if self._is_active():
-            self._look_at_silent()
-            scheduler.call_later(LOOK_AGAIN_MS, self._look_at_silent)
+            for broker_id, broker in self._image().brokers.items():
+                if broker_id != self._node_id:
+                    self._begin_to_look_at(Incarnation(broker_id, broker.broker_epoch))
         elif patience_ms > 0:
-            scheduler.call_later(TAKE_OVER_MS, self._begin_to_look, patience_ms - TAKE_OVER_MS)
+            self._world.scheduler.call_later(TAKE_OVER_MS, self._begin_to_look, patience_ms - TAKE_OVER_MS)
 
-    def _look_at_silent(self) -> None:
-        for broker_id, broker in self._image().brokers.items():
-            found = Incarnation(broker_id, broker.broker_epoch)
-            if broker_id != self._node_id and found not in self._heard:
-                self._look(found)
+    def _begin_to_look_at(self, broker: Incarnation) -> None:
+        if broker not in self._looked_at:
+            self._looked_at.add(broker)
+            self._look(broker, LOOK_AGAIN_MS_MIN)
 
-    def _look(self, broker: Incarnation) -> None:
-        known = self._image().brokers.get(broker.broker_id)
-        if known is None or known.broker_epoch != broker.epoch or known.fenced or not known.endpoints:
+    def _look(self, broker: Incarnation, pause_ms: int) -> None:
+        addresses = self._find_addresses(broker)
+        if not addresses:
+            self._looked_at.discard(broker)
             return
-        if self._is_active():
-            addresses = [(endpoint.host, endpoint.port) for endpoint in known.endpoints]
-            _Look(self._world, addresses, partial(self._found, broker))
+        again = partial(self._look, broker, min(2 * pause_ms, LOOK_AGAIN_MS_MAX))
+        _Look(
+            self._world,
+            addresses,
+            nobody=partial(self._found_nobody, broker),
+            unknown=lambda: self._world.scheduler.call_later(pause_ms, again),
+        )
 
-    def _found(self, broker: Incarnation) -> None:
+    def _find_addresses(self, broker: Incarnation) -> list[Address]:
+        """Return where to look for a broker, or nothing if there is no reason to look."""
+        known = self._image().brokers.get(broker.broker_id)
+        if known is None or known.broker_epoch != broker.epoch or known.fenced:
+            return []
+        if broker in self._heard or not self._is_active():
+            return []
+        return [(endpoint.host, endpoint.port) for endpoint in known.endpoints]
+
+    def _found_nobody(self, broker: Incarnation) -> None:
+        self._looked_at.discard(broker)
         if broker not in self._heard and self._is_active():
             self._is_gone(broker)
 
@@ -95,11 +114,18 @@ class BrokerWatch:
 class _Look:
     """A look at all addresses of a broker, one after the other."""
 
-    def __init__(self, world: World, addresses: Sequence[Address], nobody: Callable[[], None]) -> None:
-        """`nobody` is called if every one of them refuses to connect."""
+    def __init__(
+        self,
+        world: World,
+        addresses: Sequence[Address],
+        nobody: Callable[[], None],
+        unknown: Callable[[], object],
+    ) -> None:
+        """`nobody` is called if every one of them refuses to connect, and `unknown` otherwise."""
         self._world = world
         self._left = list(addresses)
         self._nobody = nobody
+        self._unknown = unknown
         self._connecting: Connecting | None = None
         self._timer: Timer = world.scheduler.call_later(ANSWER_MS_MAX, self._give_up)
         self._is_over = False
@@ -139,7 +165,9 @@ class _Look:
 
     def _give_up(self) -> None:
         """End without a result: somebody is there, or nothing can be known."""
-        self._end()
+        if not self._is_over:
+            self._end()
+            self._unknown()
 
     def _end(self) -> None:
         self._is_over = True

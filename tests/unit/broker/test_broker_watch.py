@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 import pytest
 from tests.support.deciding import registration
 
-from ottla.broker.broker_watch import ANSWER_MS_MAX, LOOK_AGAIN_MS, TAKE_OVER_MS, BrokerWatch
+from ottla.broker.broker_watch import (
+    ANSWER_MS_MAX,
+    LOOK_AGAIN_MS_MAX,
+    LOOK_AGAIN_MS_MIN,
+    TAKE_OVER_MS,
+    BrokerWatch,
+)
 from ottla.metadata.image import EMPTY_IMAGE, MetadataImage
 from ottla.quorum.controller.brokers.sessions import Incarnation
 from ottla.wire.metadata_records.brokers import BrokerEndpoint
@@ -190,12 +196,49 @@ def test_what_is_said_in_the_name_of_an_unknown_broker_is_not_kept() -> None:
     watching.image = image_of(1)
     watching.refuse(9001, 9101)
     watching.watch.took_over()
+    watching.watch.heard(Incarnation(1, 500))
+    watching.world.advance(1)
+    assert watching.gone == [ONE], "it was another incarnation that was heard from"
+
+
+def test_a_listener_that_is_closed_a_moment_after_the_connection_is_found_closed() -> None:
+    watching = Watching()
+    watching.world.ports[9001] = Transport()
+    watching.refuse(9101)
+    watching.watch.connection_closed(ONE)
+    watching.world.advance(LOOK_AGAIN_MS_MIN - 1)
+    assert watching.gone == [], "the kernel has not come to the listener yet"
+    watching.refuse(9001)
     watching.world.advance(1)
     assert watching.gone == [ONE]
-    watching.gone.clear()
-    watching.watch.heard(Incarnation(1, 500))
-    watching.world.advance(LOOK_AGAIN_MS)
-    assert watching.gone == [ONE], "it was another incarnation that was heard from"
+
+
+def test_a_broker_is_looked_at_until_it_is_heard_from() -> None:
+    watching = Watching()
+    watching.world.ports[9001] = Transport()
+    watching.watch.connection_closed(ONE)
+    watching.watch.connection_closed(ONE)
+    watching.world.advance(10 * LOOK_AGAIN_MS_MAX)
+    assert 10 < len(watching.world.tried) < 20, "not twice at a time, and the less often the longer it takes"
+    watching.watch.heard(ONE)
+    watching.world.tried.clear()
+    watching.world.advance(LOOK_AGAIN_MS_MAX)
+    assert watching.world.tried == []
+    watching.refuse(9001, 9101)
+    watching.watch.connection_closed(ONE)
+    watching.world.advance(1)
+    assert watching.gone == [ONE], "it was there all the time, and ended later"
+
+
+def test_a_broker_that_is_fenced_meanwhile_is_not_looked_at_again() -> None:
+    watching = Watching()
+    watching.world.ports[9001] = Transport()
+    watching.watch.connection_closed(ONE)
+    watching.world.advance(1)
+    watching.image = image_of(1, fenced=True)
+    watching.world.tried.clear()
+    watching.world.advance(LOOK_AGAIN_MS_MAX)
+    assert watching.world.tried == []
 
 
 def test_a_controller_that_takes_over_looks_at_all_it_has_not_heard_from() -> None:
@@ -213,5 +256,5 @@ def test_a_controller_that_takes_over_looks_at_all_it_has_not_heard_from() -> No
     watching.image = image_of(2, 9)
     watching.watch.heard(TWO)
     watching.world.tried.clear()
-    watching.world.advance(LOOK_AGAIN_MS)
+    watching.world.advance(LOOK_AGAIN_MS_MAX)
     assert watching.world.tried == []

@@ -11,9 +11,10 @@ When the node leads no longer, `resign` refuses everything that waits, and the c
 its image. What it appended is in the log still: the next leader may commit it, or the log may lose it.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.features import metadata_version_of
@@ -39,6 +40,8 @@ from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.no_op import NoOpRecord
 from ottla.world.clock import Clock
+
+_logger: Final = logging.getLogger("ottla.controller")
 
 
 class ControllerWorld(NamedTuple):
@@ -174,6 +177,7 @@ class ActiveController:
         """Fence a broker whose process is known to be gone, without waiting for its session to end."""
         records = fence_incarnation(self.view(), broker)
         if records:
+            _logger.info("fencing broker %d: its process has ended", broker.broker_id)
             self.append(records)
         self.sessions.end(broker)
 

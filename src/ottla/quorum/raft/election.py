@@ -12,6 +12,8 @@ class Tally:
     voters: VoterSet
     granted: set[int] = field(default_factory=set)
     rejected: set[int] = field(default_factory=set)
+    # Nobody listens where they did.
+    gone: set[int] = field(default_factory=set)
 
     @property
     def majority(self) -> int:
@@ -26,10 +28,16 @@ class Tally:
         """Say whether those who have not answered could not turn it any more."""
         return len(self.voters) - len(self.rejected) < self.majority
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Say whether only voters that are gone could turn it."""
+        return bool(self.gone) and len(self.voters) - len(self.rejected | self.gone) < self.majority
+
     def record(self, node_id: int, *, is_granted: bool) -> None:
         """Count the vote of a voter. One that changes its mind is counted once."""
         if self.voters.find(node_id) is None:
             return
+        self.gone.discard(node_id)
         (self.granted if is_granted else self.rejected).add(node_id)
         (self.rejected if is_granted else self.granted).discard(node_id)
 

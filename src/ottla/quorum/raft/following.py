@@ -155,8 +155,7 @@ def _fetched(replica: "Replica", state: Follower, now: Moment) -> bool:
 def _note_gone(replica: "Replica", source: Destination, now: Moment) -> None:
     """Take note that nobody listens where the leader did: its process has ended.
 
-    Deviation: Kafka waits for a fetch timeout all the same. The deadline has some chance in it, so that the
-    followers, who notice it together, do not all stand for election together.
+    Deviation: Kafka waits for a fetch timeout all the same.
     """
     state = replica.state
     if isinstance(state, Follower) and state.leader_id == source.node_id and not state.is_leader_gone:

@@ -546,9 +546,15 @@ class Replica:
         return now.ms + timeout_ms + self.chance.randrange(timeout_ms)
 
     def soon_ms(self, now: Moment) -> int:
-        """Return when to stand for election if the leader is known to be gone."""
-        backoff_ms = self.settings.retry_backoff_ms
-        return now.ms + backoff_ms + self.chance.randrange(self.settings.election_timeout_ms // 10 + 1)
+        """Return when to stand for election if the leader is known to be gone.
+
+        All voters notice that together. They take turns by their ids, so that they do not split the votes.
+        """
+        settings = self.settings
+        turn_ms = settings.election_timeout_ms // 10
+        others = [one for one in self.voters.ids if one != self.state.leader_id]
+        place = sum(one < settings.me.node_id for one in others)
+        return now.ms + settings.retry_backoff_ms + place * turn_ms + self.chance.randrange(turn_ms // 2 + 1)
 
     def check_quorum_deadline_ms(self, now: Moment) -> int:
         """Return until when a majority has to fetch: later than their time-out, for the network's sake."""

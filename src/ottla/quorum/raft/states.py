@@ -55,6 +55,8 @@ class Candidate:
     voted: ReplicaKey | None
     leader_id: None = None
     leader_endpoints: tuple[Endpoint, ...] = ()
+    # It cannot win, and does not wait for the end of the election timeout.
+    tries_again: bool = False
 
 
 @dataclass(slots=True)

@@ -96,6 +96,10 @@ def _is_granted(
 
 def take_vote(replica: "Replica", source: Destination, response: VoteResponse, now: Moment) -> bool:
     """Count a vote. Returns whether the answer was of use."""
+    if response.error_code is ErrorCode.BROKER_NOT_AVAILABLE and isinstance(replica.state, Candidate):
+        replica.state.tally.gone.add(source.node_id)
+        _maybe_try_again(replica, now)
+        return False
     if response.error_code is ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.state, Prospective):
         # A voter is older than pre-votes. What it would do is only to be learned by asking for its vote.
         replica.become_candidate(now)
@@ -110,7 +114,21 @@ def take_vote(replica: "Replica", source: Destination, response: VoteResponse, n
     if not result.vote_granted and _may_change_its_mind(replica, source):
         return False
     replica.count_vote(source.node_id, is_granted=result.vote_granted, now=now)
+    _maybe_try_again(replica, now)
     return True
+
+
+def _maybe_try_again(replica: "Replica", now: Moment) -> None:
+    """Let a candidate that cannot win try again soon, if it lacks the votes of processes that have ended.
+
+    Two have stood for election together, and the votes are split.
+
+    Deviation: Kafka waits for the end of the election timeout.
+    """
+    state = replica.state
+    if isinstance(state, Candidate) and state.tally.is_hopeless and not state.tries_again:
+        state.tries_again = True
+        state.deadline_ms = min(state.deadline_ms, replica.soon_ms(now))
 
 
 def _may_change_its_mind(replica: "Replica", source: Destination) -> bool:

@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.unit.quorum.raft.quorum_of_three import Peer, altered, directory, key
+from tests.unit.quorum.raft.quorum_of_three import Peer, altered, directory, endpoint, key
 
 from ottla.model.ids import Offset
 from ottla.quorum.raft import messages
+from ottla.quorum.raft.effects import Send
 from ottla.quorum.raft.metadata_log import OffsetAndEpoch
 from ottla.quorum.raft.states import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from ottla.wire.error_code import ErrorCode
@@ -213,6 +214,58 @@ def test_a_leader_that_answers_is_not_gone() -> None:
     peer.effects = refused
     refuse_vote(peer, 3)
     assert peer.is_a(Follower)
+
+
+def stand_as_candidate(peer: Peer) -> list[Send]:
+    """Let a nominee win its pre-vote by the vote of node 3. Returns the requests for votes."""
+    (pre_vote,) = [one for one in peer.vote_requests() if one.destination.node_id == 3]
+    info = messages.LeaderInfo(-1, peer.replica.epoch)
+    peer.answer(pre_vote, messages.vote_response(info, 2, ErrorCode.NONE, is_granted=True))
+    assert peer.is_a(Candidate)
+    return peer.vote_requests()
+
+
+@pytest.mark.parametrize("is_gone_first", [True, False])
+def test_split_votes_are_tried_again_soon_if_the_others_are_gone(is_gone_first: bool) -> None:
+    peer = stand_without_leader()
+    requests = {send.destination.node_id: send for send in stand_as_candidate(peer)}
+    info = messages.LeaderInfo(-1, peer.replica.epoch)
+    refusal = messages.vote_response(info, 2, ErrorCode.NONE, is_granted=False)
+    gone, steps = requests[2], [2, 3] if is_gone_first else [3, 2]
+    for node_id in steps:
+        assert peer.state.deadline_ms >= peer.now_ms + peer.settings.election_timeout_ms
+        if node_id == 3:
+            peer.answer(requests[3], refusal)
+        else:
+            error = ErrorCode.BROKER_NOT_AVAILABLE
+            peer.take(peer.replica.fail(gone.correlation_id, gone.request, peer.now, error))
+    wait_ms = peer.state.deadline_ms - peer.now_ms
+    assert wait_ms < peer.settings.election_timeout_ms // 2
+    peer.wait(wait_ms)
+    assert peer.is_a(Prospective)
+
+
+def test_split_votes_wait_for_a_voter_that_may_only_be_slow() -> None:
+    peer = stand_without_leader()
+    requests = {send.destination.node_id: send for send in stand_as_candidate(peer)}
+    info = messages.LeaderInfo(-1, peer.replica.epoch)
+    peer.answer(requests[3], messages.vote_response(info, 2, ErrorCode.NONE, is_granted=False))
+    slow = requests[2]
+    peer.take(peer.replica.fail(slow.correlation_id, slow.request, peer.now))
+    assert peer.state.deadline_ms >= peer.now_ms + peer.settings.election_timeout_ms
+
+
+def test_voters_whose_leader_is_gone_take_turns() -> None:
+    deadlines = []
+    for node_id in (1, 3):
+        peer = Peer(me=key(node_id), endpoints=(endpoint(node_id),))
+        peer.ask(begin(peer, 4))
+        (fetch,) = peer.sent(FetchRequest)
+        gone = ErrorCode.BROKER_NOT_AVAILABLE
+        peer.take(peer.replica.fail(fetch.correlation_id, fetch.request, peer.now, gone))
+        deadlines.append(peer.state.deadline_ms - peer.now_ms)
+    turn_ms = peer.settings.election_timeout_ms // 10
+    assert deadlines[0] <= turn_ms <= deadlines[1] <= 2 * turn_ms
 
 
 def test_the_only_voter_leads_at_once() -> None:
