@@ -425,7 +425,7 @@ class NodeStart:
                 len(logs),
                 directory.path,
                 clock.monotonic_ms() - started_ms,
-                "after a clean shutdown" if directory.was_clean else "after an unclean shutdown",
+                _last_stop_of(directory),
             )
             self._then(self._load_next, broker, left)
 
@@ -554,6 +554,12 @@ def _check_metadata(directories: LogDirectories) -> None:
         path = directory.find_data()
         if path is not None:
             raise DamagedLog(f"{METADATA_PARTITION} is empty, but {path} has records: the metadata is lost")
+
+
+def _last_stop_of(directory: LogDirectory) -> str:
+    if directory.is_new:
+        return "in a new directory"
+    return "after a clean shutdown" if directory.was_clean else "after an unclean shutdown"
 
 
 def _restore_missing(broker: Broker) -> None:

@@ -82,6 +82,11 @@ class SyncedOffsets:
             if offset >= 0:
                 self._slots[key] = position
 
+    @property
+    def has_notes(self) -> bool:
+        """Whether anything is noted."""
+        return bool(self._slots)
+
     def begin(self) -> None:
         """Begin to write. What the last run noted survives: a repair goes by it, and may be interrupted."""
         if not self._slots:

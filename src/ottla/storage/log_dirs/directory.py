@@ -75,7 +75,10 @@ class LogDirectory:
     """A log directory that this process has locked. `open_directory` makes one."""
 
     def __init__(self, volume: Volume, lock: Lock, meta: MetaProperties, clean_stop_epoch: int) -> None:
-        """Raises `DiskError` if what the last run noted cannot be read."""
+        """Raises `DiskError` if what the last run noted cannot be read.
+
+        Raises `UnusableDirectory` if there is a directory that is no partition's.
+        """
         self.volume = volume
         self.meta = meta
         # The broker epoch at the last clean stop, -1 if it was not told, or NO_CLEAN_STOP.
@@ -92,6 +95,8 @@ class LogDirectory:
         self._stopped = stopped_files.read(volume.disk, volume.path, clean_stop_epoch)
         self._synced = SyncedOffsets(volume.disk, volume.path)
         self._synced.read(is_clean=self.was_clean)
+        self.is_new = self._is_unused()
+        """Whether no run has left anything here since the directory was formatted."""
         self._has_begun = False
         # The quorum's log, if it lies here. What it is at a clean stop is noted with the others.
         self.metadata_log: Log | None = None
@@ -218,9 +223,21 @@ class LogDirectory:
                 )
         return plan
 
-    def check_names(self) -> None:
-        """Raise `UnusableDirectory` if there is a directory that is no partition's."""
-        self._partition_names()
+    def _is_unused(self) -> bool:
+        """Say whether there is no mark of a clean stop, no note of a sync, no checkpoint and no partition.
+
+        Formatting writes the first records of the metadata, so their directory says nothing.
+        """
+        has_partitions = any(
+            parse_directory_name(name).partition != METADATA_PARTITION for name in self._partition_names()
+        )
+        recovery_points = self.checkpoints.path_of(CheckpointKind.RECOVERY_POINT)
+        return not (
+            self.was_clean
+            or has_partitions
+            or self._synced.has_notes
+            or self.volume.disk.exists(recovery_points)
+        )
 
     def _partition_names(self) -> list[str]:
         """Return the names of the partitions' directories. Whatever else is a directory stops the start."""
@@ -480,7 +497,6 @@ def open_directory(
     try:
         meta = _read_meta(disk, path, node_id, cluster_id)
         directory = LogDirectory(volume, lock, meta, _read_clean_stop(disk, path))
-        directory.check_names()
     except DiskError as error:
         lock.release()
         raise volume.fail(error) from error

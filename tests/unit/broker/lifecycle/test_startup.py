@@ -1,5 +1,6 @@
 """A start is steps on the loop: what fails gives back what was taken, and others are served in between."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -75,6 +76,26 @@ def test_a_stop_in_order_leaves_nothing_to_recover() -> None:
     place.node.start()
     assert not place.directory().was_clean
     assert len(place.directory().logs) == 3
+
+
+def test_the_log_says_how_a_directory_was_left(caplog: pytest.LogCaptureFixture) -> None:
+    place = Place()
+
+    def line_of_start() -> str:
+        caplog.clear()
+        with caplog.at_level(logging.INFO, "ottla.startup"):
+            place.node.start()
+        [line] = [record.getMessage() for record in caplog.records if "loaded" in record.getMessage()]
+        return line.rpartition(", ")[2]
+
+    assert line_of_start() == "in a new directory"
+    place.node.kill()
+    assert line_of_start() == "after an unclean shutdown", "there is no topic yet, but the node has run here"
+    place.create_topics(1)
+    place.node.kill()
+    assert line_of_start() == "after an unclean shutdown"
+    place.node.stop()
+    assert line_of_start() == "after a clean shutdown"
 
 
 def test_the_loop_is_let_go_while_logs_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
