@@ -17,6 +17,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.fetching import FetchedPartition, FetchLimits, fetch_from
 from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
+from ottla.mirror.followed import FollowedPartitions
 from ottla.mirror.progress import PartitionProgress, Progress
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import iter_batches
@@ -49,20 +50,16 @@ class Copying:
         self._source = source
         self._target = target
         self._progress = progress
-        self._by_source: dict[TopicPartition, TopicPartition] = {}
+        self._followed = FollowedPartitions(source, progress)
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def follow(self, partitions: Mapping[TopicPartition, TopicPartition]) -> None:
         """Copy these partitions of the source, by their names in the target."""
-        for where, source in partitions.items():
-            self._progress.partitions.setdefault(where, PartitionProgress(source))
-        for where in [where for where in self._progress.partitions if where not in partitions]:
-            del self._progress.partitions[where]
+        self._followed.follow(partitions)
         for part in self._progress.partitions.values():
             if part.error is not None:
                 # An operator may have mended it: it is tried again, from the end of the copy.
                 part.error, part.copied_to = None, -1
-        self._by_source = {source: where for where, source in partitions.items()}
         for node_id in self._source.topology.brokers:
             task = self._tasks.get(node_id)
             if task is None or task.done():
@@ -92,8 +89,8 @@ class Copying:
 
     async def _learn_leaders(self) -> None:
         try:
-            await self._source.refresh({where.topic for where in self._by_source})
-            await self._target.refresh({where.topic for where in self._by_source.values()})
+            await self._followed.learn_source_leaders()
+            await self._followed.learn_target_leaders(self._target)
         except ClientError as error:
             self._progress.note_error(str(error))
 
@@ -119,27 +116,21 @@ class Copying:
                 await asyncio.gather(writing, return_exceptions=True)
         await asyncio.sleep(_PAUSE_S)
 
-    def _led_by(self, node_id: int) -> list[TopicPartition]:
-        leader_of = self._source.topology.leader_of
-        return [
-            source
-            for source, where in self._by_source.items()
-            if (view := leader_of(source)) is not None
-            and view.leader == node_id
-            and self._part(where).error is None
-        ]
-
     def _positions(self, node_id: int) -> dict[TopicPartition, int]:
-        found = {source: self._part(self._by_source[source]).copied_to for source in self._led_by(node_id)}
+        followed = self._followed
+        found = {
+            source: followed.progress_of(followed.by_source[source]).copied_to
+            for source in followed.led_by(node_id)
+        }
         return {source: offset for source, offset in found.items() if offset >= 0}
 
     async def _find_positions(self, node_id: int) -> None:
         """Find where the target's logs end, of partitions for which that is not known."""
-        unknown = [self._by_source[source] for source in self._led_by(node_id)]
-        unknown = [where for where in unknown if self._part(where).copied_to < 0]
+        unknown = [self._followed.by_source[source] for source in self._followed.led_by(node_id)]
+        unknown = [where for where in unknown if self._followed.progress_of(where).copied_to < 0]
         if unknown:
             for where, found in (await list_offsets(self._target, dict.fromkeys(unknown, LATEST))).items():
-                self._part(where).copied_to = found.offset
+                self._followed.progress_of(where).copied_to = found.offset
 
     def _pieces(
         self, fetched: Collection[FetchedPartition]
@@ -148,10 +139,10 @@ class Copying:
         pieces: dict[TopicPartition, memoryview] = {}
         misplaced: list[PartitionProgress] = []
         for item in fetched:
-            where = self._by_source.get(item.where)
+            where = self._followed.by_source.get(item.where)
             if where is None:
                 continue
-            part = self._part(where)
+            part = self._followed.progress_of(where)
             if item.fetch_offset != part.copied_to or part.error is not None:
                 # The piece before it was not written, so this one would leave a hole.
                 continue
@@ -201,7 +192,7 @@ class Copying:
             await asyncio.gather(*(self._write_to(node_id, mine) for node_id, mine in by_leader.items()))
         except BaseException:
             for where in pieces:
-                self._part(where).copied_to = -1
+                self._followed.progress_of(where).copied_to = -1
             raise
 
     async def _write_to(self, node_id: int, pieces: Mapping[TopicPartition, memoryview]) -> None:
@@ -234,7 +225,7 @@ class Copying:
     def _take_answer(
         self, where: TopicPartition, item: PartitionProduceResponse, size_bytes: int
     ) -> BrokerError | None:
-        part = self._part(where)
+        part = self._followed.progress_of(where)
         code = item.error_code
         if code is ErrorCode.NONE:
             part.bytes_copied += size_bytes
@@ -247,11 +238,6 @@ class Copying:
         if code is ErrorCode.INVALID_REQUIRED_ACKS:
             part.error = f"{where} is not a mirror any more: it was made writable"
         return None
-
-    def _part(self, where: TopicPartition) -> PartitionProgress:
-        found = self._progress.partitions.get(where)
-        # It may have left while a request was on the way. Then nobody is interested in its numbers.
-        return PartitionProgress(where) if found is None else found
 
 
 def _whole_batches(records: memoryview) -> tuple[memoryview, int]:

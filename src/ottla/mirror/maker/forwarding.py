@@ -19,6 +19,7 @@ from ottla.client.errors import BrokerError, ClientError
 from ottla.client.fetching import FetchedPartition, FetchLimits, fetch_from, visible_batches
 from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.producer.partitioner import partition_of_key
+from ottla.mirror.followed import FollowedPartitions
 from ottla.mirror.link import Link
 from ottla.mirror.maker.batches import Outgoing, outgoing_batches
 from ottla.mirror.maker.formats import encode_source_offset
@@ -76,7 +77,7 @@ class Forwarding:
         self._admin = admin
         self._progress = progress
         self._syncs = syncs
-        self._by_source: dict[TopicPartition, TopicPartition] = {}
+        self._followed = FollowedPartitions(source, progress)
         self._stored: dict[TopicPartition, int] = {}
         self._fetched_to: dict[TopicPartition, int] = {}
         self._written_to: dict[TopicPartition, int] = {}
@@ -86,16 +87,12 @@ class Forwarding:
 
     def follow(self, partitions: Mapping[TopicPartition, TopicPartition]) -> None:
         """Copy these partitions of the source, by their names in the target."""
-        for where, source in partitions.items():
-            self._progress.partitions.setdefault(where, PartitionProgress(source))
-        for where in [where for where in self._progress.partitions if where not in partitions]:
-            del self._progress.partitions[where]
+        self._followed.follow(partitions)
         now_s = asyncio.get_running_loop().time()
         for where, part in self._progress.partitions.items():
             if now_s >= self._resting_until_s.get(where, 0.0):
                 # An operator may have mended it.
                 part.error = None
-        self._by_source = {source: where for where, source in partitions.items()}
         if self._task is None:
             self._task = asyncio.create_task(self._run())
 
@@ -114,7 +111,7 @@ class Forwarding:
             except PartitionRefused as error:
                 # The others go on without it at once.
                 self._progress.note_error(str(error))
-                self._part(error.where).error = str(error)
+                self._followed.progress_of(error.where).error = str(error)
                 self._resting_until_s[error.where] = asyncio.get_running_loop().time() + _REST_S
                 _logger.warning("%s is not copied for a while: %s", error.where, error)
                 continue
@@ -128,7 +125,7 @@ class Forwarding:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
             with contextlib.suppress(ClientError):
-                await self._target.refresh({where.topic for where in self._by_source.values()})
+                await self._followed.learn_target_leaders(self._target)
 
     async def _session(self) -> None:
         """Copy until writing fails."""
@@ -143,7 +140,7 @@ class Forwarding:
         self._stored = await read_positions(self._target, names)
         self._fetched_to.clear()
         self._written_to.clear()
-        await self._syncs.begin(self._stored, self._by_source)
+        await self._syncs.begin(self._stored, self._followed.by_source)
         pieces: asyncio.Queue[list[Piece]] = asyncio.Queue(1)
         fetching = asyncio.create_task(self._fetch_all(pieces))
         try:
@@ -181,7 +178,7 @@ class Forwarding:
         while True:
             try:
                 await self._find_positions(node_id)
-                positions = {source: self._fetched_to[source] for source in self._led_by(node_id)}
+                positions = {source: self._fetched_to[source] for source in self._followed.led_by(node_id)}
                 if not positions:
                     await asyncio.sleep(_PAUSE_S)
                     continue
@@ -200,24 +197,14 @@ class Forwarding:
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _PAUSE_MAX_S)
                 with contextlib.suppress(ClientError):
-                    await self._source.refresh({where.topic for where in self._by_source})
+                    await self._followed.learn_source_leaders()
             except Exception:
                 _logger.exception("reading from broker %d pauses", node_id)
                 await asyncio.sleep(_PAUSE_MAX_S)
 
-    def _led_by(self, node_id: int) -> list[TopicPartition]:
-        leader_of = self._source.topology.leader_of
-        return [
-            source
-            for source, where in self._by_source.items()
-            if (view := leader_of(source)) is not None
-            and view.leader == node_id
-            and self._part(where).error is None
-        ]
-
     async def _find_positions(self, node_id: int) -> None:
         """Find where to begin, for partitions that are new in this session, or were away for a while."""
-        unknown = [source for source in self._led_by(node_id) if source not in self._fetched_to]
+        unknown = [source for source in self._followed.led_by(node_id) if source not in self._fetched_to]
         fresh = [source for source in unknown if source not in self._written_to]
         first = [source for source in fresh if source not in self._stored]
         if first:
@@ -228,18 +215,19 @@ class Forwarding:
             self._written_to.setdefault(source, self._stored[source])
         for source in unknown:
             self._fetched_to.setdefault(source, self._written_to[source])
-            if source in self._by_source:
-                self._part(self._by_source[source]).copied_to = self._written_to[source]
+            where = self._followed.by_source.get(source)
+            if where is not None:
+                self._followed.progress_of(where).copied_to = self._written_to[source]
 
     def _pieces(self, fetched: Collection[FetchedPartition]) -> list[Piece]:
         """Return what to write, and move the positions on."""
         pieces = []
         for item in fetched:
-            where = self._by_source.get(item.where)
+            where = self._followed.by_source.get(item.where)
             if where is None or item.fetch_offset != self._fetched_to.get(item.where):
                 # Another task has fetched it: its leader moved.
                 continue
-            part = self._part(where)
+            part = self._followed.progress_of(where)
             if item.error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
                 continue
             if item.error_code is not ErrorCode.NONE:
@@ -268,7 +256,7 @@ class Forwarding:
     async def _relocated(self, source: TopicPartition) -> list[Piece]:
         """Go on after what the source has removed, or at the start of a topic that was made again."""
         position = self._fetched_to.get(source)
-        where = self._by_source.get(source)
+        where = self._followed.by_source.get(source)
         if position is None or where is None:
             return []
         start = (await list_offsets(self._source, {source: EARLIEST}))[source].offset
@@ -277,7 +265,7 @@ class Forwarding:
             return []
         if position < start:
             _logger.warning("%s: the source removed offsets %d to %d", source, position, start - 1)
-            self._part(where).records_skipped += start - position
+            self._followed.progress_of(where).records_skipped += start - position
         else:
             _logger.warning(
                 "%s ends at %d, before the position %d: it was made again, or has lost records. Copying "
@@ -289,7 +277,7 @@ class Forwarding:
 
     async def _write(self, writer: TransactionalWriter, pieces: Collection[Piece]) -> None:
         """Write pieces and the new positions in one transaction; then take note of what lies where."""
-        copies = self._by_source
+        copies = self._followed.by_source
         content: dict[TopicPartition, list[Outgoing]] = {}
         ends: dict[TopicPartition, int] = {}
         for piece in pieces:
@@ -306,11 +294,14 @@ class Forwarding:
             offsets = await writer.write({**content, **self._position_batches(changed)})
             for source in changed:
                 self._note(
-                    source, content[copies[source]], offsets[copies[source]], self._part(copies[source])
+                    source,
+                    content[copies[source]],
+                    offsets[copies[source]],
+                    self._followed.progress_of(copies[source]),
                 )
         for source, end in ends.items():
             self._written_to[source] = end
-            self._part(copies[source]).copied_to = end
+            self._followed.progress_of(copies[source]).copied_to = end
 
     def _position_batches(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[Outgoing]]:
         names = self._options.names
@@ -342,8 +333,3 @@ class Forwarding:
             part.bytes_copied += len(batch.content)
             for run in batch.runs:
                 self._syncs.note(source, Run(run.upstream, offset + run.downstream, run.length))
-
-    def _part(self, where: TopicPartition) -> PartitionProgress:
-        found = self._progress.partitions.get(where)
-        # It may have left while a request was on the way. Then nobody is interested in its numbers.
-        return PartitionProgress(where) if found is None else found
