@@ -1,18 +1,19 @@
 """Records that are written or delivered twice."""
 
+from collections.abc import Callable
+
 from ottla.client.admin.offsets import OffsetSpec
 from ottla.explain.access import Access
 from ottla.explain.answer import Answer
 from ottla.lab.scenario import ask_topic_twice, ask_twice, scenario
-from ottla.lab.stage import Stage
+from ottla.lab.stage import Member, Stage
 from ottla.model.ids import TopicPartition
 
 
 @scenario("twice", "poll-interval-exceeded", "A consumer takes too long between two polls.")
 def polls_too_seldom(stage: Stage, is_faulty: bool) -> Answer:
     """Let a member work for longer than its poll interval, while another waits to take over."""
-    stage.create(1)
-    stage.write(stage.values(stage.rng.randrange(30, 100)))
+    _write_some(stage)
     client = stage.client()
     slow = stage.member(
         client=client, commits="never", max_poll_interval_ms=6_000, session_timeout_ms=6_000, name="slow"
@@ -25,62 +26,25 @@ def polls_too_seldom(stage: Stage, is_faulty: bool) -> Answer:
     else:
         slow.order("commit")
         slow.close()
-    other = stage.member(client=client, name="other")
-    stage.until_seen(other) if is_faulty else stage.until_joined(1)
-    stage.until_journal("fetch-position", client="other")
-    return ask_twice(stage)
+    return _ask_after_takeover(stage, client, is_faulty)
 
 
 @scenario("twice", "crash-before-commit", "A consumer dies before it has committed what it has read.")
 def dies(stage: Stage, is_faulty: bool) -> Answer:
     """Kill a member."""
-    stage.create(1)
-    stage.write(stage.values(stage.rng.randrange(30, 100)))
-    client = stage.client()
-    victim = stage.member(
-        client=client, commits="never" if is_faulty else "each", session_timeout_ms=3_000, name="victim"
-    )
-    stage.until_seen(victim, 20)
-    stage.until_journal("fetch-position", client="victim")
-    if is_faulty:
-        victim.kill()
-        stage.until_journal("member-left", group=stage.group, why="session")
-    else:
-        victim.close()
-    other = stage.member(client=client, name="other")
-    stage.until_seen(other) if is_faulty else stage.until_joined(1)
-    stage.until_journal("fetch-position", client="other")
-    return ask_twice(stage)
+    return _lose_member(stage, is_faulty, Member.kill)
 
 
 @scenario("twice", "session-expired", "A consumer is frozen for longer than its session.")
 def frozen(stage: Stage, is_faulty: bool) -> Answer:
     """Stop the process of a member, as a paused machine would."""
-    stage.create(1)
-    stage.write(stage.values(stage.rng.randrange(30, 100)))
-    client = stage.client()
-    victim = stage.member(
-        client=client, commits="never" if is_faulty else "each", session_timeout_ms=3_000, name="victim"
-    )
-    stage.until_seen(victim, 20)
-    stage.until_journal("fetch-position", client="victim")
-    if is_faulty:
-        victim.freeze()
-        stage.until_journal("member-left", group=stage.group, why="session")
-    else:
-        victim.close()
-    other = stage.member(client=client, name="other")
-    stage.until_seen(other) if is_faulty else stage.until_joined(1)
-    stage.until_journal("fetch-position", client="other")
-    return ask_twice(stage)
+    return _lose_member(stage, is_faulty, Member.freeze)
 
 
 @scenario("twice", "commit-refused", "A consumer that assigns partitions to itself shares a group.id.")
 def commits_as_a_stranger(stage: Stage, is_faulty: bool) -> Answer:
     """Let a consumer that has not joined commit for a group with members, under the same client.id."""
-    stage.create(1)
-    count = stage.rng.randrange(30, 100)
-    stage.write(stage.values(count))
+    count = _write_some(stage)
     client = stage.client()
     stage.member(client=client, name="reader")
     stage.until_committed(count)
@@ -95,20 +59,13 @@ def commits_as_a_stranger(stage: Stage, is_faulty: bool) -> Answer:
 @scenario("twice", "offsets-deleted", "The committed offsets of a group were deleted.")
 def deleted_offsets(stage: Stage, is_faulty: bool) -> Answer:
     """Delete the offsets of an empty group."""
-    stage.create(1)
-    count = stage.rng.randrange(30, 100)
-    stage.write(stage.values(count))
-    member = stage.member()
-    stage.until_committed(count)
-    member.close()
-    stage.until_journal("member-left", group=stage.group)
+    count = _write_some(stage)
+    _read_and_stop(stage, count)
     where = TopicPartition(stage.topic, 0)
     if is_faulty:
         stage.ask(lambda access: access.admin.group_offsets.delete(stage.group, [where]))
-    again = stage.member(name="again")
-    stage.until_joined(1)
+    _start_again(stage, count, is_faulty)
     if is_faulty:
-        stage.until_seen(again, count)
         stage.until_committed(count)
     return ask_twice(stage)
 
@@ -121,19 +78,12 @@ def deleted_offsets(stage: Stage, is_faulty: bool) -> Answer:
 )
 def stopped_for_long(stage: Stage, is_faulty: bool) -> Answer:
     """Leave a group empty for a minute, which is how long its offsets are kept."""
-    stage.create(1)
-    count = stage.rng.randrange(30, 100)
-    stage.write(stage.values(count))
-    member = stage.member()
-    stage.until_committed(count)
-    member.close()
-    stage.until_journal("member-left", group=stage.group)
+    count = _write_some(stage)
+    _read_and_stop(stage, count)
     if is_faulty:
         stage.until(lambda: not stage.committed(), "the offsets to expire")
-    again = stage.member(name="again")
-    stage.until_joined(1)
+    _start_again(stage, count, is_faulty)
     if is_faulty:
-        stage.until_seen(again, count)
         stage.until_committed(count)
     return ask_twice(stage)
 
@@ -141,9 +91,7 @@ def stopped_for_long(stage: Stage, is_faulty: bool) -> Answer:
 @scenario("twice", "left-before-commit", "A consumer closes without committing.")
 def closes_without_commit(stage: Stage, is_faulty: bool) -> Answer:
     """Close a member that has not committed."""
-    stage.create(1)
-    count = stage.rng.randrange(30, 100)
-    stage.write(stage.values(count))
+    count = _write_some(stage)
     client = stage.client()
     first = stage.member(client=client, commits="never", name="first")
     stage.until_seen(first, count)
@@ -158,10 +106,7 @@ def closes_without_commit(stage: Stage, is_faulty: bool) -> Answer:
         stage.until_committed(count)
     first.close()
     stage.until_journal("member-left", group=stage.group)
-    other = stage.member(client=client, name="other")
-    stage.until_seen(other) if is_faulty else stage.until_joined(1)
-    stage.until_journal("fetch-position", client="other")
-    return ask_twice(stage)
+    return _ask_after_takeover(stage, client, is_faulty)
 
 
 @scenario("twice", "offsets-reset", "Somebody has reset the offsets of a group.")
@@ -171,10 +116,7 @@ def reset(stage: Stage, is_faulty: bool) -> Answer:
     stage.create(partitions)
     count = stage.rng.randrange(30, 100)
     stage.write(stage.values(count), partition=lambda number: number % partitions)
-    member = stage.member()
-    stage.until_committed(count)
-    member.close()
-    stage.until_journal("member-left", group=stage.group)
+    _read_and_stop(stage, count)
 
     async def back(access: Access) -> None:
         plan = await access.admin.group_offsets.plan_reset(stage.group, to=OffsetSpec.EARLIEST)
@@ -182,19 +124,14 @@ def reset(stage: Stage, is_faulty: bool) -> Answer:
 
     if is_faulty:
         stage.ask(back)
-    again = stage.member(name="again")
-    stage.until_joined(1)
-    if is_faulty:
-        stage.until_seen(again, count)
+    _start_again(stage, count, is_faulty)
     return ask_twice(stage)
 
 
 @scenario("twice", "seek-back", "A consumer goes back by itself.")
 def seeks(stage: Stage, is_faulty: bool) -> Answer:
     """Let a member seek to the beginning."""
-    stage.create(1)
-    count = stage.rng.randrange(30, 100)
-    stage.write(stage.values(count))
+    count = _write_some(stage)
     member = stage.member()
     stage.until_committed(count)
     if is_faulty:
@@ -274,3 +211,55 @@ def sent_twice(stage: Stage, is_faulty: bool) -> Answer:
         values = values[:at] + values[at - 1 :]
     stage.write(values, enable_idempotence="true", keys=lambda _: b"k")
     return ask_topic_twice(stage)
+
+
+# Steps that several scenarios have in common
+
+
+def _write_some(stage: Stage) -> int:
+    """Create a topic with some records in it, and return how many."""
+    stage.create(1)
+    count = stage.rng.randrange(30, 100)
+    stage.write(stage.values(count))
+    return count
+
+
+def _lose_member(stage: Stage, is_faulty: bool, lose: Callable[[Member], None]) -> Answer:
+    """Let a member disappear before it commits, until its session ends, and another one take over."""
+    _write_some(stage)
+    client = stage.client()
+    victim = stage.member(
+        client=client, commits="never" if is_faulty else "each", session_timeout_ms=3_000, name="victim"
+    )
+    stage.until_seen(victim, 20)
+    stage.until_journal("fetch-position", client="victim")
+    if is_faulty:
+        lose(victim)
+        stage.until_journal("member-left", group=stage.group, why="session")
+    else:
+        victim.close()
+    return _ask_after_takeover(stage, client, is_faulty)
+
+
+def _ask_after_takeover(stage: Stage, client: str, is_faulty: bool) -> Answer:
+    """Start another member, which reads again what was not committed, and ask."""
+    other = stage.member(client=client, name="other")
+    stage.until_seen(other) if is_faulty else stage.until_joined(1)
+    stage.until_journal("fetch-position", client="other")
+    return ask_twice(stage)
+
+
+def _read_and_stop(stage: Stage, count: int) -> None:
+    """Read all records with a member, commit, and leave the group empty."""
+    member = stage.member()
+    stage.until_committed(count)
+    member.close()
+    stage.until_journal("member-left", group=stage.group)
+
+
+def _start_again(stage: Stage, count: int, is_faulty: bool) -> None:
+    """Start a member in the group, which reads everything again if the offsets are gone."""
+    again = stage.member(name="again")
+    stage.until_joined(1)
+    if is_faulty:
+        stage.until_seen(again, count)
