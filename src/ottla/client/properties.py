@@ -106,8 +106,15 @@ class CommonSettings:
             _check(item, getattr(self, item.name))
 
     @classmethod
-    def of(cls, properties: Properties | None = None, **settings: Any) -> Self:
-        """Read settings by Kafka's names (or from a file of them), by ours, or both. Ours win."""
+    def of(
+        cls, properties: Properties | None = None, *, bootstrap_servers: Any = None, **settings: Any
+    ) -> Self:
+        """Read settings by Kafka's names (or from a file of them), by ours, or both. Ours win.
+
+        `bootstrap_servers` may be missing if the properties have it.
+        """
+        if bootstrap_servers is not None:
+            settings["bootstrap_servers"] = bootstrap_servers
         fields = {property_name(item): item for item in dataclasses.fields(cls)}
         if isinstance(properties, str | os.PathLike):
             properties = _read_file(properties, fields)

@@ -9,10 +9,11 @@ A noun is imported when it is first used. With all of them it took twice as long
 """
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ottla.client.admin.routes import Routes
 from ottla.client.admin.settings import AdminSettings
+from ottla.client.opened import Opened
 from ottla.client.properties import Properties
 from ottla.client.security import cluster_for
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ottla.client.admin.transactions import Transactions
 
 
-class Admin:
+class Admin(Opened):
     """Looks after a cluster. One serves any number of tasks."""
 
     def __init__(
@@ -45,18 +46,9 @@ class Admin:
         properties: Properties | None = None,
         **settings: Any,
     ) -> None:
-        if bootstrap_servers is not None:
-            settings["bootstrap_servers"] = bootstrap_servers
-        chosen = AdminSettings.of(properties, **settings)
+        chosen = AdminSettings.of(properties, bootstrap_servers=bootstrap_servers, **settings)
         self._cluster = cluster_for(chosen, retry_timeout_ms=chosen.default_api_timeout_ms)
         self._routes = Routes(self._cluster, chosen.default_api_timeout_ms, chosen.request_timeout_ms)
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.close()
 
     async def start(self) -> None:
         """Find the cluster."""

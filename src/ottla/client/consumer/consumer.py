@@ -32,6 +32,7 @@ from ottla.client.errors import ClientError
 from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.client.journey import Listener, Stage, tell
 from ottla.client.list_offsets import EARLIEST, LATEST, FoundOffset, list_offsets
+from ottla.client.opened import Opened
 from ottla.client.properties import Properties
 from ottla.client.security import cluster_for
 from ottla.client.serializers import Deserializer, from_bytes
@@ -45,7 +46,7 @@ _BREATH_S: Final = 0.01
 Offsets = Mapping[TopicPartition, int | OffsetAndMetadata]
 
 
-class Consumer:
+class Consumer(Opened):
     """Reads records, alone or as a member of a group. One task at a time may ask it for records."""
 
     def __init__(
@@ -58,9 +59,7 @@ class Consumer:
         journey: Listener | None = None,
         **settings: Any,
     ) -> None:
-        if bootstrap_servers is not None:
-            settings["bootstrap_servers"] = bootstrap_servers
-        self._settings = ConsumerSettings.of(properties, **settings)
+        self._settings = ConsumerSettings.of(properties, bootstrap_servers=bootstrap_servers, **settings)
         self._maker = RecordMaker(key_deserializer, value_deserializer, self._settings.check_crcs)
         self._journey = journey
         self._cluster: Cluster = cluster_for(
@@ -78,13 +77,6 @@ class Consumer:
         self._committing: asyncio.Task[None] | None = None
         self._commit_due_s = 0.0
         self._breathe_due_s = 0.0
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.close()
 
     def __aiter__(self) -> Self:
         return self

@@ -9,13 +9,14 @@ async with Producer("127.0.0.1:9092") as producer:
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from ottla.client import surroundings
 from ottla.client.cluster import Cluster
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.client.journey import Listener, Stage, tell
+from ottla.client.opened import Opened
 from ottla.client.producer.accumulator import Accumulator, record_bytes
 from ottla.client.producer.batch import RecordMetadata, SentRecord
 from ottla.client.producer.identity import ProducerIdentity
@@ -43,7 +44,7 @@ class _Route(NamedTuple):
     among: TopicPartitions
 
 
-class Producer:
+class Producer(Opened):
     """Sends records. One for a process is enough: it serves any number of tasks."""
 
     def __init__(
@@ -57,9 +58,7 @@ class Producer:
         journey: Listener | None = None,
         **settings: Any,
     ) -> None:
-        if bootstrap_servers is not None:
-            settings["bootstrap_servers"] = bootstrap_servers
-        self._settings = ProducerSettings.of(properties, **settings)
+        self._settings = ProducerSettings.of(properties, bootstrap_servers=bootstrap_servers, **settings)
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
         # A serializer may put the id of a schema into a header. Most do not, and pay nothing for it.
@@ -76,13 +75,6 @@ class Producer:
         self._routes: dict[str, _Route] = {}
         self._lets_others_run = False
         self._sender: Sender | None = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.close()
 
     async def start(self) -> None:
         """Find the cluster, and for a transactional producer end what an earlier life left open."""

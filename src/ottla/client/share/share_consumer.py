@@ -21,6 +21,7 @@ from typing import Any, Self
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.record import RecordMaker
 from ottla.client.errors import BrokerError, ClientError
+from ottla.client.opened import Opened
 from ottla.client.properties import Properties
 from ottla.client.security import cluster_for
 from ottla.client.serializers import Deserializer, from_bytes
@@ -52,7 +53,7 @@ class AcknowledgeFailed(ClientError):
         self.failed = failed
 
 
-class ShareConsumer:
+class ShareConsumer(Opened):
     """Works on records as a member of a share group. One task at a time may use it."""
 
     def __init__(
@@ -65,9 +66,7 @@ class ShareConsumer:
         on_acknowledged: OnAcknowledged | None = None,
         **settings: Any,
     ) -> None:
-        if bootstrap_servers is not None:
-            settings["bootstrap_servers"] = bootstrap_servers
-        self._settings = ShareConsumerSettings.of(properties, **settings)
+        self._settings = ShareConsumerSettings.of(properties, bootstrap_servers=bootstrap_servers, **settings)
         self._maker = RecordMaker(key_deserializer, value_deserializer, self._settings.check_crcs)
         self._on_acknowledged = on_acknowledged
         self._cluster: Cluster = cluster_for(self._settings)
@@ -82,13 +81,6 @@ class ShareConsumer:
         self._news = asyncio.Event()
         self._woken = False
         self._is_open = False
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.close()
 
     def __aiter__(self) -> Self:
         return self
