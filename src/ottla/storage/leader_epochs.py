@@ -74,8 +74,11 @@ class LeaderEpochs:
 
     def epoch_for(self, offset: Offset) -> LeaderEpoch:
         """Return the epoch under which `offset` was or would be appended, or -1."""
-        after = bisect_right(self.entries, offset, key=_start_offset_of)
-        return self.entries[after - 1].epoch if after else NO_LEADER_EPOCH
+        entries = self.entries
+        if entries and entries[-1].start_offset <= offset:
+            return self.latest
+        after = bisect_right(entries, offset, key=_start_offset_of)
+        return entries[after - 1].epoch if after else NO_LEADER_EPOCH
 
     def truncate_from_end(self, log_end_offset: Offset) -> bool:
         """Forget the epochs that start at or after `log_end_offset`. Says whether there were any."""

@@ -7,20 +7,33 @@ Only what was synced is looked at. So whatever is wrong there was right before.
 """
 
 from collections.abc import Iterator, Sequence
+from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from crc32c import crc32c
+
 from ottla.model.ids import Offset
-from ottla.records.errors import RecordsError
-from ottla.storage.compaction.source import PlacedBatch, SourceSegment, read_chunks
+from ottla.records.batch import ATTRIBUTES_OFFSET, HEADER_BYTES, LOG_OVERHEAD, MAGIC
+from ottla.records.errors import CorruptBatch, RecordsError
+from ottla.storage.compaction.source import (
+    CHECKSUM_DIFFERS,
+    MESSAGE_BYTES_MIN,
+    cut_off,
+    read_message,
+    read_whole_batch,
+)
 from ottla.storage.damages.examine import DamagedRange, SoundBatch, examine
 from ottla.storage.damages.unhealed import Unhealed
 from ottla.storage.leader_epochs import LeaderEpochs
-from ottla.world.disk import Disk
+from ottla.world.disk import Disk, File
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
 
 _NO_EPOCH: Final = -1
+# The header of a batch up to its last offset.
+_FRAME: Final = Struct(">qiibIhi")
+_LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD
 
 
 class CheckedSegment(NamedTuple):
@@ -63,13 +76,8 @@ def check_segment(
     """Read a segment. Gives how many bytes were read with each step, and at last what is damaged."""
     file = disk.open(segment.path)
     try:
-        source = SourceSegment(segment.base_offset, file, segment.size, 0, 0, False, 0)
-        expected = int(segment.base_offset)
         try:
-            for chunk in read_chunks(source):
-                for batch in chunk.batches:
-                    expected = _check(batch, expected, segment.end_offset, epochs)
-                yield chunk.size_bytes
+            yield from _check_batches(file, segment, epochs)
         except (RecordsError, _Wrong):
             parts = examine(file, segment.size, segment.base_offset, segment.end_offset)
             yield tuple(_find_damage(segment, parts, epochs))
@@ -83,16 +91,35 @@ class _Wrong(Exception):
     """A batch cannot be where it is."""
 
 
-def _check(batch: object, expected: int, end: int, epochs: LeaderEpochs) -> int:
-    if not isinstance(batch, PlacedBatch):
-        return expected
-    header = batch.header
-    if not (
-        expected <= header.base_offset <= header.last_offset < end
-        and _is_epoch_right(header.leader_epoch, header.base_offset, epochs)
-    ):
-        raise _Wrong
-    return header.last_offset + 1
+def _check_batches(file: File, segment: CheckedSegment, epochs: LeaderEpochs) -> Iterator[int]:
+    """Check all batches, and give how many bytes they have, chunk by chunk.
+
+    Every batch of a node comes by here again and again, so no view of it is made.
+    """
+    position, expected = 0, int(segment.base_offset)
+    while position < segment.size:
+        data = read_whole_batch(file, position, segment.size)
+        view, size, start = memoryview(data), len(data), 0
+        while size - start > MESSAGE_BYTES_MIN:
+            base_offset, length, epoch, magic, crc, _, last_offset_delta = _FRAME.unpack_from(data, start)
+            end = start + LOG_OVERHEAD + length
+            if end > size:
+                break
+            if magic == MAGIC and length >= _LENGTH_MIN:
+                if crc32c(view[start + ATTRIBUTES_OFFSET : end]) != crc:
+                    raise CorruptBatch(position + start, CHECKSUM_DIFFERS)
+                last_offset = base_offset + last_offset_delta
+                is_in_order = expected <= base_offset <= last_offset < segment.end_offset
+                if not (is_in_order and _is_epoch_right(epoch, base_offset, epochs)):
+                    raise _Wrong
+                expected = last_offset + 1
+            else:
+                read_message(view, start, end, position)
+            start = end
+        if start == 0:
+            raise cut_off(position, data)
+        yield start
+        position += start
 
 
 def _is_epoch_right(leader_epoch: int, base_offset: int, epochs: LeaderEpochs) -> bool:
