@@ -101,16 +101,11 @@ class Invariants:
         """Begin to look."""
         self._machine.call_later_us(LOOK_US, self._look)
         for one in self._cluster:
-            one.machine.before_turn = partial(self._look_before_turn, one, one.machine.before_turn)
+            one.machine.before_turn = partial(self._quorum.look, one)
 
     def note_rot(self, node_id: int, place: Place) -> None:
         """Take note that a replica is damaged. It is not compared before the end."""
         self._rotten.add((node_id, place))
-
-    def _look_before_turn(self, one: SimulatedNode, before: Callable[[], None] | None) -> None:
-        if before is not None:
-            before()
-        self._quorum.look(one)
 
     def was_contested(self, topic: str, partition: int, since_us: int) -> bool:
         """Say whether two nodes have led a partition, in different epochs, at a time since then.

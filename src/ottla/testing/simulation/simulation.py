@@ -14,7 +14,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ottla.testing.simulated_disk import PowerCut, SimulatedDisk
 
@@ -22,6 +22,8 @@ START_WALL_MS: Final = 1_800_000_000_000
 """What the wall clock shows when a simulation begins."""
 
 NOTED_MAX: Final = 1000
+NEAR_US: Final = 250_000
+"""Events that are due later are not put in order yet: most are timeouts, which are cancelled in time."""
 TURN_US: Final = 10
 EVENT_US: Final = 8
 """How long a machine is busy with a turn, and with each thing that it does in it."""
@@ -43,6 +45,8 @@ class Event:
         self.is_cancelled = True
 
 
+_Due: TypeAlias = "tuple[int, int, int, Machine, Event]"
+"""When, in which order with others that are due then, and what."""
 _UNDER_WAY: Final = Event(lambda: None, (), -1)
 
 
@@ -59,7 +63,10 @@ class Simulation:
         self._trace = sha256()
         # Lines that are not in the digest yet: to add many at once takes a third of the time.
         self._noted: list[str] = []
-        self._heap: list[tuple[int, int, int, Machine, Event]] = []
+        self._heap: list[_Due] = []
+        # What is due at this time or later, in no order.
+        self._far: list[_Due] = []
+        self._far_from_us = NEAR_US
         self._sequence = 0
         self._draw = self.rng.getrandbits
 
@@ -85,19 +92,22 @@ class Simulation:
     def post(self, machine: "Machine", delay_us: int, event: Event) -> None:
         """Have an event come after so many microseconds."""
         self._sequence = sequence = self._sequence + 1
-        heappush(self._heap, (self.now_us + delay_us, self._draw(16), sequence, machine, event))
-
-    def step(self) -> bool:
-        """Let the next event happen. False says that there is none."""
-        if not self._heap:
-            return False
-        self._let_happen(self._heap[0][0], lambda: True)
-        return True
+        at_us = self.now_us + delay_us
+        due = (at_us, self._draw(16), sequence, machine, event)
+        if at_us < self._far_from_us:
+            heappush(self._heap, due)
+        else:
+            self._far.append(due)
 
     def _let_happen(self, end_us: int, is_enough: Callable[[], bool]) -> bool:
         """Let events happen up to a time, or until it is enough. False says that it is not."""
         heap = self._heap
-        while heap and heap[0][0] <= end_us:
+        while heap or self._far:
+            if not heap:
+                self._come_nearer()
+                continue
+            if heap[0][0] > end_us:
+                break
             time_us, _, _, machine, event = heappop(heap)
             if event.is_cancelled or event.life != machine.life:
                 continue
@@ -107,6 +117,13 @@ class Simulation:
             if is_enough():
                 return True
         return False
+
+    def _come_nearer(self) -> None:
+        """Put the next events in order, once all before them have happened."""
+        far = [due for due in self._far if not due[4].is_cancelled and due[4].life == due[3].life]
+        self._far_from_us = far_from_us = min([due[0] for due in far], default=self.now_us) + NEAR_US
+        self._heap += sorted([due for due in far if due[0] < far_from_us])
+        self._far = [due for due in far if due[0] >= far_from_us]
 
     def run_for(self, milliseconds: int) -> None:
         """Let so much time pass."""
