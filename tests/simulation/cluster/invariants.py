@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.simulation.cluster.quorum_rules import QuorumRules
 from tests.simulation.cluster.replicas import check_replica
-from tests.simulation.cluster.wrong import must
+from tests.simulation.cluster.wrong import Wrong, must
 from tests.simulation.storage.batches import HEADER
 
 from ottla.broker.logs.partition import Partition
@@ -196,6 +196,8 @@ class Invariants:
                 if part.leader_epoch != epochs.setdefault(place, part.leader_epoch):
                     self._contested_us[place] = self._cluster.simulation.now_us
 
+    # What is done most often writes no complaint before there is reason to complain.
+
     def _look_at_quorum(self, one: SimulatedNode) -> None:
         assert one.node is not None
         quorum = one.node.parts.quorum
@@ -204,27 +206,27 @@ class Invariants:
             if replica.epoch not in self._quorum_leaders:
                 self._tell(f"node {one.node_id} leads the quorum in epoch {replica.epoch}")
             leader = self._quorum_leaders.setdefault(replica.epoch, one.node_id)
-            must(
-                leader == one.node_id,
-                f"one-leader: nodes {leader} and {one.node_id} lead the quorum in epoch {replica.epoch}",
-            )
+            if leader != one.node_id:
+                raise Wrong(
+                    f"one-leader: nodes {leader} and {one.node_id} lead the quorum in epoch {replica.epoch}"
+                )
         self._compare(one, METADATA, "the metadata log", quorum.driver.log, quorum.driver.high_watermark)
 
     def _look_at_partition(self, one: SimulatedNode, part: Partition) -> None:
         log = part.log
         if log.volume.error is not None:
             return
-        must(
-            log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset,
-            f"bounds: {part} of node {one.node_id}: {log.log_start_offset} {log.last_stable_offset} "
-            f"{log.high_watermark} {log.log_end_offset}",
-        )
-        for first, marker in log.producer_state.unreplicated.items():
-            must(
-                marker < log.high_watermark or first >= log.last_stable_offset,
-                f"stable: {part} of node {one.node_id}: what was decided at {marker} counts as stable, but "
-                f"only {log.high_watermark} are committed",
+        if not log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset:
+            raise Wrong(
+                f"bounds: {part} of node {one.node_id}: {log.log_start_offset} {log.last_stable_offset} "
+                f"{log.high_watermark} {log.log_end_offset}"
             )
+        for first, marker in log.producer_state.unreplicated.items():
+            if marker >= log.high_watermark and first < log.last_stable_offset:
+                raise Wrong(
+                    f"stable: {part} of node {one.node_id}: what was decided at {marker} counts as stable, "
+                    f"but only {log.high_watermark} are committed"
+                )
         place = (part.topic_id, part.index)
         if part.is_leader:
             if part.leader_epoch and (place, part.leader_epoch) not in self._leaders:
@@ -233,29 +235,29 @@ class Invariants:
                     f"in sync {sorted(part.in_sync)}, committed {log.high_watermark} of {log.log_end_offset}"
                 )
             leader = self._leaders.setdefault((place, part.leader_epoch), one.node_id)
-            must(
-                leader == one.node_id,
-                f"one-leader: nodes {leader} and {one.node_id} lead {part} in epoch {part.leader_epoch}",
-            )
-            must(
-                log.leader_epochs.latest == part.leader_epoch,
-                f"epoch: {part} is led by node {one.node_id} in epoch {part.leader_epoch}, but its log knows "
-                f"epoch {log.leader_epochs.latest}",
-            )
+            if leader != one.node_id:
+                raise Wrong(
+                    f"one-leader: nodes {leader} and {one.node_id} lead {part} in epoch {part.leader_epoch}"
+                )
+            if log.leader_epochs.latest != part.leader_epoch:
+                raise Wrong(
+                    f"epoch: {part} is led by node {one.node_id} in epoch {part.leader_epoch}, but its log "
+                    f"knows epoch {log.leader_epochs.latest}"
+                )
             self._newest[place] = max(part.leader_epoch, self._newest.get(place, -1))
             if part.leader_epoch == self._newest[place]:
                 highest = self._highest.get(place, 0)
-                must(
-                    log.log_end_offset >= highest,
-                    f"committed: {part} ends at {log.log_end_offset} on node {one.node_id}, which leads, but "
-                    f"{highest} were committed",
-                )
+                if log.log_end_offset < highest:
+                    raise Wrong(
+                        f"committed: {part} ends at {log.log_end_offset} on node {one.node_id}, which leads, "
+                        f"but {highest} were committed"
+                    )
                 self._highest[place] = max(highest, log.high_watermark)
             self._look_at_followers(one, part)
         if not log.config.is_compacted and (one.node_id, place) not in self._rotten:
-            self._compare(one, place, str(part), log, log.high_watermark)
+            self._compare(one, place, part, log, log.high_watermark)
 
-    def _compare(self, one: SimulatedNode, place: Place, name: str, log: Log, end: int) -> None:
+    def _compare(self, one: SimulatedNode, place: Place, name: object, log: Log, end: int) -> None:
         """Compare what is committed on a node with what was committed on others."""
         committed = self._committed.setdefault(place, Committed())
         known = self._compared.get((one.node_id, place))
@@ -273,23 +275,26 @@ class Invariants:
             # Another one was elected. This one has not heard of it.
             return
         self._look_for_silence(one, part, place)
+        committed = part.log.high_watermark
         for other in self._cluster.serving:
             if other.node_id in part.in_sync and other is not one:
                 assert other.node is not None
                 replica = other.node.broker.partitions.by_key.get(place)
                 if replica is not None and replica.log.volume.error is None:
-                    must(
-                        replica.log.log_end_offset >= part.log.high_watermark,
-                        f"in-sync: {part} is committed up to {part.log.high_watermark}, but in-sync replica "
-                        f"{other.node_id} ends at {replica.log.log_end_offset}",
-                    )
-                    must(
-                        not self._has_settled(other)
-                        or not replica.log.config.acks_all_sync
-                        or replica.log.recovery_point >= part.log.high_watermark,
-                        f"on-disk: {part} is committed up to {part.log.high_watermark}, but in-sync replica "
-                        f"{other.node_id} has synced up to {replica.log.recovery_point}",
-                    )
+                    if replica.log.log_end_offset < committed:
+                        raise Wrong(
+                            f"in-sync: {part} is committed up to {committed}, but in-sync replica "
+                            f"{other.node_id} ends at {replica.log.log_end_offset}"
+                        )
+                    if (
+                        self._has_settled(other)
+                        and replica.log.config.acks_all_sync
+                        and replica.log.recovery_point < committed
+                    ):
+                        raise Wrong(
+                            f"on-disk: {part} is committed up to {committed}, but in-sync replica "
+                            f"{other.node_id} has synced up to {replica.log.recovery_point}"
+                        )
 
     def _look_for_silence(self, one: SimulatedNode, part: Partition, place: Place) -> None:
         """A follower that does not fetch is to leave the in-sync replicas; too few of them take no writes."""
@@ -310,11 +315,11 @@ class Invariants:
                 self._silent_us.pop(key, None)
                 continue
             since_us = self._silent_us.setdefault(key, now_us)
-            must(
-                now_us - since_us <= 1000 * lag_ms + ANSWER_US_MAX,
-                f"in-sync: {part}: node {follower.broker_id} is silent since {follower.caught_up_ms} ms, "
-                "but is still in sync",
-            )
+            if now_us - since_us > 1000 * lag_ms + ANSWER_US_MAX:
+                raise Wrong(
+                    f"in-sync: {part}: node {follower.broker_id} is silent since {follower.caught_up_ms} ms, "
+                    "but is still in sync"
+                )
         if len(part.in_sync) >= part.in_sync_replicas_min:
             self._too_few_us.pop((part.topic, part.index), None)
         else:

@@ -38,12 +38,7 @@ class QuorumRules:
         replica = one.node.parts.quorum.driver.replica
         state = replica.state
         known = self._words.get(one.node_id)
-        if (
-            known is None
-            or known.epoch != state.epoch
-            or known.leader_id != state.leader_id
-            or known.voted != state.voted
-        ):
+        if known is None or known[1:] != (state.epoch, state.voted, state.leader_id):
             self._check_word(one, known)
         committed = replica.high_watermark
         if committed is not None and committed > self._committed and isinstance(state, Leader):
