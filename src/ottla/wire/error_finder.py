@@ -2,7 +2,8 @@
 
 Kafka has no common shape for errors: some answers have one code, most have one for each topic, partition or
 group. For each message and version a function is compiled that goes through the places where a code can be,
-and through nothing else: an answer without an error costs a test for each of its parts.
+and through nothing else: an answer without an error costs a test for each of its parts. It is compiled once,
+however many nodes and listeners there are in a process.
 """
 
 from collections.abc import Callable
@@ -16,8 +17,18 @@ ErrorFinder: TypeAlias = Callable[[Any, Callable[[ErrorCode], None]], None]
 """Calls the second with each error of the first, a message. `ErrorCode.NONE` is no error."""
 
 
+_FINDERS: dict[tuple[type[Any], int, bool], Any] = {}
+
+
 def compile_error_finder(message: type[Any], version: int, *, patient: bool = False) -> Any:
     """Return the function for one version of a message, or a generator that yields after some elements."""
+    finder = _FINDERS.get((message, version, patient))
+    if finder is None:
+        finder = _FINDERS[message, version, patient] = _compile(message, version, patient)
+    return finder
+
+
+def _compile(message: type[Any], version: int, patient: bool) -> Any:
     source = Source({})
     if patient:
         source.line(f"left = {ELEMENTS_AT_ONCE}")

@@ -72,14 +72,8 @@ class Run:
     def run(self) -> Outcome:
         """Run to the end, and check what is there then. Raises `Wrong` if something is."""
         began = time.process_time()
-        gc.collect()
-        # What is there now stays: code, codecs, and runs that failed. Looking at it took a tenth of a second.
-        gc.freeze()
-        gc.disable()
-        try:
+        with keeping_garbage():
             counts = self._run()
-        finally:
-            gc.enable()
         return Outcome(
             self.simulation.trace, counts, self.simulation.now_us / 1_000_000, time.process_time() - began
         )
@@ -164,6 +158,19 @@ def abandon(run: "Run") -> None:
     Its clients are in the middle of something. If they were collected, they would go on in another loop.
     """
     _ABANDONED.append(run)
+
+
+@contextmanager
+def keeping_garbage() -> Iterator[None]:
+    """Do not look for garbage: a run is short."""
+    gc.collect()
+    # What is there now stays: code, codecs, and runs that failed. Looking at it took a tenth of a second.
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @contextmanager
