@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from ottla.cli.failure import Failure
+from ottla.cli.log_options import log_options
 from ottla.cli.profiles import DEFAULT_BOOTSTRAP, cluster_options
 from ottla.cli.satellites import http_options, http_settings, missing_extra
 from ottla.cli.settings import read_assignments
@@ -28,20 +29,7 @@ from ottla.cli.settings import read_assignments
     help="A worker property by Kafka's name, such as group.id. Can be repeated.",
 )
 @click.option("--advertise", metavar="HOST", help="The name by which other workers reach this one.")
-@click.option(
-    "--log-format",
-    type=click.Choice(("text", "json")),
-    default="text",
-    show_default=True,
-    help="The format of log lines on stderr.",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    show_default=True,
-    help="The lowest level of log lines to write.",
-)
+@log_options
 def connect(
     properties: dict[str, str],
     config_file: Path | None,

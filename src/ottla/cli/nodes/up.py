@@ -11,6 +11,7 @@ import click
 
 from ottla.cli.directories.formatting import format_options, read_format_options
 from ottla.cli.failure import Failure
+from ottla.cli.log_options import log_options
 from ottla.cli.profiles import DEFAULT_BOOTSTRAP
 from ottla.cli.settings import DEFAULT_DATA_DIRECTORY, load_settings, read_assignments, settings_options
 
@@ -42,20 +43,7 @@ Any Kafka client works as well, with {address} as its bootstrap.servers."""
 @click.option(
     "--port", type=click.IntRange(0, 65535), help="The port to listen on, 0 for a free one. Default: 9092."
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(("text", "json")),
-    default="text",
-    show_default=True,
-    help="The format of log lines on stderr.",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    show_default=True,
-    help="The lowest level of log lines to write.",
-)
+@log_options
 @click.option(
     "--nodes",
     type=click.IntRange(1, 100),

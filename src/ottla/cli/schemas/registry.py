@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from ottla.cli.failure import Failure
+from ottla.cli.log_options import log_options
 from ottla.cli.profiles import cluster_options
 from ottla.cli.satellites import http_options, http_settings, missing_extra
 
@@ -22,20 +23,7 @@ from ottla.cli.satellites import http_options, http_settings, missing_extra
 )
 @click.option("--advertise", metavar="HOST", help="The name by which other instances reach this one.")
 @click.option("--never-write", is_flag=True, help="Never be the instance that writes.")
-@click.option(
-    "--log-format",
-    type=click.Choice(("text", "json")),
-    default="text",
-    show_default=True,
-    help="The format of log lines on stderr.",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    show_default=True,
-    help="The lowest level of log lines to write.",
-)
+@log_options
 def registry(
     properties: dict[str, str],
     topic: str,
