@@ -28,7 +28,7 @@ from ottla.runtime.poller import ServingLoop
 from ottla.runtime.real_world import real_world
 from ottla.runtime.recovery import LoadingLogs
 from ottla.storage.config import LogConfig
-from ottla.storage.loading.load import LoadRequest
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directory import open_directory
 from ottla.storage.volume import Volume

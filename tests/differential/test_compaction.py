@@ -26,7 +26,8 @@ from ottla.runtime.disk import RealDisk
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.compaction.offset_map import ENTRY_BYTES
 from ottla.storage.config import LogConfig
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.producers.producer_state import BATCHES_KEPT
 from ottla.storage.volume import Volume

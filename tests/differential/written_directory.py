@@ -20,7 +20,8 @@ from ottla.runtime.disk import RealDisk
 from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.config import LogConfig
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.partition_metadata import FILE, encode_partition_metadata
 from ottla.storage.volume import Volume

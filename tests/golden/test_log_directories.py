@@ -24,7 +24,8 @@ from ottla.storage.config import LogConfig
 from ottla.storage.indexes.offset_index import OffsetIndex
 from ottla.storage.indexes.time_index import TimeIndex
 from ottla.storage.indexes.transaction_index import decode_transaction_index, encode_transaction_index
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.log_dirs import clean_shutdown, meta_properties
 from ottla.storage.log_dirs.checkpoints import (

@@ -10,7 +10,8 @@ from ottla.quorum.batches import BATCH_BYTES_MAX, encode_batch
 from ottla.quorum.snapshots import Snapshots
 from ottla.storage.config import LogConfig
 from ottla.storage.damages.stopped_files import StoppedLog
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.log_dirs import partition_metadata
 from ottla.storage.names import METADATA_PARTITION

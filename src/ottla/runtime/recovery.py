@@ -19,7 +19,8 @@ from ottla.runtime.disk import RealDisk
 from ottla.storage.damages.damage import Damage
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.loading.frozen_log import FrozenLog, freeze, thaw
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.loading.recovery import Buffer
 from ottla.storage.log import Log
 from ottla.storage.volume import Volume

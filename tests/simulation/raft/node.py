@@ -38,7 +38,8 @@ from ottla.quorum.voters import VoterHistory
 from ottla.records.batch import iter_batches
 from ottla.storage import retention
 from ottla.storage.config import LogConfig
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log_dirs import partition_metadata
 from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.read import ReadLimit

@@ -17,7 +17,8 @@ from ottla.records.batch_records import iter_batch_records
 from ottla.records.control import ControlType, decode_control_type
 from ottla.storage.compaction.candidates import find_candidate
 from ottla.storage.config import LogConfig
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.names import FileState, find_segment_file
 from ottla.storage.volume import Volume

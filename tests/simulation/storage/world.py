@@ -23,7 +23,8 @@ from ottla.storage.compaction.swap import discard_staged, finish_swap, replace_s
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import Deletion
 from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directory import LogDirectory, format_directory, open_directory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind, CheckpointWrite

@@ -11,7 +11,7 @@ from ottla.runtime.poller import ServingLoop
 from ottla.runtime.real_world import real_world
 from ottla.runtime.recovery import LoadingLogs
 from ottla.runtime.sync_workers import SyncWorkers
-from ottla.storage.loading.load import LoadRequest
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.volume import Volume
 

@@ -14,7 +14,8 @@ from ottla.runtime.disk import RealDisk
 from ottla.runtime.flusher import Flusher
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.volume import Volume
 from ottla.world.disk import Reason

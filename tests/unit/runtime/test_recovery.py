@@ -11,7 +11,8 @@ from ottla.runtime import recovery
 from ottla.runtime.disk import RealDisk
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.volume import Volume
 
 CONFIG = LogConfig(segment_bytes=10_000)

@@ -11,7 +11,8 @@ from ottla.records.codec import Record
 from ottla.records.control import EndTxnMarker, build_end_txn_batch
 from ottla.storage.appending.append_info import AppendInfo, AppendOrigin
 from ottla.storage.config import LogConfig
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
 from ottla.storage.volume import Volume

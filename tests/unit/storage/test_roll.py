@@ -5,7 +5,8 @@ from tests.unit.storage.logs import NOW_MS, append, batch, disk_of, files_of, ne
 
 from ottla.model.ids import Offset
 from ottla.storage.config import LogConfig
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.producers.producer_snapshot import decode_producer_snapshot
 from ottla.storage.volume import Volume

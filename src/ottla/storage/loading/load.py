@@ -13,90 +13,40 @@ The recovery point is not moved by any of this: what was recovered may not have 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
-from ottla.model.ids import NO_OFFSET, Offset, TopicPartition
-from ottla.model.uuid import Uuid
-from ottla.storage.config import LogConfig
+from ottla.model.ids import Offset
 from ottla.storage.damages.damage import Damage, keep_file, keep_range
-from ottla.storage.damages.stopped_files import NO_FILE, StoppedLog, StoppedSegment, crc_of
-from ottla.storage.deletion import not_found_is_fine
-from ottla.storage.errors import DamagedLog, OffsetOverflow
+from ottla.storage.errors import OffsetOverflow
 from ottla.storage.file_errors import CorruptFile
-from ottla.storage.indexes.index_files import replace_index, sync_index
+from ottla.storage.indexes.index_files import replace_index
 from ottla.storage.indexes.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.storage.indexes.offset_index import RELATIVE_OFFSET_MAX
 from ottla.storage.indexes.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
-from ottla.storage.indexes.transaction_index import AbortedTransaction, encode_transaction_index
 from ottla.storage.leader_epochs import LeaderEpochs
-from ottla.storage.loading.leftovers import SegmentFiles, settle_leftovers
+from ottla.storage.loading.damage_refusal import refuse, refuse_damage
+from ottla.storage.loading.derived_files import index_end_is_plausible, read_aborted, replace_derived_files
+from ottla.storage.loading.load_request import LoadRequest
+from ottla.storage.loading.log_files import LogFiles
 from ottla.storage.loading.recovery import Buffer, RecoveredSegment, recover_segment
 from ottla.storage.log import Log
 from ottla.storage.log_dirs import partition_metadata
 from ottla.storage.log_dirs.checkpoints import (
-    LEADER_EPOCH_FILE,
     LOG_START_FILE,
-    EpochEntry,
-    decode_epoch_checkpoint,
 )
-from ottla.storage.names import SEGMENT_KINDS, FileKind, segment_file_name
+from ottla.storage.names import FileKind
 from ottla.storage.producers.producer_replay import ProducerReplay
 from ottla.storage.producers.producer_snapshot import decode_producer_snapshot, encode_producer_snapshot
 from ottla.storage.roll import create_segment, set_jitter
 from ottla.storage.segment import ALLOCATION_BYTES_MIN, Segment
 from ottla.storage.volume import Volume
-from ottla.world.disk import Disk, DiskError, Entry, Reason
+from ottla.world.disk import DiskError, Entry
 
 if TYPE_CHECKING:
     # Imported where they are needed: only damage needs them, and every start has to import this module.
-    from ottla.storage.damages.repair import Filler, KnownTransactions
+    from ottla.storage.damages.repair import KnownTransactions
 
 _FOLLOWERS_GAP_MIN: Final = RELATIVE_OFFSET_MAX // 2
-_EVERYTHING: Final = Offset(1 << 62)
-
-
-class LoadRequest(NamedTuple):
-    """What is known of a log before its directory is looked at."""
-
-    path: str
-    topic_partition: TopicPartition
-    config: LogConfig
-    # From the checkpoints of the log directory.
-    recovery_point: Offset = Offset(0)
-    log_start_offset: Offset = Offset(0)
-    is_clean: bool = False
-    now_ms: int = 0
-    # How far it was compacted, whatever its settings say now.
-    cleaned_to: Offset = Offset(0)
-    # What the node noted after its last sync (`synced_offsets`), or -1.
-    synced_offset: Offset = NO_OFFSET
-    # What the files were at a clean stop (`stopped_files`).
-    stopped: StoppedLog | None = None
-    # All of it had been synced, though no file is taken on trust.
-    all_was_synced: bool = False
-    # Damage is not repaired: `DamagedLog` is raised.
-    refuses_damage: bool = False
-    # Makes the batch that takes the place of what is lost.
-    make_filler: "Filler | None" = None
-
-    @property
-    def knows_synced(self) -> bool:
-        """Say whether anything is known of how far it was synced."""
-        return self.is_clean or self.all_was_synced or self.synced_offset >= 0
-
-    @property
-    def promised(self) -> Offset:
-        """The log has to reach up to here. It was synced, and readers may have seen it."""
-        if self.stopped is not None:
-            return self.stopped.log_end_offset
-        return self.recovery_point if self.synced_offset < 0 else self.synced_offset
-
-    @property
-    def synced(self) -> Offset:
-        """Whatever cannot be right below this is damage, and no write that a crash has torn."""
-        if self.is_clean or self.all_was_synced:
-            return _EVERYTHING
-        return max(self.recovery_point, self.synced_offset)
 
 
 def load_log(volume: Volume, request: LoadRequest, buffer: Buffer | None = None) -> Log:
@@ -133,31 +83,25 @@ class _Loader:
         self.disk = volume.disk
         self.request = request
         self.buffer = buffer
-        self.files: SegmentFiles = {}
+        self.files: LogFiles
         self.damages: list[Damage] = []
         # Of the segment that was recovered last.
         self.recovered_end = (Offset(-1), Offset(-1))
         self.has_gaps = request.config.is_compacted
-        # Base offsets of segments that are not as a clean stop left them.
-        self.suspects: set[Offset] = set()
-        # Base offsets of segments that a clean stop left, and that are not there.
-        self.missing: list[Offset] = []
         # The checkpoint has no checksum. What a clean stop noted has one.
         stopped = request.stopped
         self.log_start_offset = request.log_start_offset if stopped is None else stopped.log_start_offset
-        topic_id = read_topic_id(self.disk, request.path)
+        topic_id = partition_metadata.read_topic_id(self.disk, request.path)
         self.log = Log(volume, request.path, request.topic_partition, topic_id, request.config)
 
     def load(self, damages: list[Damage]) -> Log:
         """Load the log. What turns out to be damaged is added to `damages`."""
         log, request = self.log, self.request
         self.damages = damages
-        self.files = settle_leftovers(self.disk, request.path)
-        self._remove_orphans()
-        self._compare_with_stop()
-        segments = [self._segment_of_files(base_offset) for base_offset in sorted(self.files[FileKind.LOG])]
+        self.files = files = LogFiles(self.volume, request, damages)
+        segments = [files.segment_at(base_offset) for base_offset in sorted(files.of_kind[FileKind.LOG])]
         segments = self._without_deleted(segments)
-        log.leader_epochs = LeaderEpochs(self._read_epochs())
+        log.leader_epochs = LeaderEpochs(files.read_epochs())
         if not request.is_clean:
             # Above the recovery point they may be of a history that was truncated. The batches tell.
             log.leader_epochs.doubt_from(request.recovery_point)
@@ -173,16 +117,13 @@ class _Loader:
         return ProducerReplay(
             self.disk,
             self.request.path,
-            list(self.files[FileKind.PRODUCER_SNAPSHOT]),
+            list(self.files.of_kind[FileKind.PRODUCER_SNAPSHOT]),
             segments[0].base_offset if segments else self.log_start_offset,
             self.request.now_ms,
             self.request.config.producer_id_expiration_ms,
         )
 
-    # Files.
-
-    def _path_of(self, offset: Offset, kind: FileKind) -> str:
-        return f"{self.request.path}/{segment_file_name(offset, kind)}"
+    # Segments.
 
     def _without_deleted(self, segments: list[Segment]) -> list[Segment]:
         """Remove the segments below the log start. Of several that were deleted, some may have come back.
@@ -194,77 +135,9 @@ class _Loader:
         after = [segment for segment in segments if segment.base_offset > self.log_start_offset]
         kept = segments[max(0, len(segments) - len(after) - 1) :]
         for segment in segments[: len(segments) - len(kept)]:
-            self._remove(segment)
+            self.files.remove(segment)
+            self.log.has_unsynced_names = True
         return kept
-
-    def _remove_orphans(self) -> None:
-        """Remove index files without a log file."""
-        for kind in SEGMENT_KINDS:
-            for offset in self.files[kind].keys() - self.files[FileKind.LOG].keys():
-                self.disk.remove(self._path_of(offset, kind))
-                del self.files[kind][offset]
-
-    def _compare_with_stop(self) -> None:
-        """Find the segments whose files are not what they were at the last clean stop."""
-        stopped = self.request.stopped
-        if not self.request.is_clean or stopped is None:
-            return
-        bases = [segment.base_offset for segment in stopped.segments]
-        for index, segment in enumerate(stopped.segments):
-            if segment != self._found_segment(segment.base_offset):
-                self.suspects.add(segment.base_offset)
-            if segment.base_offset in self.files[FileKind.LOG]:
-                continue
-            self.missing.append(segment.base_offset)
-            # What is missing behind another segment shows when that one is recovered.
-            before = [base for base in bases[:index] if base in self.files[FileKind.LOG]]
-            self.suspects.update(before[-1:])
-            if not before:
-                self._note_missing(segment, [*bases, stopped.log_end_offset][index + 1])
-
-    def _found_segment(self, base_offset: Offset) -> StoppedSegment:
-        sizes = [
-            entry.size if (entry := self.files[kind].get(base_offset)) is not None else 0
-            for kind in (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
-        ]
-        aborted_crc = NO_FILE
-        if base_offset in self.files[FileKind.TRANSACTION_INDEX]:
-            aborted_crc = crc_of(self.disk, self._path_of(base_offset, FileKind.TRANSACTION_INDEX))
-        return StoppedSegment(base_offset, sizes[0], sizes[1], sizes[2], aborted_crc)
-
-    def _note_missing(self, segment: StoppedSegment, end: Offset) -> None:
-        path = self._path_of(segment.base_offset, FileKind.LOG)
-        partition, base = self.request.topic_partition, segment.base_offset
-        damage = Damage(partition, path, 0, segment.size, base, end, "", True)
-        if damage not in self.damages:
-            self.damages.append(damage)
-
-    def _segment_of_files(self, base_offset: Offset) -> Segment:
-        entry = self.files[FileKind.LOG][base_offset]
-        offsets = self.files[FileKind.OFFSET_INDEX].get(base_offset)
-        times = self.files[FileKind.TIME_INDEX].get(base_offset)
-        return Segment.of_files(
-            self.volume,
-            self.disk.open(self._path_of(base_offset, FileKind.LOG)),
-            base_offset,
-            entry.modified_ms,
-            size=entry.size,
-            offset_bytes=offsets.size if offsets else 0,
-            time_bytes=times.size if times else 0,
-            has_aborted=base_offset in self.files[FileKind.TRANSACTION_INDEX],
-        )
-
-    def _read_epochs(self) -> list[EpochEntry]:
-        try:
-            return decode_epoch_checkpoint(self.disk.read_file(f"{self.request.path}/{LEADER_EPOCH_FILE}"))
-        except CorruptFile:
-            return []
-        except DiskError as error:
-            if error.reason is not Reason.NOT_FOUND:
-                raise
-            return []
-
-    # Segments.
 
     def _trustworthy(self, segments: list[Segment], replay: ProducerReplay) -> list[Segment]:
         """Recover what needs it, and return the segments that are left."""
@@ -284,7 +157,7 @@ class _Loader:
                 if end is not None and (self.request.is_clean or end < self.request.recovery_point):
                     # One just at the recovery point may not have been synced, and be of another history.
                     replay.prefer_snapshot(end)
-                if end is not None and end not in self.files[FileKind.PRODUCER_SNAPSHOT]:
+                if end is not None and end not in self.files.of_kind[FileKind.PRODUCER_SNAPSHOT]:
                     self._take_snapshot(end, replay)
         return kept
 
@@ -294,9 +167,10 @@ class _Loader:
         Where gaps are nothing special they go one by one, the last first.
         """
         if segments and self.request.refuses_damage and not self.request.knows_synced:
-            self._refuse(
+            refuse(
+                self.request,
                 f"offsets {self.recovered_end[1]} to {segments[0].base_offset - 1} are missing before "
-                f"{segments[0].file.path}"
+                f"{segments[0].file.path}",
             )
         for segment in reversed(segments):
             kept = keep_file(self.disk, self.request.path, segment.base_offset, segment.size)
@@ -306,7 +180,8 @@ class _Loader:
                 partition = self.request.topic_partition
                 end = self.recovered_end[1]
                 self.damages.append(Damage(partition, path, 0, segment.size, end, base, kept, False, True))
-            self._remove(segment, has_log=False)
+            self.files.remove(segment, has_log=False)
+            self.log.has_unsynced_names = True
             if self._may_follow_gap(segment.base_offset) or segment is segments[0]:
                 self.disk.sync_directory(self.request.path)
 
@@ -314,10 +189,9 @@ class _Loader:
         """Say whether there was something between the segment that was recovered and the next one."""
         if base_offset > self.request.synced or base_offset <= self.recovered_end[1]:
             return False
-        return not self._may_follow_gap(base_offset) or self._misses_segment_before(base_offset)
-
-    def _misses_segment_before(self, base_offset: Offset) -> bool:
-        return any(self.recovered_end[1] <= missing < base_offset for missing in self.missing)
+        return not self._may_follow_gap(base_offset) or self.files.misses_segment_between(
+            self.recovered_end[1], base_offset
+        )
 
     def _repair(self, segment: Segment, end: Offset | None, kept: Sequence[Segment]) -> NoReturn:
         """Write a segment again without what cannot be right. Then the load has to start again."""
@@ -325,10 +199,14 @@ class _Loader:
 
         request = self.request
         if request.refuses_damage:
-            self._refuse_damage(segment, end)
+            refuse_damage(request, segment, end)
         promised = request.promised
         filled_to = end if end is not None and end <= request.synced else promised
-        may_gap = end is not None and self._may_follow_gap(end) and not self._misses_segment_before(end)
+        may_gap = (
+            end is not None
+            and self._may_follow_gap(end)
+            and not self.files.misses_segment_between(self.recovered_end[1], end)
+        )
         before = [one for one in kept if one is not segment]
         state = self._start_replay(kept).advance(segment.base_offset, before)
         damaged = DamagedSegment(
@@ -343,78 +221,21 @@ class _Loader:
             filled_to,
             not may_gap,
             self.log.leader_epochs.epoch_for(Offset(segment.base_offset)),
-            self._known_transactions(segment, end),
+            _known_transactions(request, self.files, segment, end),
             request.make_filler or empty_batch,
         )
         self.damages += repair_segment(self.disk, damaged, state)
         segment.file.close()
         raise _Repaired
 
-    def _refuse_damage(self, segment: Segment, end: Offset | None) -> None:
-        """Raise `DamagedLog`, unless what is damaged was never synced for certain."""
-        from ottla.storage.damages.examine import DamagedRange, examine
-
-        request, path = self.request, segment.file.path
-        gapless_to = end if end is not None and end <= request.synced else request.promised
-        first: DamagedRange | None = None
-        sound = 0
-        expected = segment.base_offset
-        for part in examine(segment.file, segment.size, segment.base_offset, end, gapless_to=gapless_to):
-            if isinstance(part, DamagedRange):
-                first = first or part
-            else:
-                sound += first is not None
-                expected = Offset(part.last_offset + 1)
-        if first is None:
-            # Nothing is there that could not be read, so something is missing at the end.
-            self._refuse(f"{path} ends at offset {expected}, but was synced up to offset {gapless_to}")
-        if first.first_offset >= request.synced and request.knows_synced:
-            return
-        offsets = f"from offset {first.first_offset} on"
-        if first.next_offset is not None:
-            offsets = f"offsets {first.first_offset} to {first.next_offset - 1}"
-        self._refuse(
-            f"{first.size_bytes} bytes at position {first.position} of {path} cannot be read, {offsets}, and "
-            f"{sound} valid batches follow them in this file"
-        )
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise DamagedLog(f"{self.request.topic_partition} is damaged: {what}")
-
-    def _known_transactions(self, segment: Segment, end: Offset | None) -> "KnownTransactions | None":
-        """Return what is known of a segment's transactions, if that is certain.
-
-        Nothing of it may be newer.
-        """
-        request = self.request
-        if end is None or not (request.is_clean or end < request.recovery_point):
-            return None
-        try:
-            entries = decode_producer_snapshot(
-                self.disk.read_file(self._path_of(end, FileKind.PRODUCER_SNAPSHOT))
-            )
-            aborted = segment.aborted()
-        except (CorruptFile, DiskError):
-            return None
-        from ottla.storage.damages.repair import KnownTransactions
-
-        return KnownTransactions(
-            frozenset(
-                (entry.transaction_first_offset, entry.producer_id)
-                for entry in entries
-                if entry.transaction_first_offset >= 0
-            ),
-            frozenset((one.first_offset, one.producer_id) for one in aborted),
-        )
-
     def _take_snapshot(self, offset: Offset, replay: ProducerReplay) -> None:
         """Write the producers down between two segments, so that the next recovery can start there.
 
         Only where nobody did so before: one that was written then knows producers whose batches are gone now.
         """
-        path = self._path_of(offset, FileKind.PRODUCER_SNAPSHOT)
+        path = self.files.path_of(offset, FileKind.PRODUCER_SNAPSHOT)
         replace_index(self.disk, path, encode_producer_snapshot(replay.state.snapshot()))
-        self.files[FileKind.PRODUCER_SNAPSHOT][offset] = Entry(path, False, 0, 0)
+        self.files.of_kind[FileKind.PRODUCER_SNAPSHOT][offset] = Entry(path, False, 0, 0)
         self.log.unsynced_paths = (*self.log.unsynced_paths, path)
 
     def _is_followed_by(self, base_offset: Offset | None) -> bool:
@@ -448,18 +269,18 @@ class _Loader:
             # One that ends just there may have been completed afterwards, and its indexes not synced.
             return True
         if (
-            segment.base_offset not in self.files[FileKind.OFFSET_INDEX]
-            or segment.base_offset in self.suspects
+            segment.base_offset not in self.files.of_kind[FileKind.OFFSET_INDEX]
+            or segment.base_offset in self.files.suspects
         ):
             return True
         if segment.offset_bytes % OFFSET_ENTRY_BYTES or segment.time_bytes % TIME_ENTRY_BYTES:
             return True
-        if segment.has_aborted and not self._read_aborted(segment):
+        if segment.has_aborted and not read_aborted(segment):
             return True
         # After a clean stop the ends of all other segments are taken on trust, as looking costs some reads.
         if end is not None and self.request.is_clean:
             return False
-        return not _index_end_is_plausible(segment) or (end is not None and self._ends_early(segment, end))
+        return not index_end_is_plausible(segment) or (end is not None and self._ends_early(segment, end))
 
     def _ends_early(self, segment: Segment, end: Offset) -> bool:
         """Say whether something seems to be missing between a segment and the next one."""
@@ -482,7 +303,7 @@ class _Loader:
         taken the data of a transaction, so that its marker no longer tells that there was one. But only where
         there is a marker: the index may not have been synced, and be full of zeros.
         """
-        told = self._read_aborted(segment) if keeps_aborted else []
+        told = read_aborted(segment) if keeps_aborted else []
         state = replay.advance(segment.base_offset, kept)
         epochs = self.log.leader_epochs
         epochs.recovered_to = self.recovered_end[1] if self.recovered_end[1] >= 0 else segment.base_offset
@@ -522,7 +343,7 @@ class _Loader:
         elif segment.size > ALLOCATION_BYTES_MIN:
             # Gives back blocks that may be reserved behind the end.
             segment.file.truncate(segment.size)
-        self._replace_derived_files(segment, recovered, lasts=keeps_aborted)
+        replace_derived_files(self.disk, self.request.path, segment, recovered, lasts=keeps_aborted)
         log = self.log
         log.unsynced_paths = (*log.unsynced_paths, segment.file.path, *segment.derived_paths())
         log.has_unsynced_names = True
@@ -562,51 +383,6 @@ class _Loader:
         offset = recovered.next_offset
         partition, path = self.request.topic_partition, segment.file.path
         self.damages.append(Damage(partition, path, start, end - start, offset, offset, kept, False))
-
-    def _read_aborted(self, segment: Segment) -> list[AbortedTransaction]:
-        """Return what the transaction index of a segment says: nothing, if it is damaged."""
-        try:
-            return segment.aborted()
-        except CorruptFile:
-            return []
-
-    def _replace_derived_files(self, segment: Segment, recovered: RecoveredSegment, *, lasts: bool) -> None:
-        """Write the indexes that recovery has made, and let the segment know what it found out.
-
-        Nothing below the recovery point is looked at again, so there they have to last. A segment without an
-        offset index is always recovered. So that one goes first, and comes back when the others are safe.
-        """
-        disk = self.disk
-        offset_path, time_path = segment.path_of(FileKind.OFFSET_INDEX), segment.path_of(FileKind.TIME_INDEX)
-        if lasts:
-            with not_found_is_fine():
-                disk.remove(offset_path)
-            disk.sync_directory(self.request.path)
-        replace_index(disk, time_path, recovered.time_entries)
-        transaction_path = segment.path_of(FileKind.TRANSACTION_INDEX)
-        if recovered.aborted:
-            disk.write_file_atomically(transaction_path, encode_transaction_index(recovered.aborted))
-        elif segment.has_aborted:
-            disk.remove(transaction_path)
-        if lasts:
-            sync_index(disk, time_path)
-            disk.sync_directory(self.request.path)
-        replace_index(disk, offset_path, recovered.offset_entries)
-        if lasts:
-            sync_index(disk, offset_path)
-            disk.sync_directory(self.request.path)
-        segment.take_recovered(recovered)
-
-    def _remove(self, segment: Segment, *, has_log: bool = True) -> None:
-        if not has_log:
-            del self.files[FileKind.LOG][segment.base_offset]
-        for kind in (*SEGMENT_KINDS, FileKind.PRODUCER_SNAPSHOT):
-            if segment.base_offset in self.files[kind]:
-                with not_found_is_fine():
-                    # A torn producer snapshot was removed when it was to be read.
-                    self.disk.remove(self._path_of(segment.base_offset, kind))
-                del self.files[kind][segment.base_offset]
-        self.log.has_unsynced_names = True
 
     # Offsets.
 
@@ -649,7 +425,7 @@ class _Loader:
         if changed_end or changed_start:
             log.has_unsynced_epochs = True
         log.producer_state = replay.advance(log.log_end_offset, log.segments)
-        self._settle_snapshots()
+        self.files.settle_snapshots(log)
 
     def _may_be_wrong(self, log_start_offset: Offset) -> bool:
         """Say whether a log start is behind everything that was synced. Only what was synced is deleted."""
@@ -680,50 +456,36 @@ class _Loader:
         request = self.request
         start, end = self.log_start_offset, request.promised
         if end > start:
-            path = self._path_of(start, FileKind.LOG)
+            path = self.files.path_of(start, FileKind.LOG)
             if request.refuses_damage:
-                self._refuse(f"{path} is missing, with offsets {start} to {end - 1}")
+                refuse(request, f"{path} is missing, with offsets {start} to {end - 1}")
             self.damages.append(Damage(request.topic_partition, path, 0, 0, start, end, "", True))
         return end
 
-    def _settle_snapshots(self) -> None:
-        """Remove the snapshots that no segment starts at, save the newest, and those above the log end."""
-        log = self.log
-        bases = {segment.base_offset for segment in log.segments}
-        offsets = sorted(self.files[FileKind.PRODUCER_SNAPSHOT])
-        for offset in offsets:
-            path = self._path_of(offset, FileKind.PRODUCER_SNAPSHOT)
-            is_newest = offset == offsets[-1] and offset > log.active_segment.base_offset
-            if offset > log.log_end_offset or not (offset in bases or is_newest):
-                if self.disk.exists(path):
-                    self.disk.remove(path)
-            elif self.disk.exists(path):
-                log.snapshot_offset = offset
-                if not self.request.is_clean and offset > self.request.recovery_point:
-                    # If only the process was killed, it may be in the kernel's memory and nowhere else.
-                    log.unsynced_paths = (*log.unsynced_paths, path)
 
+def _known_transactions(
+    request: LoadRequest, files: LogFiles, segment: Segment, end: Offset | None
+) -> "KnownTransactions | None":
+    """Return what is known of a segment's transactions, if that is certain.
 
-def _index_end_is_plausible(segment: Segment) -> bool:
-    """Say whether the last entries of the indexes fit the log file: neither torn nor padded nor foreign."""
-    offset, position = segment.last_entry()
-    if segment.offset_bytes and not 0 < position < segment.size:
-        return False
-    found = segment.find_batch_at(position)
-    if segment.offset_bytes and (found is None or found.last_offset > offset):
-        return False
-    timestamp_ms, time_offset = segment.last_time_entry()
-    return segment.time_bytes == 0 or (timestamp_ms >= 0 and time_offset >= segment.base_offset)
-
-
-def read_topic_id(disk: Disk, path: str) -> Uuid | None:
-    """Return the id of the topic that a partition's directory belongs to, or None if it does not say."""
+    Nothing of it may be newer.
+    """
+    if end is None or not (request.is_clean or end < request.recovery_point):
+        return None
     try:
-        content = disk.read_file(f"{path}/{partition_metadata.FILE}")
-        return partition_metadata.decode_partition_metadata(content)
-    except CorruptFile:
+        entries = decode_producer_snapshot(
+            files.disk.read_file(files.path_of(end, FileKind.PRODUCER_SNAPSHOT))
+        )
+        aborted = segment.aborted()
+    except (CorruptFile, DiskError):
         return None
-    except DiskError as error:
-        if error.reason is not Reason.NOT_FOUND:
-            raise
-        return None
+    from ottla.storage.damages.repair import KnownTransactions
+
+    return KnownTransactions(
+        frozenset(
+            (entry.transaction_first_offset, entry.producer_id)
+            for entry in entries
+            if entry.transaction_first_offset >= 0
+        ),
+        frozenset((one.first_offset, one.producer_id) for one in aborted),
+    )

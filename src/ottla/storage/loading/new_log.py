@@ -16,7 +16,8 @@ from ottla.model.ids import Offset, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import StorageError
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.log_dirs import partition_metadata
 from ottla.storage.roll import create_segment

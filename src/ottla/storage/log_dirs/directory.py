@@ -22,12 +22,13 @@ from ottla.storage.damages.synced_offsets import SyncedOffsets
 from ottla.storage.deletion import Deletion, not_found_is_fine
 from ottla.storage.errors import UnusableDirectory
 from ottla.storage.file_errors import CorruptFile
-from ottla.storage.loading.load import LoadRequest, read_topic_id
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.loading.new_log import NewLog, make_logs
 from ottla.storage.log import Log
 from ottla.storage.log_dirs import clean_shutdown, meta_properties, partition_metadata
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind, CheckpointWrite, DirectoryCheckpoints
 from ottla.storage.log_dirs.meta_properties import MetaProperties
+from ottla.storage.log_dirs.partition_metadata import read_topic_id
 from ottla.storage.names import (
     LOCK_FILE,
     METADATA_PARTITION,

@@ -10,6 +10,7 @@ from typing import Final
 
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.storage.file_errors import CorruptFile
+from ottla.world.disk import Disk, DiskError, Reason
 
 FILE: Final = "partition.metadata"
 VERSION: Final = 0
@@ -38,3 +39,16 @@ def decode_partition_metadata(text: bytes) -> Uuid:
     if topic_id == ZERO_UUID:
         raise CorruptFile(FILE, "the zero id is no topic's")
     return topic_id
+
+
+def read_topic_id(disk: Disk, path: str) -> Uuid | None:
+    """Return the id of the topic that a partition's directory belongs to, or None if it does not say."""
+    try:
+        content = disk.read_file(f"{path}/{FILE}")
+        return decode_partition_metadata(content)
+    except CorruptFile:
+        return None
+    except DiskError as error:
+        if error.reason is not Reason.NOT_FOUND:
+            raise
+        return None

@@ -18,7 +18,8 @@ from ottla.quorum.voters import DYNAMIC, Endpoint, VoterHistory, voter
 from ottla.records.builder import build_batch
 from ottla.records.codec import Record
 from ottla.storage.config import LogConfig
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log_dirs import partition_metadata
 from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume

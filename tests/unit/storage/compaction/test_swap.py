@@ -25,7 +25,8 @@ from ottla.storage.compaction.plan import is_overtaken, plan_cleaning
 from ottla.storage.compaction.swap import discard_staged, finish_swap, replace_segments, stage_swap
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
 from ottla.storage.truncation import truncate_to

@@ -27,7 +27,8 @@ from ottla.records.codec import Record
 from ottla.storage.config import LogConfig
 from ottla.storage.damages.damage import SUFFIX, Damage
 from ottla.storage.damages.stopped_files import StoppedLog, state_of
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
 from ottla.storage.names import find_segment_file
 from ottla.storage.read import ReadLimit

@@ -9,7 +9,8 @@ from ottla.model.ids import Offset, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline, StorageError
-from ottla.storage.loading.load import LoadRequest, load_log
+from ottla.storage.loading.load import load_log
+from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.loading.new_log import TOGETHER_MIN, NewLog, make_logs
 from ottla.storage.log import Log
 from ottla.storage.volume import Volume
