@@ -16,7 +16,6 @@ from tests.support.group_world import GroupWorld, MemoryLog
 
 from ottla.coordination.group.classic.group import ClassicGroup
 from ottla.coordination.group.classic.states import GroupState
-from ottla.coordination.group.coordinator import GroupShardEnvironment
 from ottla.coordination.group.state import GroupShard
 from ottla.coordination.runtime.shard import Shard
 from ottla.model.ids import TopicPartition
@@ -130,7 +129,7 @@ class Checks:
 
 
 def load_again(world: GroupWorld, log: MemoryLog) -> GroupShard:
-    state = GroupShard(GroupShardEnvironment(world.coordinator, 0))
+    state = GroupShard(world.coordinator.environment_of(0))
     shard = Shard(0, 1, state, log)
     for _ in shard.load():
         pass

@@ -5,9 +5,8 @@ has to be waited for, later when the answer must be on disk first or others have
 looked at permissions and topics before; here it is about groups alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from ottla.coordination.group.admin import (
     delete_group,
@@ -15,35 +14,31 @@ from ottla.coordination.group.admin import (
     list_groups,
     refused_description,
 )
-from ottla.coordination.group.classic.group import ClassicGroup, refused_join
+from ottla.coordination.group.classic.group import refused_join
 from ottla.coordination.group.classic.requests import decide_heartbeat, decide_join, decide_leave, decide_sync
-from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.consumer.describe import (
     describe_consumer_group,
     refused_consumer_description,
 )
 from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
 from ottla.coordination.group.consumer.validation import check_heartbeat
-from ottla.coordination.group.environment import Client, Topics
-from ottla.coordination.group.offsets.commit import (
-    decide_commit,
-    decide_transactional_commit,
-    refused_commit,
-    refused_transactional_commit,
-)
+from ottla.coordination.group.environment import Client
+from ottla.coordination.group.host import GroupHost, GroupShardEnvironment
+from ottla.coordination.group.offsets.commit import refused_commit, refused_transactional_commit
 from ottla.coordination.group.offsets.delete import (
     decide_delete_offsets,
     decide_topics_deleted,
     refused_delete,
 )
 from ottla.coordination.group.offsets.fetch import fetch_offsets, refused_fetch
+from ottla.coordination.group.offsets.group_commit import (
+    decide_group_commit,
+    decide_group_commit_in_transaction,
+)
 from ottla.coordination.group.offsets.repeated import RepeatedCommit
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.group.settings import (
-    ConsumerIntervals,
     GroupSettings,
-    ShareIntervals,
-    StreamsIntervals,
 )
 from ottla.coordination.group.share.describe import describe_share_group, refused_share_description
 from ottla.coordination.group.share.heartbeat import (
@@ -51,14 +46,8 @@ from ottla.coordination.group.share.heartbeat import (
     check_share_heartbeat,
 )
 from ottla.coordination.group.share.heartbeat import refused_heartbeat as refused_share_heartbeat
-from ottla.coordination.group.share.offsets import (
-    Alteration,
-    Deletion,
-    decide_alter,
-    decide_delete,
-    decide_deleted,
-)
-from ottla.coordination.group.share.persister import Errors, StatePersister
+from ottla.coordination.group.share.persister import Errors
+from ottla.coordination.group.share.starts import ShareStarts
 from ottla.coordination.group.state import GroupShard
 from ottla.coordination.group.streams.answers import HeartbeatOutcome
 from ottla.coordination.group.streams.answers import refused_heartbeat as refused_streams_heartbeat
@@ -67,7 +56,7 @@ from ottla.coordination.group.streams.validation import check_heartbeat as check
 from ottla.coordination.runtime.decision import Answer, Decision, ProducerIdentity, Refuse, ignore
 from ottla.coordination.runtime.shard import Shard
 from ottla.coordination.runtime.shards import Shards
-from ottla.coordination.runtime.timers import Timers, fire_all
+from ottla.coordination.runtime.timers import fire_all
 from ottla.model.uuid import Uuid
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.declare import replace
@@ -95,67 +84,8 @@ from ottla.wire.messages.streams_group_describe import DescribedGroup as Describ
 from ottla.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from ottla.world.clock import Clock
 
 R = TypeVar("R")
-
-
-class GroupHost(Protocol):
-    """What the node that runs a group coordinator gives to it."""
-
-    @property
-    def clock(self) -> Clock:
-        """The time."""
-
-    @property
-    def topics(self) -> Topics:
-        """The topics of the cluster."""
-
-    @property
-    def share_state(self) -> StatePersister:
-        """The share coordinators of the cluster."""
-
-    def new_member_suffix(self) -> str:
-        """Return a random id, for a new member."""
-
-    def share_intervals(self, group_id: str) -> ShareIntervals:
-        """Return the times of a share group: its own where it has set them, otherwise the node's."""
-
-    def consumer_intervals(self, group_id: str) -> ConsumerIntervals:
-        """Return the times of a consumer group: its own where it has set them, otherwise the node's."""
-
-    def streams_intervals(self, group_id: str) -> StreamsIntervals:
-        """Return the times of a streams group: its own where it has set them, otherwise the node's."""
-
-    def member_lost(self, group_id: str, member_id: str, why: str, after_ms: int) -> None:
-        """Take note that a member is about to be taken out, for it was not heard of for so long."""
-
-    def wake(self, deadline_ms: int) -> None:
-        """Have `GroupCoordinator.fire_timers` called at this monotonic time, or earlier."""
-
-
-class GroupShardEnvironment:
-    """What one shard may ask for. Implements `Environment`."""
-
-    def __init__(self, coordinator: "GroupCoordinator", partition: int) -> None:
-        host = coordinator.host
-        self.settings = coordinator.settings
-        self.topics = host.topics
-        self.timers = Timers(host.clock, host.wake)
-        self.new_member_suffix = host.new_member_suffix
-        self.consumer_intervals = host.consumer_intervals
-        self.streams_intervals = host.streams_intervals
-        self.share_intervals = host.share_intervals
-        self.share_state = host.share_state
-        self.member_lost = host.member_lost
-        self._shards = coordinator.shards
-        self._partition = partition
-
-    def submit(
-        self, decide: Callable[[], Decision[R]], answer: Answer[R] = ignore, refuse: Refuse = ignore
-    ) -> None:
-        """Write what a timer's action or an effect decides, if the shard still serves."""
-        self._shards.submit(self._partition, decide, answer, refuse)
 
 
 class GroupCoordinator:
@@ -164,9 +94,12 @@ class GroupCoordinator:
     def __init__(self, settings: GroupSettings, host: GroupHost) -> None:
         self.settings = settings
         self.host = host
-        self.shards: Shards[GroupShard] = Shards(
-            lambda partition: GroupShard(GroupShardEnvironment(self, partition))
-        )
+        self.shards: Shards[GroupShard] = Shards(lambda partition: GroupShard(self.environment_of(partition)))
+        self.share_starts = ShareStarts(self.shards, host.share_state)
+
+    def environment_of(self, partition: int) -> GroupShardEnvironment:
+        """Return what the shard of a partition may ask for."""
+        return GroupShardEnvironment(self.settings, self.host, self.shards, partition)
 
     # Time
 
@@ -322,7 +255,7 @@ class GroupCoordinator:
         """Commit offsets. Topics are given by name and id both."""
         self._write(
             ask.group_id,
-            lambda shard: _decide_commit(shard, ask, client, now_ms),
+            lambda shard: decide_group_commit(shard, ask, client, now_ms),
             answer,
             lambda code: refused_commit(ask, code),
         )
@@ -364,7 +297,7 @@ class GroupCoordinator:
 
         self.shards.write(
             ask.group_id,
-            lambda state: _decide_commit_in_transaction(state, ask, client, now_ms),
+            lambda state: decide_group_commit_in_transaction(state, ask, client, now_ms),
             answer,
             refuse,
             producer,
@@ -507,100 +440,6 @@ class GroupCoordinator:
             lambda code: DeletableGroupResult(group_id=group_id, error_code=code),
         )
 
-    # Where share groups start
-
-    def alter_share_offsets(
-        self,
-        group_id: str,
-        starts: Mapping[str, Mapping[int, int]],
-        answer: Answer[Errors],
-        refuse: Callable[[Refused], None],
-    ) -> None:
-        """Set the offsets from which an empty share group goes on. Topics and partitions must exist."""
-
-        def initialized(partitions: Partitions, errors: Errors) -> None:
-            shard = self.shards.find(group_id)
-            if not isinstance(shard, Shard) or any(code is not ErrorCode.NONE for code in errors.values()):
-                answer(errors)
-                return
-            shard.state.shares.initialized(group_id, partitions, lambda: answer(errors))
-
-        def go_on(alteration: Alteration) -> None:
-            partitions = {topic: frozenset(offsets) for topic, offsets in alteration.starts.items()}
-            if not partitions:
-                answer({})
-                return
-            self.host.share_state.initialize(
-                group_id, alteration.group_epoch, alteration.starts, partial(initialized, partitions)
-            )
-
-        self._write_or_refuse(
-            group_id,
-            lambda shard: decide_alter(group_id, shard.groups.get(group_id), starts, shard.env.topics),
-            go_on,
-            refuse,
-        )
-
-    def delete_share_offsets(
-        self,
-        group_id: str,
-        names: Sequence[str],
-        answer: Callable[[Deletion, Errors], None],
-        refuse: Callable[[Refused], None],
-    ) -> None:
-        """Have an empty share group forget where it is in topics."""
-
-        def deleted(deletion: Deletion, errors: Errors) -> None:
-            failed = {topic for (topic, _), code in errors.items() if code is not ErrorCode.NONE}
-            gone = [topic for topic in deletion.partitions if topic not in failed]
-            self.shards.write(
-                group_id,
-                lambda shard: decide_deleted(group_id, shard.groups.get(group_id), gone, shard.env.topics),
-                lambda _: answer(deletion, errors),
-                lambda code: refuse(Refused(code)),
-            )
-
-        self._write_or_refuse(
-            group_id,
-            lambda shard: decide_delete(group_id, shard.groups.get(group_id), names, shard.env.topics),
-            lambda deletion: self.host.share_state.delete(
-                group_id, deletion.partitions, partial(deleted, deletion)
-            ),
-            refuse,
-        )
-
-    def share_partitions(
-        self, group_id: str, answer: Answer[Partitions], refuse: Callable[[Refused], None]
-    ) -> None:
-        """Answer which partitions of a share group have a state."""
-
-        def query(shard: GroupShard) -> Partitions:
-            group = shard.shares.find(group_id)
-            if group is None:
-                return {}
-            return {topic: numbers for topic, (_, numbers) in group.state_topics.initialized.items()}
-
-        self.shards.read(group_id, query, answer, lambda code: refuse(Refused(code)))
-
-    def _write_or_refuse(
-        self,
-        group_id: str,
-        decide: Callable[[GroupShard], Decision[R]],
-        answer: Answer[R],
-        refuse: Callable[[Refused], None],
-    ) -> None:
-        """Write what is decided, unless the decision is a refusal."""
-        shard = self.shards.find(group_id)
-        if not isinstance(shard, Shard):
-            refuse(Refused(shard))
-            return
-        try:
-            decision = decide(shard.state)
-        except Refused as refused:
-            refuse(refused)
-            return
-        shard.carry_out(decision, answer, lambda code: refuse(Refused(code)))
-
     # Reaching a shard
 
     def _write(
@@ -622,35 +461,6 @@ class GroupCoordinator:
         self.shards.read(group_id, query, answer, lambda code: answer(refused(code)))
 
 
-def _decide_commit(
-    shard: GroupShard, ask: OffsetCommitRequest, client: Client, now_ms: int
-) -> Decision[OffsetCommitResponse]:
-    group = shard.groups.get(ask.group_id)
-    if group is None:
-        if ask.generation_id_or_member_epoch >= 0:
-            code = (
-                ErrorCode.GROUP_ID_NOT_FOUND
-                if client.version >= _FIRST_COMMIT_VERSION_WITH_EPOCHS
-                else ErrorCode.ILLEGAL_GENERATION
-            )
-            return Decision(reply=refused_commit(ask, code))
-        # A simple consumer's: the group comes into being when the record is replayed.
-        group = ClassicGroup(ask.group_id)
-    keep_alive = partial(shard.keep_alive, group, ask.member_id)
-    return decide_commit(group, ask, client.version, shard.env, now_ms, keep_alive)
-
-
-def _decide_commit_in_transaction(
-    shard: GroupShard, ask: TxnOffsetCommitRequest, client: Client, now_ms: int
-) -> Decision[TxnOffsetCommitResponse]:
-    group = shard.groups.get(ask.group_id)
-    if group is None:
-        if ask.generation_id >= 0:
-            return Decision(reply=refused_transactional_commit(ask, ErrorCode.ILLEGAL_GENERATION))
-        group = ClassicGroup(ask.group_id)
-    return decide_transactional_commit(group, ask, client.version, shard.env, now_ms)
-
-
 def _decide_delete(shard: GroupShard, group_id: str) -> Decision[DeletableGroupResult]:
     records: list[CoordinatorRecord] = []
     code = ErrorCode.NONE
@@ -670,6 +480,3 @@ def _refused_heartbeat(error_code: ErrorCode) -> HeartbeatResponse:
     if error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         error_code = ErrorCode.NONE
     return HeartbeatResponse(error_code=error_code)
-
-
-_FIRST_COMMIT_VERSION_WITH_EPOCHS = 9

@@ -8,7 +8,6 @@ from tests.support.group_world import GroupWorld, ManualClock, MemoryLog
 
 from ottla.broker.coordinators import shard_hosting
 from ottla.broker.coordinators.shard_hosting import ShardHosting
-from ottla.coordination.group.coordinator import GroupShardEnvironment
 from ottla.coordination.group.offsets.committed_offsets import commit_record
 from ottla.coordination.group.state import GroupShard
 from ottla.coordination.runtime.shard import LoggedBatch, ShardStatus
@@ -53,7 +52,7 @@ class Host:
         self.world = GroupWorld()
         self.logs = logs
         self.shards: Shards[GroupShard] = Shards(
-            lambda partition: GroupShard(GroupShardEnvironment(self.world.coordinator, partition))
+            lambda partition: GroupShard(self.world.coordinator.environment_of(partition))
         )
         self.loop = ServingLoop()
         partitions: Any = SimpleNamespace(find=self._find)

@@ -29,7 +29,7 @@ def alter_share_group_offsets(
         return Deferred.of(_refused(ErrorCode.INVALID_GROUP_ID))
     starts = {topic.topic_name: _known(topic, context) for topic in ask.topics}
     answer: Deferred[AlterShareGroupOffsetsResponse] = Deferred()
-    groups.coordinator.alter_share_offsets(
+    groups.coordinator.share_starts.alter(
         ask.group_id,
         starts,
         lambda errors: answer.resolve(_response(ask, errors, context)),

@@ -25,7 +25,7 @@ def delete_share_group_offsets(
     if not ask.group_id:
         return Deferred.of(_refused(ErrorCode.INVALID_GROUP_ID))
     answer: Deferred[DeleteShareGroupOffsetsResponse] = Deferred()
-    groups.coordinator.delete_share_offsets(
+    groups.coordinator.share_starts.delete(
         ask.group_id,
         [topic.topic_name for topic in ask.topics],
         lambda deletion, errors: answer.resolve(_response(deletion, errors, context)),

@@ -56,7 +56,7 @@ def _describe_all(group_id: str, context: RequestContext) -> Deferred[DescribeSh
         }
         _read(group_id, seen, context).when_done(lambda found: answer.resolve(_group(group_id, *found)))
 
-    context.broker.groups.coordinator.share_partitions(
+    context.broker.groups.coordinator.share_starts.partitions(
         group_id,
         go_on,
         lambda refused: answer.resolve(_group(group_id, error_code=refused.error_code)),

@@ -4,9 +4,9 @@ from tests.support.classic_members import GROUP, stable_group
 from tests.support.group_requests import TOPIC, commit_request
 from tests.support.group_world import START_MS, GroupWorld, topic_id
 
-from ottla.coordination.group.coordinator import _decide_commit
 from ottla.coordination.group.environment import Client
 from ottla.coordination.group.offsets.committed_offsets import CommittedOffset, CommittedOffsets
+from ottla.coordination.group.offsets.group_commit import decide_group_commit
 from ottla.coordination.group.offsets.repeated import RepeatedCommit
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
@@ -32,7 +32,7 @@ def test_records_are_those_of_any_commit() -> None:
     world = GroupWorld()
     ask = member_commit(world, OFFSETS)
     state = world.shard.state
-    expected = _decide_commit(state, ask, CLIENT, START_MS)
+    expected = decide_group_commit(state, ask, CLIENT, START_MS)
     repeated = RepeatedCommit(ask, VERSION)
     records = repeated.records((5, 7), START_MS)
     assert tuple(records) == expected.records
