@@ -10,7 +10,7 @@ refused leaves a directory that was stopped cleanly.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -36,7 +36,15 @@ from ottla.broker.lifecycle.format_options import (
 )
 from ottla.broker.lifecycle.formatting import check_empty_directories, data_directories, format_missing
 from ottla.broker.lifecycle.housekeeping import Housekeeping
+from ottla.broker.lifecycle.log_loading import LogLoading
 from ottla.broker.lifecycle.membership import NotRegistered
+from ottla.broker.lifecycle.quorum_start import (
+    begin_to_write,
+    check_metadata,
+    make_controller_link,
+    make_quorum_link,
+    start_quorum,
+)
 from ottla.broker.lifecycle.quorum_ticks import QuorumTicks
 from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
 from ottla.broker.limits.connection_limits import connection_limits
@@ -48,23 +56,19 @@ from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.errors import MetadataError
 from ottla.metadata.published import PublishedMetadata
-from ottla.model.ids import NodeId, TopicPartition
+from ottla.model.ids import NodeId
 from ottla.quorum.controller.settings import ControllerSettings
-from ottla.quorum.format import METADATA_DIRECTORY
-from ottla.quorum.load import UNFINISHED_REPAIR_FILE, is_blank
-from ottla.quorum.metadata_log import NOTHING_KNOWN, SyncedMetadata
+from ottla.quorum.metadata_log import SyncedMetadata
 from ottla.quorum.metadata_quorum import MetadataQuorum, QuorumSettings, QuorumWorld
 from ottla.quorum.random_id import random_id
-from ottla.quorum.voters import Endpoint, VoterIdentity
-from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link, new_peer_memory
-from ottla.runtime.connections.peer import PeerMemory, PeerSecurity, PeerSettings
+from ottla.quorum.voters import VoterIdentity
+from ottla.runtime.connections.link import new_peer_memory
+from ottla.runtime.connections.peer import PeerSecurity
 from ottla.runtime.flusher import Flusher
-from ottla.runtime.recovery import LoadingLogs, tell
+from ottla.runtime.recovery import tell
 from ottla.security.refused import SecurityRefused
-from ottla.storage.errors import DamagedLog, LogDirectoryOffline, StorageError, UnusableDirectory
-from ottla.storage.log import Log
+from ottla.storage.errors import StorageError, UnusableDirectory
 from ottla.storage.log_dirs.directories import LogDirectories, open_directories
-from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
@@ -269,7 +273,7 @@ class NodeStart:
         assert self._flusher is not None, "the directories were opened with it"
         directory = directories.directories[0]
         if damaged_metadata.is_alone(config):
-            _check_metadata(directories)
+            check_metadata(directories)
         if directory.meta.directory_id is None:
             raise UnusableDirectory(
                 directory.path, "its meta.properties has no directory.id: restore the original one"
@@ -283,7 +287,7 @@ class NodeStart:
         metadata = self._metadata
         memory = new_peer_memory()
         security = self._security_to_controllers()
-        self._messenger = QuorumMessenger(partial(_make_quorum_link, world, config, memory, security))
+        self._messenger = QuorumMessenger(partial(make_quorum_link, world, config, memory, security))
         quorum_world = QuorumWorld(
             directory.volume,
             world.clock,
@@ -296,16 +300,18 @@ class NodeStart:
                 directory.find_synced(METADATA_PARTITION),
                 directory.find_stopped(METADATA_PARTITION),
             ),
-            partial(_begin, directories),
+            partial(begin_to_write, directories),
         )
-        quorum = _start_quorum(settings, metadata, quorum_world)
+        quorum = start_quorum(settings, metadata, quorum_world)
         directory.metadata_log = quorum.driver.log
         for damage in quorum.driver.log.damages:
             tell(directory.volume, damage)
         channel = ClusterController(
             quorum,
             LocalController(quorum.ask),
-            ChannelWorld(world.clock, world.scheduler, partial(_make_link, world, config, memory, security)),
+            ChannelWorld(
+                world.clock, world.scheduler, partial(make_controller_link, world, config, memory, security)
+            ),
         )
         own = [address for address in self._addresses if address.listener.name in config.controller_listeners]
         controller_parts = ControllerParts(world, quorum, metadata, own, self._audit, self._logins)
@@ -403,47 +409,11 @@ class NodeStart:
         )
         cluster_id = directories.directories[0].meta.cluster_id or ""
         broker = Broker(config.node_id, cluster_id, self._configs, parts.metadata, node_parts)
-        _restore_missing(broker)
-        self._then(self._load_next, broker, iter(directories.online))
+        LogLoading(broker, self._then, self._loaded, self._fail).begin()
 
-    def _load_next(self, broker: Broker, left: Iterator[LogDirectory]) -> None:
-        """Load the logs of one directory, and come again for the others."""
-        directory = next(left, None)
-        if directory is None:
-            broker.begin_to_follow()
-            self._then(self._join, broker)
-            return
-        clock = broker.clock
-        started_ms = clock.monotonic_ms()
-
-        def loaded(logs: list[Log]) -> None:
-            for log in logs:
-                broker.directories.add(directory, log)
-            broker.deletions.add_all(plan.deletions)
-            _logger.info(
-                "loaded %d logs of %s in %d ms, %s",
-                len(logs),
-                directory.path,
-                clock.monotonic_ms() - started_ms,
-                _last_stop_of(directory),
-            )
-            self._then(self._load_next, broker, left)
-
-        def failed(error: Exception) -> None:
-            if not isinstance(error, LogDirectoryOffline):
-                self._fail(error)
-                return
-            _logger.critical("%s", error)
-            self._then(self._load_next, broker, left)
-
-        try:
-            plan = directory.plan_load(
-                lambda topic: broker.partitions.settings_of(broker.image, topic).log, clock.now_ms()
-            )
-        except LogDirectoryOffline as error:
-            failed(error)
-            return
-        LoadingLogs(self._world, directory.volume, plan.loads, loaded, failed).begin()
+    def _loaded(self, broker: Broker) -> None:
+        broker.begin_to_follow()
+        self._then(self._join, broker)
 
     def _join(self, broker: Broker) -> None:
         """Make the broker a member of the cluster."""
@@ -465,24 +435,6 @@ class NodeStart:
         self._started(node)
 
 
-def _start_quorum(
-    settings: QuorumSettings, metadata: PublishedMetadata, world: QuorumWorld
-) -> MetadataQuorum:
-    """Load the metadata, and take part in the quorum. A broker fetches metadata again that is damaged."""
-    quorum = MetadataQuorum(settings, metadata, world)
-    try:
-        quorum.start()
-    except Exception as error:
-        if settings.config.is_controller or not damaged_metadata.is_damage(error):
-            raise
-        volume = world.volume
-        _logger.warning("%s; its files are set aside, and the metadata is fetched again", error)
-        damaged_metadata.set_aside(volume.disk, volume.path)
-        quorum = MetadataQuorum(settings, metadata, world._replace(known=NOTHING_KNOWN))
-        quorum.start()
-    return quorum
-
-
 def _id_of(voter: str) -> str:
     return voter.partition("@")[0]
 
@@ -502,81 +454,3 @@ def _words(error: Exception, config: NodeConfig) -> str:
     if damaged_metadata.is_damage(error):
         return f"{error}. {damaged_metadata.next_step(config, data_directories(config)[0])}"
     return str(error)
-
-
-def _make_link(
-    world: World, config: NodeConfig, memory: PeerMemory, security: PeerSecurity | None, endpoint: Endpoint
-) -> Link:
-    """Return the way to a controller."""
-    settings = PeerSettings(
-        client_id=f"node-{config.node_id}-to-controller",
-        request_timeout_ms=config.controller_socket_timeout_ms,
-        security=security,
-    )
-    return Link(world, memory, endpoint.host, endpoint.port, settings, BACK_OFF_MS_MIN)
-
-
-def _make_quorum_link(
-    world: World,
-    config: NodeConfig,
-    memory: PeerMemory,
-    security: PeerSecurity | None,
-    host: str,
-    port: int,
-) -> Link:
-    """Return the way to another replica of the quorum."""
-    settings = PeerSettings(
-        client_id=f"raft-client-{config.node_id}",
-        connect_timeout_ms=config.controller_quorum_request_timeout_ms,
-        request_timeout_ms=config.controller_quorum_request_timeout_ms,
-        security=security,
-    )
-    return Link(world, memory, host, port, settings, BACK_OFF_MS_MIN)
-
-
-def _begin(directories: LogDirectories) -> None:
-    """Let the directories be written to."""
-    for directory in directories.directories:
-        try:
-            directory.begin()
-        except LogDirectoryOffline as error:
-            _logger.critical("%s", error)
-
-
-def _check_metadata(directories: LogDirectories) -> None:
-    """Refuse data that new metadata would know nothing of: all of it would be set aside."""
-    first = directories.directories[0]
-    if first.volume.disk.exists(f"{first.path}/{UNFINISHED_REPAIR_FILE}"):
-        raise DamagedLog(f"a repair of {METADATA_PARTITION} in {first.path} was interrupted")
-    if not is_blank(first.volume.disk, f"{first.path}/{METADATA_DIRECTORY}"):
-        return
-    for directory in directories.directories:
-        path = directory.find_data()
-        if path is not None:
-            raise DamagedLog(f"{METADATA_PARTITION} is empty, but {path} has records: the metadata is lost")
-
-
-def _last_stop_of(directory: LogDirectory) -> str:
-    if directory.is_new:
-        return "in a new directory"
-    return "after a clean shutdown" if directory.was_clean else "after an unclean shutdown"
-
-
-def _restore_missing(broker: Broker) -> None:
-    """Make the directories of logs that somebody has removed, so that their loss is noticed.
-
-    And let those say again of which topic they are that have lost it, or they would be set aside.
-    """
-    directories = broker.directories.online
-    for directory in directories:
-        for topic_id, number in directory.noted_logs():
-            topic = broker.image.topics.find_by_id(topic_id)
-            record = None if topic is None else topic.partitions.get(number)
-            if topic is None or record is None or broker.node_id not in record.replicas:
-                continue
-            partition = TopicPartition(topic.name, number)
-            if not any(one.has_log(partition) for one in directories):
-                directory.restore(partition, topic_id)
-            elif directory.has_log(partition) and directory.find_topic_id(partition) is None:
-                _logger.warning("%s in %s has no topic id; restoring it", partition, directory.path)
-                directory.restore(partition, topic_id)
