@@ -25,9 +25,9 @@ from ottla.runtime.connections.peer import NotServed, PeerLost
 from ottla.runtime.log_lines import repeated_lines
 from ottla.security.principal_data import encode_principal
 from ottla.wire.apis import Api, api_of
+from ottla.wire.compiling.error_finder import ErrorFinder, compile_error_finder
 from ottla.wire.declare import spec_of
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.error_finder import ErrorFinder, compile_error_finder
 from ottla.wire.errors import WireError
 from ottla.wire.framing import decode_response, encode_request
 from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse

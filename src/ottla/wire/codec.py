@@ -3,8 +3,8 @@
 import struct
 from typing import Any, TypeVar
 
-from ottla.wire.compile_decoder import compile_decoder
-from ottla.wire.compile_encoder import compile_encoder
+from ottla.wire.compiling.decoder import compile_decoder
+from ottla.wire.compiling.encoder import compile_encoder
 from ottla.wire.declare import spec_of
 from ottla.wire.errors import MalformedBytes, Unencodable, WireError
 from ottla.wire.explain import find_bad_field

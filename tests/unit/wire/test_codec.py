@@ -6,7 +6,7 @@ import pytest
 
 from ottla.model.uuid import Uuid
 from ottla.wire.codec import decode, decode_from, encode, encode_pieces, encode_struct
-from ottla.wire.compile_decoder import smallest_size
+from ottla.wire.compiling.decoder import smallest_size
 from ottla.wire.declare import Records, i8, i16, i32, i64, message, replace, struct, u16, u32, wire
 from ottla.wire.encoded_items import as_array
 from ottla.wire.error_code import ErrorCode

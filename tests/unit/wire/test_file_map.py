@@ -14,8 +14,8 @@ def test_the_file_map_is_that_of_the_package() -> None:
     named = set(re.findall(r"^\| `([\w/.]+)` \|", PAGE.read_text(), re.MULTILINE))
     modules = {path.name for path in PACKAGE.glob("*.py")} - {"__init__.py"}
     packages = {f"{path.name}/" for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    framings = {f"{path.parent.name}/{path.name}" for path in PACKAGE.glob("*/framing.py")}
-    assert named == modules | packages | framings
+    inside = {*PACKAGE.glob("*/framing.py"), *PACKAGE.glob("compiling/[a-z]*.py")}
+    assert named == modules | packages | {f"{path.parent.name}/{path.name}" for path in inside}
 
 
 def test_every_api_has_a_file_and_every_file_an_api() -> None:

@@ -24,11 +24,11 @@ from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.runtime.connections.outbox import HeldAnswer
 from ottla.runtime.turns import Task
 from ottla.wire.codec import patient_decoder_of, patient_encoder_of
+from ottla.wire.compiling.source import ELEMENTS_AT_ONCE
 from ottla.wire.declare import replace
 from ottla.wire.encoded_items import as_array
 from ottla.wire.errors import MalformedBytes
 from ottla.wire.layout import Field, layout_of
-from ottla.wire.source import ELEMENTS_AT_ONCE
 
 if TYPE_CHECKING:
     from ottla.broker.serving.context import RequestContext

@@ -28,8 +28,8 @@ from ottla.broker.serving.served_apis import SERVED, Listener, ServedApi
 from ottla.runtime.connections.file_range import FileRange
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decoder_of, encoder_of, patient_encoder_of
+from ottla.wire.compiling.error_finder import ErrorFinder, compile_error_finder
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.error_finder import ErrorFinder, compile_error_finder
 from ottla.wire.errors import Unencodable
 
 _SIZE_AND_ID = Struct(">ii")

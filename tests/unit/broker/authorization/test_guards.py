@@ -18,9 +18,9 @@ from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.security.principal import Principal
 from ottla.security.standard_authorizer import CLASS_NAME
 from ottla.wire.apis import ApiKey, api_of
+from ottla.wire.compiling.error_finder import compile_error_finder
 from ottla.wire.declare import spec_of
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.error_finder import compile_error_finder
 from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest

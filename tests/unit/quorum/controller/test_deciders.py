@@ -9,8 +9,8 @@ from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.quorum.controller.deciders import MODULES, NOT_CONTROLLER, find_decider
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decode, encode
+from ottla.wire.compiling.error_finder import compile_error_finder
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.error_finder import compile_error_finder
 from ottla.wire.errors import Unencodable
 from ottla.wire.messages import (
     allocate_producer_ids,

@@ -20,10 +20,10 @@ from typing import Any
 
 from ottla.model.uuid import Uuid
 from ottla.wire import primitives
+from ottla.wire.compiling.source import ELEMENTS_AT_ONCE, FIXED_FORMAT, Source
 from ottla.wire.declare import spec_of
 from ottla.wire.error_code import ERROR_CODE_BY_NUMBER
 from ottla.wire.layout import Field, layout_of
-from ottla.wire.source import ELEMENTS_AT_ONCE, FIXED_FORMAT, Source
 from ottla.wire.versions import NO_VERSIONS
 
 _GLOBALS: dict[str, Any] = {

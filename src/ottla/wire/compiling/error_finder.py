@@ -9,9 +9,9 @@ however many nodes and listeners there are in a process.
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from ottla.wire.compiling.source import ELEMENTS_AT_ONCE, Source
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.layout import Field, layout_of
-from ottla.wire.source import ELEMENTS_AT_ONCE, Source
 
 ErrorFinder: TypeAlias = Callable[[Any, Callable[[ErrorCode], None]], None]
 """Calls the second with each error of the first, a message. `ErrorCode.NONE` is no error."""

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ottla.wire.apis import ApiKey, api_of
+from ottla.wire.compiling.error_finder import compile_error_finder
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.error_finder import compile_error_finder
 from ottla.wire.layout import Field, empty, layout_of
 
 

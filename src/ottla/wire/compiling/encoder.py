@@ -14,11 +14,11 @@ As in `compile_decoder`, a generator can be made as well, which yields after eac
 from typing import Any
 
 from ottla.wire import primitives
+from ottla.wire.compiling.source import ELEMENTS_AT_ONCE, FIXED_FORMAT, Source
 from ottla.wire.declare import spec_of
 from ottla.wire.encoded_items import EncodedItems
 from ottla.wire.errors import NotInVersion, Unencodable
 from ottla.wire.layout import Field, layout_of
-from ottla.wire.source import ELEMENTS_AT_ONCE, FIXED_FORMAT, Source
 from ottla.wire.versions import NO_VERSIONS
 
 
