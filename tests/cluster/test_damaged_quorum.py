@@ -1,15 +1,17 @@
-"""Metadata that is damaged on one node of several: a broker fetches it again, a voter says what is safe."""
+"""Metadata that is damaged on one node of several is fetched again. A voter does not vote until then."""
 
 import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 from tests.support.mixed_cluster import ClusterNode, MixedCluster, wait_until
 from tests.support.ottla_node import ottla_command
 
 TOPIC = "orders"
-LOG = "__cluster_metadata-0/00000000000000000000.log"
+METADATA = "__cluster_metadata-0"
+LOG = f"{METADATA}/00000000000000000000.log"
 
 
 def damage(node: ClusterNode) -> bytes:
@@ -52,14 +54,56 @@ def test_a_broker_fetches_damaged_metadata_again(tmp_path: Path) -> None:
         assert not list(cluster[2].data_directory.glob("*-stray"))
 
 
-def test_a_voter_does_not_forget_what_it_has_acknowledged(tmp_path: Path) -> None:
+def test_a_voter_fetches_damaged_metadata_again_and_votes_only_then(tmp_path: Path) -> None:
+    with MixedCluster(tmp_path, "ooo", controllers=(1, 2, 3)) as cluster:
+        cluster.create_topic(TOPIC, 2)
+        write(cluster, 100)
+        node = cluster[3]
+        node.stop()
+        damaged = damage(node)
+        # Without both others there is nobody to fetch from, and with one of them alone nobody is elected.
+        cluster[1].kill()
+        cluster[2].kill()
+        node.start()
+        abstaining = node.data_directory / METADATA / "abstaining"
+        wait_until(abstaining.exists, "it abstains")
+        cluster[1].start()
+        wait_until(lambda: "this controller does not vote" in node.log_path.read_text(), "it says so")
+        assert abstaining.exists(), "it must not vote with one other"
+        node.kill()
+        assert (node.data_directory / METADATA / "quorum-state").exists(), "it knows whom it has voted for"
+        assert abstaining.exists(), "a start changes nothing about that"
+        node.start()
+        cluster[2].start()
+        cluster.wait_for_brokers(3)
+        cluster.wait_for_in_sync(TOPIC, 3)
+        wait_until(lambda: not abstaining.exists(), "it votes again")
+        assert "this controller votes again" in node.log_path.read_text()
+        assert (node.data_directory / f"{LOG}.damaged").read_bytes() == damaged
+
+        # It is needed for a majority now.
+        cluster[1].kill()
+        write(cluster, 100)
+        cluster[1].start()
+        cluster.wait_for_brokers(3)
+        cluster.wait_for_in_sync(TOPIC, 3)
+        wait_until(lambda: not cluster.differences(TOPIC), "all have the same")
+
+
+@pytest.mark.parametrize("content", [b"{", None])
+def test_a_voter_that_has_lost_its_vote_too_does_not_start(tmp_path: Path, content: bytes | None) -> None:
     with MixedCluster(tmp_path, "ooo", controllers=(1, 2, 3)) as cluster:
         cluster.create_topic(TOPIC, 2)
         write(cluster, 100)
         cluster[3].stop()
         damaged = damage(cluster[3])
+        quorum_state = cluster[3].data_directory / METADATA / "quorum-state"
+        if content is None:
+            quorum_state.unlink()
+        else:
+            quorum_state.write_bytes(content)
         said = refusal(cluster[3], tmp_path / "node-3.properties")
-        assert "must not vote without what it has acknowledged" in said
+        assert "this one does not know whom it has voted for" in said
         assert f"move {cluster[3].data_directory} away, and start with an empty one" in said
         assert (cluster[3].data_directory / LOG).read_bytes() == damaged
 

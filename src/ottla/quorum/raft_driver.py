@@ -43,6 +43,7 @@ from ottla.quorum.raft.effects import (
     Send,
     SnapshotLoaded,
     SyncLog,
+    VotesAgain,
 )
 from ottla.quorum.raft.replica import Replica
 from ottla.quorum.raft.settings import Moment
@@ -275,6 +276,8 @@ class RaftDriver:
                 self.log.volume.syncs.forget(self.log)
                 self._next_offset = snapshot_id.end_offset
                 self._listener.snapshot_loaded(snapshot_id)
+            case VotesAgain():
+                _logger.info("the metadata is complete again, and this controller votes again")
             case Refused(what):
                 _logger.warning("%s", what)
 

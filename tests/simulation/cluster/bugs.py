@@ -389,6 +389,12 @@ OFF: Final[dict[str, str]] = {
     "storage-marker-of-old-coordinator": "it is marker-of-an-old-coordinator",
     "storage-truncation-keeps-producers": "it is producers-survive-a-cut",
     "storage-high-watermark-above-log-end": "it is follower-beyond-its-log",
+    # Those of a voter whose log is damaged.
+    **{
+        f"quorum-{name}": "the metadata is not damaged here"
+        for name in QUORUM_BUGS
+        if name.startswith("damaged-voter-")
+    },
 }
 """Bugs that cannot be seen in a cluster, or are there twice, and why."""
 

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from tests.simulation.planting import Bug
 
-from ottla.quorum.raft import changes, election, following, leading, servers, starting, voting
+from ottla.broker.lifecycle import damaged_metadata
+from ottla.quorum.raft import abstaining, changes, election, following, leading, servers, starting, voting
 from ottla.quorum.raft.connections import Connections
 from ottla.quorum.raft.election import Tally
 from ottla.quorum.raft.metadata_log import MetadataLog, OffsetAndEpoch, QuorumStateFile
@@ -132,6 +133,37 @@ BUGS: Final[dict[str, Bug]] = {
         _getter(Replica, "may_stand"),
         "return not is_committed and self.history.voters_before.is_voter(self.settings.me)",
         "return False",
+    ),
+    # A voter with a damaged log.
+    "damaged-voter-votes": Bug(
+        "a voter that has lost its log gives its vote",
+        voting._is_granted,
+        "if replica.abstains:",
+        "if False:",
+    ),
+    "damaged-voter-stands": Bug(
+        "a voter that has lost its log stands for election",
+        _getter(Replica, "may_stand"),
+        "if self.abstains:",
+        "if False:",
+    ),
+    "damaged-voter-votes-at-once": Bug(
+        "a voter that has lost its log votes again when it has something of the leader",
+        abstaining.note_answer,
+        "if replica.abstains and not records:",
+        "if replica.abstains:",
+    ),
+    "damaged-voter-forgets-to-abstain": Bug(
+        "a voter that starts again while it abstains is a voter like any other",
+        Replica.load,
+        "self.abstains = self._store.abstains()",
+        "self.abstains = False",
+    ),
+    "damaged-voter-forgets-its-vote": Bug(
+        "epoch and vote are set aside with the log",
+        damaged_metadata.set_aside,
+        "kept |= {QUORUM_STATE_FILE, ABSTAINING_FILE}",
+        "kept |= {ABSTAINING_FILE}",
     ),
     # Committing.
     "leader-counts-itself-unsynced": Bug(

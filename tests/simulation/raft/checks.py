@@ -165,7 +165,7 @@ class Checks:
         for voter in voters.keys:
             other = self._nodes[voter.node_id]
             if voter.covers(other.settings.me):
-                safe += other.durable_end >= offset
+                safe += max(other.durable_end, other.lost_end) >= offset
             else:
                 # Its disk was taken away. What it had said before was true.
                 safe += self.gone.get(voter, 0) >= offset

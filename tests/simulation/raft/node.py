@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.simulation.raft.truth import CommittedBatch, Violation
 
+from ottla.broker.lifecycle import damaged_metadata
 from ottla.metadata.errors import MetadataError
 from ottla.model.ids import Offset
 from ottla.model.uuid import METADATA_TOPIC_ID, Uuid
@@ -25,6 +26,7 @@ from ottla.quorum.raft.effects import (
     Send,
     SnapshotLoaded,
     SyncLog,
+    VotesAgain,
 )
 from ottla.quorum.raft.metadata_log import MetadataLog, QuorumStateFile
 from ottla.quorum.raft.replica import Replica
@@ -38,6 +40,7 @@ from ottla.quorum.voters import VoterHistory
 from ottla.records.batch import iter_batches
 from ottla.storage import retention
 from ottla.storage.config import LogConfig
+from ottla.storage.errors import DamagedLog
 from ottla.storage.loading.load import load_log
 from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log_dirs import partition_metadata
@@ -80,6 +83,10 @@ class Node:
         self.applied = 0
         # What survives a power cut.
         self.durable_end = 0
+        # Bits of its log have changed, which its next start finds.
+        self.is_damaged = False
+        # What it had when it lost its log: what it had said before was true.
+        self.lost_end = 0
         self._was_interrupted = False
         self._ticket: FlushTicket | None = None
         self._syncs_again = False
@@ -125,8 +132,21 @@ class Node:
         self.starts += 1
         self._ticket, self._syncs_again, self._poll_at_ms = None, False, None
         self.disk.now_ms = self.now.wall_ms
+        is_damaged, self.is_damaged = self.is_damaged, False
 
         def load() -> list[Effect]:
+            if is_damaged:
+                damaged_metadata.set_aside(self.disk, DIRECTORY, as_controller=True)
+            try:
+                return load_what_is_there()
+            except (MetadataError, DamagedLog):
+                # Power went while the files were set aside.
+                if not QuorumStateFile(self.disk, PATH).abstains():
+                    raise
+                damaged_metadata.set_aside(self.disk, DIRECTORY, as_controller=True)
+                return load_what_is_there()
+
+        def load_what_is_there() -> list[Effect]:
             snapshots = SnapshotFiles(self.disk, PATH)
             earliest = snapshots.earliest
             request = LoadRequest(
@@ -162,6 +182,23 @@ class Node:
         else:
             self.disk.kill()
         self.world.node_crashed(self)
+
+    @property
+    def abstains(self) -> bool:
+        """Say whether it does not vote, or will not when it starts."""
+        return self.is_damaged or QuorumStateFile(self.disk, PATH).abstains()
+
+    @property
+    def has_promised(self) -> bool:
+        """Say whether it has the file with its epoch and its vote, without which it would not start."""
+        return QuorumStateFile(self.disk, PATH).read() is not None
+
+    def damage(self) -> None:
+        """Damage the log of a node that is down."""
+        assert not self.is_up
+        self.is_damaged = True
+        self.lost_end = max(self.lost_end, self.durable_end)
+        self.durable_end = 0
 
     # Events.
 
@@ -263,6 +300,8 @@ class Node:
                         raise Violation(f"CommittedNeverLostOrChanged: {self} cut off what it had applied")
                 case BecameLeader() | LeadershipLost():
                     self.world.leadership_changed(self, effect)
+                case VotesAgain():
+                    self.lost_end = 0
                 case Refused(what):
                     self.world.refused(self, what)
 

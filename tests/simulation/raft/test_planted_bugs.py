@@ -13,6 +13,8 @@ QUICK = (
     "vote-forgotten-when-following",
     "pre-vote-bumps-the-epoch",
     "no-election-timeout",
+    "damaged-voter-votes",
+    "damaged-voter-votes-at-once",
     "leader-counts-itself-unsynced",
     "follower-fetches-unsynced",
     "commit-of-old-epoch",

@@ -115,6 +115,9 @@ class World:
         self.nodes: dict[int, Node] = {}
         self.checks = Checks(self.truth, self.nodes)
         self.faults = self._pick_faults()
+        # By chances of its own, so that seeds without it are the same as before there was damage.
+        self._damages = Random(f"damage {seed}")
+        self._damage_chance = self._damages.choice((0, 0, 20, 80))
         self.trace = blake2b(digest_size=16)
         self.events = 0
         self._queue: list[tuple[int, int, int, Callable[[], None]]] = []
@@ -302,6 +305,8 @@ class World:
         for kind, chance in faults._asdict().items():
             if kind not in ("lost", "doubled", "late") and rng.randrange(1000) < chance:
                 getattr(self, f"_{kind}")(node)
+        if self._damages.randrange(1000) < self._damage_chance:
+            self._damage(self.nodes[self._damages.choice(list(self.nodes))])
         self.at(self.now_ms + 15, self._do_something)
 
     def _crash(self, node: Node) -> None:
@@ -381,7 +386,26 @@ class World:
         self.note("wipe", node.node_id)
         self.node_crashed(node)
 
+    def _damage(self, node: Node) -> None:
+        """Damage the log of a voter, whose next start finds it. One at a time, as with empty disks."""
+        if not node.settings.can_become_voter or node.durable_end == 0 or self._has_gone_voter():
+            return
+        # Two of two voters cannot do without each other, also if only one has heard that they are two.
+        sets = self._voter_sets()
+        if not sets or any(len(voters) < 3 for voters in sets) or not node.has_promised:
+            return
+        if any(not other.is_up for other in self.nodes.values() if other is not node):
+            return
+        self.note("damage", node.node_id)
+        if node.is_up:
+            node.replica = None
+            node.disk.kill()
+            self.node_crashed(node)
+        node.damage()
+
     def _has_gone_voter(self) -> bool:
+        if any(node.abstains for node in self.nodes.values()):
+            return True
         return any(key in self.checks.gone for voters in self._voter_sets() for key in voters.keys)
 
     def _voter_sets(self) -> list[VoterSet]:

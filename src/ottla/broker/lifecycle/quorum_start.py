@@ -44,16 +44,18 @@ def begin_to_write(directories: LogDirectories) -> None:
 
 
 def start_quorum(settings: QuorumSettings, metadata: PublishedMetadata, world: QuorumWorld) -> MetadataQuorum:
-    """Load the metadata, and take part in the quorum. A broker fetches metadata again that is damaged."""
+    """Load the metadata, and take part in the quorum. A node of several fetches damaged metadata again."""
     quorum = MetadataQuorum(settings, metadata, world)
     try:
         quorum.start()
     except Exception as error:
-        if settings.config.is_controller or not damaged_metadata.is_damage(error):
+        volume, config = world.volume, settings.config
+        is_damage = damaged_metadata.is_damage(error)
+        if not is_damage or not damaged_metadata.may_fetch_again(config, volume.disk, volume.path):
             raise
-        volume = world.volume
-        _logger.warning("%s; its files are set aside, and the metadata is fetched again", error)
-        damaged_metadata.set_aside(volume.disk, volume.path)
+        until_then = "; this controller does not vote until then" if config.is_controller else ""
+        _logger.warning("%s; its files are set aside, and the metadata is fetched again%s", error, until_then)
+        damaged_metadata.set_aside(volume.disk, volume.path, as_controller=config.is_controller)
         quorum = MetadataQuorum(settings, metadata, world._replace(known=NOTHING_KNOWN))
         quorum.start()
     return quorum

@@ -78,6 +78,10 @@ class SnapshotLoaded(NamedTuple):
     snapshot_id: SnapshotId
 
 
+class VotesAgain(NamedTuple):
+    """A replica that abstained has fetched everything again that it may have acknowledged."""
+
+
 class Refused(NamedTuple):
     """Something came that no sound peer sends. A line for the node's log."""
 
@@ -94,6 +98,7 @@ Effect: TypeAlias = (
     | LeadershipLost
     | LogTruncated
     | SnapshotLoaded
+    | VotesAgain
     | Refused
 )
 

@@ -7,6 +7,7 @@ power cut. A node that can never vote need not sync.
 from typing import TYPE_CHECKING, Any
 
 from ottla.model.ids import Offset
+from ottla.quorum.raft import abstaining
 from ottla.quorum.raft.effects import Destination, LogTruncated, SnapshotLoaded, SyncLog
 from ottla.quorum.raft.hearing import take_common
 from ottla.quorum.raft.messages import (
@@ -140,7 +141,9 @@ def take_fetch(replica: "Replica", source: Destination, response: FetchResponse,
         snapshot_id = SnapshotId(Offset(data.snapshot_id.end_offset), data.snapshot_id.epoch)
         is_good = _begin_download(replica, state, snapshot_id)
     else:
-        is_good = _append(replica, bytes(data.records or b""), data.high_watermark, now)
+        records = bytes(data.records or b"")
+        is_good = _append(replica, records, data.high_watermark, now)
+        abstaining.note_answer(replica, records)
     # Deviation: Kafka takes any answer without an error for a sign that the leader does its work.
     return is_good and _fetched(replica, state, now)
 
@@ -306,6 +309,8 @@ def _maybe_send_change(replica: "Replica", state: Follower, now: Moment) -> int:
 def _find_change(replica: "Replica", state: Follower) -> Any | None:
     """Return what to ask of the leader: to be known as it is, or to become a voter."""
     settings, voters = replica.settings, replica.voters
+    if replica.abstains:
+        return None
     if replica.is_voter:
         me = replica.me_as_voter()
         # In a static quorum no record says who the voters are: each new leader has to be told.

@@ -4,7 +4,7 @@ What is appended here is not yet safe; `synced_offset` says what is. Whoever dri
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ottla.metadata.errors import MetadataError
 from ottla.model.ids import LeaderEpoch, Offset
@@ -21,6 +21,11 @@ from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
 from ottla.world.disk import Disk
 
+ABSTAINING_FILE: Final = "abstaining"
+"""While it is there, the replica does not vote."""
+_ABSTAINING_TEXT: Final = (
+    b"The metadata of this controller was damaged. It does not vote until it has fetched all of it again.\n"
+)
 _READ_BYTES = 1 << 20
 
 
@@ -68,13 +73,21 @@ class ElectionStore(Protocol):
     def write(self, election: QuorumState, kraft_version: int, voter_ids: tuple[int, ...]) -> None:
         """Write it so that it survives a power cut, before this returns."""
 
+    def abstains(self) -> bool:
+        """Say whether this replica must not vote, because its log has lost what it had acknowledged."""
+
+    def vote_again(self) -> None:
+        """Forget that it must not vote."""
+
 
 class QuorumStateFile:
     """The file `quorum-state` in the directory of the metadata log."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
+        self._directory = directory
         self._path = f"{directory}/{QUORUM_STATE_FILE}"
+        self._abstaining_path = f"{directory}/{ABSTAINING_FILE}"
 
     def read(self) -> QuorumState | None:
         if not self._disk.exists(self._path):
@@ -86,6 +99,17 @@ class QuorumStateFile:
 
     def write(self, election: QuorumState, kraft_version: int, voter_ids: tuple[int, ...]) -> None:
         self._disk.write_file_atomically(self._path, encode_quorum_state(election, kraft_version, voter_ids))
+
+    def abstains(self) -> bool:
+        return self._disk.exists(self._abstaining_path)
+
+    def abstain(self) -> None:
+        """Remember that this replica must not vote, before anything of its log is set aside."""
+        self._disk.write_file_atomically(self._abstaining_path, _ABSTAINING_TEXT)
+
+    def vote_again(self) -> None:
+        self._disk.remove(self._abstaining_path)
+        self._disk.sync_directory(self._directory)
 
 
 class MetadataLog:

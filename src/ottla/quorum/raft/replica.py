@@ -14,13 +14,14 @@ Each event is one step. What the step decided about epoch and vote is on disk be
 out, and before the first record of a new epoch is appended: nobody hears of what a crash could undo.
 
 This module has the state and its changes. What a message tells of the leader is taken by `hearing`, what is
-done in each state is in `voting`, `serving`, `leading`, `following` and `changes`.
+done in each state is in `voting`, `serving`, `leading`, `following`, `abstaining` and `changes`.
 """
 
 from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.model.ids import Offset
+from ottla.model.uuid import ZERO_UUID
 from ottla.quorum.batches import encode_control_batch
 from ottla.quorum.quorum_protocols import NotLeader
 from ottla.quorum.quorum_state import QuorumState
@@ -38,6 +39,7 @@ from ottla.quorum.raft.effects import (
     Reply,
     Send,
     SyncLog,
+    VotesAgain,
 )
 from ottla.quorum.raft.election import Tally
 from ottla.quorum.raft.messages import LeaderInfo, refusal_of
@@ -59,7 +61,7 @@ from ottla.quorum.raft.states import (
 )
 from ottla.quorum.raft.transitions import check_transition
 from ottla.quorum.raft.voter_sets import ControlHistory, ReplicaKey, VoterSet
-from ottla.quorum.voters import Endpoint, voter
+from ottla.quorum.voters import DYNAMIC, Endpoint, voter
 from ottla.wire.control_records import (
     Voter,
 )
@@ -116,6 +118,8 @@ class Replica:
         self.parked = ParkedFetches()
         # Everything below is committed. It is not known before the first leader said so.
         self.high_watermark: Offset | None = None
+        # Its log was damaged, and it lacks what it has acknowledged. See `abstaining`.
+        self.abstains = False
         self.wake_ms = 0
         # When a stop that was asked for gives up, or None.
         self.stop_ms: int | None = None
@@ -154,6 +158,8 @@ class Replica:
         Deviation: Kafka's replica never stands once its log says that it was removed, committed or not. If
         nobody else has got so far, nobody can be elected then.
         """
+        if self.abstains:
+            return False
         if self.is_voter:
             return True
         removed_at = self.history.voters_offset
@@ -164,7 +170,7 @@ class Replica:
 
     @property
     def is_only_voter(self) -> bool:
-        return self.voters.is_only_voter(self.settings.me)
+        return not self.abstains and self.voters.is_only_voter(self.settings.me)
 
     @property
     def is_stopped(self) -> bool:
@@ -192,6 +198,7 @@ class Replica:
         self.log.settle(wall_ms)
         starting.read_control_records(self)
         self._persisted = self._store.read()
+        self.abstains = self._store.abstains()
 
     def start(self, now: Moment) -> list[Effect]:
         """Go on where the last start left off. The only voter leads at once, without waiting for anything.
@@ -306,6 +313,12 @@ class Replica:
         self.log.update_high_watermark(offset)
         self.add(HighWatermarkMoved(offset))
 
+    def vote_again(self) -> None:
+        """Be a voter like any other again."""
+        self._store.vote_again()
+        self.abstains = False
+        self.add(VotesAgain())
+
     def append_control(self, leader: Leader, records: tuple[Any, ...], now: Moment) -> Offset:
         """Append control records as one batch, and let them be in force. Returns the last one's offset."""
         first = self.log.end_offset
@@ -353,8 +366,13 @@ class Replica:
         """Have epoch, vote and leader on disk. It costs nothing if they are."""
         election = election_of(self.state)
         if election != self._persisted:
-            self._store.write(election, self.history.kraft_version, self.voters.ids)
+            self._store.write(election, self._level_to_persist(election), self.voters.ids)
             self._persisted = election
+
+    def _level_to_persist(self, election: QuorumState) -> int:
+        """Return the kraft.version by which to write. Who abstains does not know it, but keeps its vote."""
+        is_dynamic = self.abstains and election.voted_directory_id != ZERO_UUID
+        return DYNAMIC if is_dynamic else self.history.kraft_version
 
     # Changes of state.
 

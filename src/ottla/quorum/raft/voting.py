@@ -78,6 +78,8 @@ def _is_granted(
     if candidate.node_id == replica.settings.me.node_id:
         # Another node has this one's id, or a message went round in a circle.
         return False
+    if replica.abstains:
+        return False
     match state:
         case Leader():
             return False
