@@ -1,7 +1,9 @@
 """The source as the tests of tidiness look at it: its modules, and the names that its code uses."""
 
 import ast
+import io
 import re
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -50,6 +52,25 @@ def texts_of(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.value
+
+
+def comments_of(source: str) -> Iterator[str]:
+    """Return the comments of a module. Those on consecutive lines are one."""
+    lines: list[str] = []
+    last = 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            if lines and token.start[0] != last + 1:
+                yield " ".join(lines)
+                lines = []
+            lines.append(token.string.lstrip("# "))
+            last = token.start[0]
+    yield " ".join(lines)
+
+
+def docstrings_of(tree: ast.AST) -> Iterator[str]:
+    """Return the docstrings of a module, also those of attributes and constants."""
+    return (str(part.value) for part in _docstrings(tree))
 
 
 def _docstrings(tree: ast.AST) -> Iterator[ast.Constant]:

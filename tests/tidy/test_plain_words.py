@@ -1,4 +1,4 @@
-"""What users read is plain English: the README, the guide, the help of commands, logs and errors.
+"""What people read is plain English: the README, the guide, the help of commands, logs, errors, comments.
 
 The turns below are archaic, literary, or not idiomatic. Native readers stumble on them.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.tidy.source import ROOT, module_name, modules, texts_of
+from tests.tidy.source import ROOT, comments_of, docstrings_of, module_name, modules, texts_of
 
 TURNS = {
     r"who(ever|mever|so)\b": "if somebody, any client that",
@@ -73,6 +73,21 @@ def test_pages_are_in_plain_words() -> None:
 def test_help_logs_and_errors_are_in_plain_words() -> None:
     found = {path.as_posix() for path in modules() if any(map(find_turns, _texts_for_users(path)))}
     assert found == set()
+
+
+def test_comments_and_docstrings_are_in_plain_words() -> None:
+    found = {
+        path.as_posix(): turns
+        for path, tree in modules().items()
+        if (
+            turns := [
+                turn
+                for text in (*docstrings_of(tree), *comments_of((ROOT / path).read_text()))
+                for turn in find_turns(text)
+            ]
+        )
+    }
+    assert found == {}
 
 
 @pytest.mark.parametrize(

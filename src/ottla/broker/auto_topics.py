@@ -1,7 +1,7 @@
 """Topics that are created because somebody asked for them.
 
 Ordinary ones get `num.partitions` and `default.replication.factor`; those of the coordinators have settings
-of their own. Of two requests for the same topic the second finds it there, or is told that it is.
+of their own. Of two requests for the same topic the second finds it there, or gets an error that says so.
 """
 
 from collections.abc import Sequence

@@ -44,7 +44,7 @@ class BrokerWatch:
         is_active: Callable[[], bool],
         is_gone: Callable[[Incarnation], None],
     ) -> None:
-        """`is_active` says whether this node's controller decides; `is_gone` is told of what was found."""
+        """`is_active` says whether this node's controller decides; `is_gone` gets what was found."""
         self._node_id = node_id
         self._world = world
         self._image = image

@@ -3,9 +3,9 @@
 Handlers, and the parts of a broker that report to the controller, ask by request and never call a decision.
 So they do not know whether the controller is in this process, on another node, or on none at the moment.
 
-What a client asks for is forwarded in an Envelope, with who the client is. What the broker has to say itself
-is sent as it is. If the controller is not known, cannot be reached or is not the active one any more, the
-request waits and goes to the next one, as in Kafka's NodeToControllerChannelManager.
+What a client asks for is forwarded in an Envelope, with the identity of the client. What the broker has to
+say itself is sent as it is. If the controller is not known, cannot be reached or is not the active one any
+more, the request waits and goes to the next one, as in Kafka's NodeToControllerChannelManager.
 """
 
 import logging

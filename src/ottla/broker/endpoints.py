@@ -1,6 +1,6 @@
 """Where clients find the brokers.
 
-Deviation: unless `advertised.listeners` is set, a client is told the address it has connected to itself.
+Deviation: unless `advertised.listeners` is set, a client gets the address it has connected to itself.
 Kafka tells the address the listener is bound to, which is wrong as soon as there is a port mapping or a
 second network.
 """
@@ -28,7 +28,7 @@ class Endpoints:
     """The addresses of all brokers, as this node tells them."""
 
     def __init__(self, node_id: int, tells_own_address: bool) -> None:
-        """`tells_own_address` says whether an address was configured to be told to clients."""
+        """`tells_own_address` says whether an address was configured for clients."""
         self._node_id = node_id
         self._tells_own_address = tells_own_address
 

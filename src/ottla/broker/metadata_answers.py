@@ -2,9 +2,9 @@
 
 Clients of one kind ask the same question again and again. A whole answer stays right as long as topics and
 brokers of the image are the very same objects. It also depends on the address the client connected to, since
-that is the address it is told, and on what the client may see.
+that is the address it gets, and on what the client may see.
 
-When one topic has changed, all answers are made anew, but only that topic is encoded anew: images share the
+When one topic has changed, all answers are made again, but only that topic is encoded again: images share the
 topics that are the same in both.
 """
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ProducerIds:
-    """The ids of the current block, and who waits for the next one."""
+    """The ids of the current block, and the requests that wait for the next one."""
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker

@@ -18,7 +18,7 @@ _OPTION: Final = "--offset"
 
 
 class Kind(Enum):
-    """What a place is told by."""
+    """What identifies a place."""
 
     BEGINNING = "beginning"
     END = "end"

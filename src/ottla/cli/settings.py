@@ -121,7 +121,7 @@ def _told_by_directories(config: "NodeConfig", named: Set[str]) -> dict[str, str
 
 
 def _find_node_id(config: "NodeConfig") -> int | None:
-    """Return whose the directories are. What is wrong with one is told when it is opened."""
+    """Return whose the directories are. What is wrong with one is reported when it is opened."""
     from ottla.storage.file_errors import CorruptFile
     from ottla.storage.log_dirs.meta_properties import FILE, decode_meta_properties
 

@@ -23,7 +23,7 @@ GROUP = 0
 TRANSACTION = 1
 
 # A broker answers one connection in order, and a fetch may wait there for records, a join for other members.
-# So each has a lane of its own, lest commits and heartbeats stand behind them.
+# So each has a lane of its own, and commits and heartbeats do not wait behind them.
 MAIN_LANE = 0
 FETCH_LANE = 1
 JOIN_LANE = 2
@@ -116,7 +116,7 @@ class Cluster:
         return await (await self.connection(node_id)).ask(request, version)
 
     async def refresh(self, topics: Collection[str] | None = ()) -> Topology:
-        """Learn anew about some topics, or about all of them when `topics` is None."""
+        """Learn again about some topics, or about all of them when `topics` is None."""
 
         async def once() -> Topology:
             return await self._refresh_over(await self.any_connection(), topics)

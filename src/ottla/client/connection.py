@@ -144,7 +144,7 @@ class BrokerConnection:
         self._write(request, version)
 
     async def close(self) -> None:
-        """Close, after what was sent without asking for an answer. Whoever still waits for one is told."""
+        """Close, after what was sent without asking for an answer. Requests that still wait for one fail."""
         self._lose(ConnectionLost(f"the connection to {self.address} was closed"))
         try:
             async with asyncio.timeout(self._setup_timeout_s):
@@ -248,7 +248,7 @@ class BrokerConnection:
         correlation_id, response = self._decode(waiting, frame)
         if correlation_id != waiting.correlation_id:
             raise MalformedBytes(f"response {correlation_id} arrived instead of {waiting.correlation_id}")
-        # Only now: whoever waits for an answer that makes no sense is told with all others.
+        # Only now: a request whose answer makes no sense fails with all others.
         self._waiting.popleft()
         if not waiting.answer.done():
             waiting.answer.set_result(response)

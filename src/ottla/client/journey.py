@@ -1,4 +1,4 @@
-"""The journey of a record, told stage by stage to whoever listens.
+"""The journey of a record, reported stage by stage to a listener.
 
 A producer tells: serialized, partition chosen, batched, sent, acknowledged (or failed). A consumer tells:
 fetched, handed over, committed. Nothing is made when nobody listens.

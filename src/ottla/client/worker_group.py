@@ -1,8 +1,8 @@
 """Membership in a classic group of workers that share work of their own, and not partitions.
 
 A registry chooses its writer with such a group, and workers of connectors divide the connectors. What members
-tell each other is bytes here: a `Role` makes and reads them. A member joins, is told its share, and sends
-heartbeats. When members come or go, or one wants to share anew, all join again.
+tell each other is bytes here: a `Role` makes and reads them. A member joins, gets its share, and sends
+heartbeats. When members come or go, or one wants a new share, all join again.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 class Role(Protocol):
-    """What a member says, and what it does with what it is told."""
+    """What a member says, and what it does with what it gets."""
 
     @property
     def protocol_type(self) -> str:

@@ -1,4 +1,4 @@
-"""Runs an ASGI application until the process is told to stop.
+"""Runs an ASGI application until an event says that the process stops.
 
     async with listening(settings) as listener:
         await serve(app, listener, settings, stop)

@@ -21,7 +21,7 @@ class NoJava(Exception):
 
 
 class Line(NamedTuple):
-    """A record that a writer is told to write."""
+    """A record that a writer has to write."""
 
     partition: int | None
     timestamp_ms: int | None

@@ -1,4 +1,4 @@
-"""A consumer in a process of its own, so that it can hang, be killed, or be told what to do.
+"""A consumer in a process of its own, so that it can hang, be killed, or get orders.
 
 It is given a description as JSON, and obeys lines on stdin: `pause`, `resume`, `hang`, `commit`, `seek N`,
 `close`. It prints a line for each record: topic, partition, offset. One written with confluent-kafka and one

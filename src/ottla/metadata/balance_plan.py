@@ -36,7 +36,7 @@ class Node(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A partition: who holds it, its preferred leader first, and what a replica of it costs."""
+    """A partition: the brokers that hold it, its preferred leader first, and what a replica of it costs."""
 
     where: "TopicPartition"
     replicas: tuple[int, ...]

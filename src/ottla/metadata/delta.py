@@ -1,8 +1,9 @@
 """What some records of the metadata log change in an image.
 
 `replay` takes the records one by one and is the only thing that changes metadata, while a controller serves
-and while a log is loaded alike. `apply` makes the new image. Whoever keeps state of its own that follows the
-metadata, such as the logs of a broker's partitions, listens to `published` and finds in the delta what to do.
+and while a log is loaded alike. `apply` makes the new image. Parts that keep state of their own that follows
+the metadata, such as the logs of a broker's partitions, listens to `published` and finds in the delta what to
+do.
 """
 
 from collections.abc import Callable

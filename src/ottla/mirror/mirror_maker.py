@@ -112,7 +112,8 @@ class _Direction:
         )
 
     def _isolation(self) -> IsolationLevel:
-        # MirrorMaker 2 copies aborted records unless it is told otherwise. Here it is the other way round.
+        # MirrorMaker 2 copies aborted records unless it is configured otherwise. Here it is the other way
+        # round.
         level = self._of_consumer("isolation.level", "read_committed")
         return IsolationLevel[level.upper()]
 

@@ -48,7 +48,7 @@ class Progress:
     _measured_at_s: float = 0.0
 
     def note_error(self, error: str) -> None:
-        """Take note that something went wrong. Whoever succeeds next clears `error`."""
+        """Take note that something went wrong. The next success clears `error`."""
         self.error = self.last_error = error
         self.last_error_at_ms = surroundings.now_ms()
         self.errors += 1

@@ -111,7 +111,7 @@ def output_name(output: Output) -> str:
 
 
 class Reader(Protocol):
-    """Whoever turns inputs into DataFrames while a pipeline is being built."""
+    """What turns inputs into DataFrames while a pipeline is being built."""
 
     def read(self, declared: TopicInput) -> Any:
         """Return the DataFrame of an input."""

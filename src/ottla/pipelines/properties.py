@@ -1,7 +1,7 @@
 """Options that begin with `kafka.`: properties of the client, by Kafka's names.
 
 Spark's users know them from its own Kafka source, where they go to the Java client. Those that this client
-has no use for are told in the log and left out, so that a list of options for Java serves here as well.
+has no use for are named in the log and left out, so that a list of options for Java serves here as well.
 """
 
 import dataclasses

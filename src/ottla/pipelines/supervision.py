@@ -23,7 +23,7 @@ ATTEMPTS_MAX_WHEN_TOO_SLOW: Final = 12
 # What Spark says of a query while it may be starting a process of Python for each source.
 _STARTING_MESSAGES: Final = ("Initializing", "Getting offsets")
 _STARTING_S_MAX: Final = 20.0
-# Who has run so long was well: what comes next is a new trouble.
+# A pipeline that has run so long was well: what comes next is a new trouble.
 _WELL_AFTER_S: Final = 60.0
 # An error of Spark's may be a hundred lines of Java. The first says what, and a later one in Python says why.
 _REASON_LENGTH_MAX: Final = 500
@@ -120,7 +120,7 @@ class SupervisedQuery:
             self._failed(error, now_s)
 
     def took_note(self, progress: Progress) -> None:
-        """Take note of a batch. Its rows count once, however often it is told."""
+        """Take note of a batch. Its rows count once, however often it is reported."""
         with self._changing:
             self._took_note(progress)
 

@@ -68,7 +68,7 @@ class OtherVoters(MetadataError):
 
 
 class QuorumSettings(NamedTuple):
-    """What a node is told about its quorum."""
+    """What a node knows about its quorum."""
 
     controller: ControllerSettings
     voter: VoterIdentity
@@ -180,7 +180,7 @@ class MetadataQuorum:
         self._leader_listeners.append(listener)
 
     def leader_changed(self, leader: KnownLeader) -> None:
-        """Take note of who leads, and tell those who want to know."""
+        """Note the leader, and notify those that want to know."""
         self.leader = leader
         for listener in self._leader_listeners:
             listener(leader)

@@ -135,10 +135,10 @@ class QuorumListener(Protocol):
         """Go on from a snapshot of the leader's, which has replaced the log."""
 
     def leader_changed(self, leader: KnownLeader) -> None:
-        """Take note of who leads."""
+        """Note the leader."""
 
     def became_leader(self) -> None:
-        """Take over. All that was appended in earlier epochs is committed, and was told before."""
+        """Take over. All that was appended in earlier epochs is committed, and was reported before."""
 
     def resigned(self) -> None:
         """Give up what was appended and not committed. It may be lost, or be committed by the next leader."""

@@ -26,7 +26,7 @@ class QuorumState(NamedTuple):
 
 
 def encode_quorum_state(state: QuorumState, kraft_version: int, voters: Sequence[int] = ()) -> bytes:
-    """Return the bytes of the file. The voters are told with kraft.version 0 only."""
+    """Return the bytes of the file. The voters are in it with kraft.version 0 only."""
     if kraft_version == 0:
         fields: dict[str, Any] = {
             "clusterId": "",

@@ -4,7 +4,7 @@
     effects    carried out in their order; see `raft.effects`
 
 The replica is a state machine without I/O (`raft.replica`). Here it meets the clock, the syncs of the log and
-the other nodes (`Messenger`). The listener is told what is committed, who leads, and whether this node does.
+the other nodes (`Messenger`). The listener learns what is committed, who leads, and whether this node does.
 
 What the listener does may lead to the next event, such as an append, before all effects of the last one are
 carried out. They keep their order, in a queue.
@@ -79,11 +79,11 @@ class RaftDriver:
         listener: QuorumListener,
         world: DriverWorld,
     ) -> None:
-        """`listener` has everything below `next_offset`, and is told what is committed from there on."""
+        """`listener` has everything below `next_offset`, and learns what is committed from there on."""
         self.replica = replica
         self.me = me
         self.log: Log = replica.log.log
-        # How many bytes of committed records the listener was told.
+        # How many bytes of committed records the listener got.
         self.committed_bytes = 0
         self._listener = listener
         self._clock, self._call_later, self._messenger = world
@@ -330,7 +330,7 @@ class RaftDriver:
             self._listener.became_leader()
 
     def _take_committed(self, end: Offset) -> Sequence[CommittedRecords]:
-        """Return what is committed and was not told yet, or nothing. What others appended is read.
+        """Return what is committed and was not passed on yet, or nothing. What others appended is read.
 
         So are the control records, which the replica appends by itself.
         """

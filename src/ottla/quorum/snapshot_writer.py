@@ -60,7 +60,7 @@ class SnapshotWriter:
         self._written_bytes = self._driver.committed_bytes
 
     def restart_from(self, snapshot_id: SnapshotId, now_ms: int) -> None:
-        """Begin again after a snapshot that came from the leader. One of an older image is of no use."""
+        """Begin again after a snapshot that came from the leader. One of an older image is useless."""
         self._writing = None
         self._written_end = snapshot_id.end_offset
         self._written_ms = now_ms

@@ -84,7 +84,7 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    # The superclass's `count` method is of no use to a header; Kafka's name for the field is.
+    # The superclass's `count` method is useless to a header; Kafka's name for the field is.
     count: int  # type: ignore[assignment]
 
     @property

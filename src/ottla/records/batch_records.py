@@ -28,7 +28,7 @@ def iter_batch_record_tuples(
 ) -> Iterator[RecordTuple]:
     """Do the same with plain tuples instead of records, which is a third faster.
 
-    Who has unpacked the header already may give it.
+    A caller that has unpacked the header already may pass it.
     """
     if isinstance(batch, LegacyBatchView):
         return iter_legacy_records(batch, limits)

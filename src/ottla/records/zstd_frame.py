@@ -20,7 +20,7 @@ from ottla.records.errors import CorruptCompression, DecompressionTooLarge
 
 LEVEL_DEFAULT: Final = 3
 LEVELS: Final = range(-131072, 23)
-# Up to here the compressor is not told how much data comes, as in Kafka's Java client: it compresses better
+# Up to here the compressor does not know how much data comes, as in Kafka's Java client: it compresses better
 # so. Higher levels would reserve for the worst, 833 MB at level 22 for any batch (5 MB if told).
 _STREAMED_LEVEL_MAX: Final = 9
 

@@ -131,14 +131,14 @@ class Registry:
             raise store_failed(f"Write to the Kafka store failed: {error}") from error
 
     async def _resign(self) -> None:
-        """Begin anew as a writer before the next write: it is not known how the last one ended."""
+        """Begin again as a writer before the next write: it is not known how the last one ended."""
         if self._writer is not None:
             self._writer = None
             leader, self.leader = self.leader, None
             await self._chosen(leader)
 
     async def _chosen(self, leader: Identity | None) -> None:
-        """Take note of who writes. If it is this instance, it takes over before it says so."""
+        """Note the writer. If it is this instance, it takes over before it says so."""
         if leader is None or leader.url != self.identity.url:
             self._writer = None
         elif self._writer is None:

@@ -448,7 +448,7 @@ class RealDisk:
     def __init__(self, descriptors_max: int = DESCRIPTORS_MAX) -> None:
         self.descriptors = Descriptors(descriptors_max)
         self._can_sync_all = _syncs_whole_file_systems(os.uname().sysname, os.uname().release)
-        # By path. They stay open: a descriptor is told of the errors since it was opened, each once.
+        # By path. They stay open: a descriptor gets the errors since it was opened, each once.
         self._sync_descriptors: dict[str, int] = {}
 
     def open(self, path: str, create: bool = False) -> RealFile:

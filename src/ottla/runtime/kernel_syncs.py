@@ -1,4 +1,4 @@
-"""Syncs that the kernel does by itself: the event loop asks and is told, and no thread of ours is needed.
+"""Syncs that the kernel does by itself: the event loop asks and gets the results, without a thread of ours.
 
 A thread that syncs has to take Python's lock four times until the loop knows of it, and on two cores each
 time wakes the other one. Measured with one file and one sync after the other: 226 us of CPU and 429 us of

@@ -56,7 +56,7 @@ def set_up_audit(logger: str, path: str) -> None:
 
 
 class RepeatedLines:
-    """A logger for what a stranger can cause: after a few lines of a kind, only their number is told.
+    """A logger for what a stranger can cause: after a few lines of a kind, only their number is logged.
 
     A peer that sends garbage in a loop must not be able to fill the disk with our log.
     """

@@ -168,6 +168,6 @@ def _mask_of(events: int) -> int:
 
 
 def _events_of(mask: int) -> int:
-    """An error or a hang-up makes a file both readable and writable: whoever tries will see it."""
+    """An error or a hang-up makes a file both readable and writable: the next read or write will see it."""
     events = selectors.EVENT_WRITE if mask & ~EPOLLIN else 0
     return events | selectors.EVENT_READ if mask & ~EPOLLOUT else events

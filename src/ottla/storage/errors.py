@@ -82,7 +82,7 @@ class LeadershipLost(StorageError):
 
 
 class DamagedLog(StorageError):
-    """A log is damaged that must not be repaired without being told to. Nothing was changed."""
+    """A log is damaged that is repaired only if an operator asks for it. Nothing was changed."""
 
 
 class UnusableDirectory(StorageError):

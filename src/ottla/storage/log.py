@@ -125,7 +125,8 @@ class Log:
         self.synced_slot = -1
         # What its load found to be damaged.
         self.damages: tuple[Damage, ...] = ()
-        # What readers are kept away from until it is healed, and who has it healed. None if nobody can.
+        # What readers are kept away from until it is healed, and the part that has it healed. None if nobody
+        # can.
         self.unhealed: tuple[Unhealed, ...] = ()
         # What no other replica has either. Readers are led past it, as on a node that is alone.
         self.lost: tuple[Unhealed, ...] = ()
@@ -293,7 +294,7 @@ class Log:
                     del self.verifications[producer_id]
 
     def active_producers(self) -> dict[ProducerId, Producer]:
-        """Return all producers that are known, for who describes them."""
+        """Return all producers that are known, to describe them."""
         return self.producer_state.producers
 
     def take_producer_snapshot(self, offset: Offset) -> None:

@@ -60,7 +60,7 @@ class ReadResult(NamedTuple):
     batch_offset: Offset | None = None
 
     def read(self) -> bytes:
-        """Return the bytes, for who does not send them straight from the file."""
+        """Return the bytes, for callers that do not send them straight from the file."""
         return b"" if self.file is None else self.file.read(self.position, self.length)
 
 
@@ -174,7 +174,7 @@ def _report(log: "Log", segment: Segment, part: "DamagedRange") -> None:
 
 
 def note_tail(log: "Log") -> None:
-    """Note where the next batch will start: whoever has read up to the log end comes back for it.
+    """Note where the next batch will start: a reader that is at the log end comes back for it.
 
     An index entry leads to some batch within 4 KB, and with small batches dozens of headers lie between that
     and the one that is wanted: 200 us for each fetch of a consumer that keeps up, instead of 5.

@@ -86,5 +86,6 @@ def _records_of(segment: Segment, place: BatchPlace) -> Iterator[Record]:
         if batch is not None:
             yield from iter_batch_records(batch)
     except RecordsError:
-        # A batch that cannot be opened has no record to find. Whoever fetches it will see what is wrong.
+        # A batch that cannot be opened has no record to find. A reader that fetches it will see what is
+        # wrong.
         return

@@ -10,8 +10,9 @@ writes that first, with what `find_safe_point` says.
 A round of compaction that is under way ends first: what it has staged would survive a crash, and bring back
 what was cut off.
 
-The cut itself is durable when it returns. Else a power cut could mix the two histories: old batches behind
-new ones where they happen to meet at the end of a page, segments and producer snapshots that come back.
+The cut itself is durable when it returns. Otherwise a power cut could mix the two histories: old batches
+behind new ones where they happen to meet at the end of a page, segments and producer snapshots that come
+back.
 """
 
 from typing import TYPE_CHECKING

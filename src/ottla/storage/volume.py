@@ -69,7 +69,7 @@ class Volume:
         self.synced: SyncedOffsets | None = None
 
     def save_synced(self) -> None:
-        """Write down how far logs were synced, after syncs and before anybody is told of them."""
+        """Write down how far logs were synced, after syncs and before anybody learns of them."""
         if self.synced is not None:
             try:
                 self.synced.save()

@@ -155,7 +155,7 @@ class Faults:
     def let_go(self) -> None:
         """Close the connections that wait in vain, so that a node need not wait for them when it stops.
 
-        Syncs that are over and held back are told at once.
+        Syncs that are over and held back are reported at once.
         """
         self.sync_delay_s = 0.0
         for syncs in list(self.slowed):

@@ -5,7 +5,7 @@ from ottla.wire.declare import i32, message, struct, wire
 
 @struct
 class AssignedTopicPartitions:
-    """The partitions of one topic that the consumer shall read."""
+    """The partitions of one topic that the consumer should read."""
 
     topic: str = wire("0+", map_key=True)
     partitions: tuple[i32, ...] = wire("0+")

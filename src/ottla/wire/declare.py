@@ -133,7 +133,7 @@ def fields_of(cls: type[Any]) -> dict[str, FieldSpec]:
 
 
 def spec_of(cls: type[Any]) -> MessageSpec:
-    """Return what `message` was told. Structs have none."""
+    """Return what `message` was given. Structs have none."""
     spec: MessageSpec | None = cls.__wire_spec__
     if spec is None:
         raise TypeError(f"{cls.__name__} is a struct: only a message can be encoded by itself")

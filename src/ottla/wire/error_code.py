@@ -7,7 +7,7 @@ class ErrorCode(IntEnum):
     """An error as it travels: a 16-bit number.
 
     `retriable` says whether the same request may succeed later; `refreshes_metadata` whether the client
-    should learn anew who leads what before it tries again.
+    should learn again who leads what before it tries again.
     """
 
     retriable: bool

@@ -1,6 +1,6 @@
 """Frames: a 32-bit size, then that many bytes. And the headers that open each frame.
 
-Requests and responses of a connection keep their order. A response carries no API key: whoever asked knows
+Requests and responses of a connection keep their order. A response carries no API key: the client knows
 from the correlation id what it is.
 """
 

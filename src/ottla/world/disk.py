@@ -11,8 +11,8 @@ What a power cut may take away, and so what a caller has to ask for:
 its old content or its new one.
 
 A `File` is a logical handle. It costs no descriptor while idle: the disk opens descriptors on demand and
-closes them when there are too many. It is found by its `path`, so whoever renames a file or its directory
-sets `path` of the handles that live on.
+closes them when there are too many. It is found by its `path`, so code that renames a file or its
+directory sets `path` of the handles that live on.
 """
 
 from collections.abc import Sequence

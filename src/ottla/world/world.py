@@ -1,4 +1,4 @@
-"""Everything that a node takes from outside, in one place: whoever has it can run a node."""
+"""Everything that a node takes from outside, in one place: it is enough to run a node."""
 
 from typing import NamedTuple
 

@@ -1,1 +1,1 @@
-"""What each API demands of a client, and what a client is told that may not."""
+"""Which rights each API demands of a client, and the answer to a client that does not have them."""

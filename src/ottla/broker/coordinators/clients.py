@@ -1,4 +1,4 @@
-"""Who sends a request, as coordinators know and describe it."""
+"""The sender of a request, as coordinators know and describe it."""
 
 from functools import partial
 from typing import Final

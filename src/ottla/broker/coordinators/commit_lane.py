@@ -10,7 +10,7 @@ It saves a third of the CPU of a commit of one partition, and half of that of te
 
 Whether the sender may commit is looked at each time, by the group coordinator. Everything that is not plain
 goes the long way: topics that have changed, a refusal, a quota. What the lane decides is a `Decision` like
-any other. What all lanes have in common is told by `serving/lanes.py`.
+any other. What all lanes have in common is in `serving/lanes.py`.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,7 @@
 """The internal topics of streams groups: created for the member whose heartbeat found that they are missing.
 
 A heartbeat does not wait for them: it tells the member that topics are missing, and a later one finds them.
-What could not be created is not tried again for two heartbeats, and members are told why in the meantime.
+What could not be created is not tried again for two heartbeats, and members learn why in the meantime.
 """
 
 from collections.abc import Iterable, Mapping

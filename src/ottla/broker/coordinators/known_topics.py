@@ -40,7 +40,7 @@ class KnownTopics:
         ]
 
     def version(self) -> int:
-        """Return the offset of the metadata log up to which this is told."""
+        """Return the offset of the metadata log up to which this is known."""
         return self._metadata.image.offset
 
 

@@ -127,7 +127,7 @@ class MarkerWriter:
         )
 
     def close(self) -> None:
-        """Stop. Whoever coordinates these transactions next writes the markers."""
+        """Stop. The next coordinator of these transactions writes the markers."""
         self._remote.close()
 
     def write(self, markers: Markers, is_current: Callable[[], bool], done: Callable[[], None]) -> None:
@@ -177,7 +177,7 @@ class MarkerWriter:
                 self._remote.write(leader, marker, led, settled)
 
     def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """Sort partitions by who leads them. Those that were deleted need no marker."""
+        """Sort partitions by their leaders. Those that were deleted need no marker."""
         by_leader: dict[int, list[TopicPartition]] = {}
         # In order, since a set has another one in each process: a simulation could not be repeated.
         for one in sorted(partitions):

@@ -1,10 +1,10 @@
 """The shards of one coordinator on this node: elected, loaded and resigned as the metadata says.
 
 A shard is loaded in slices on the event loop, so that a large one does not keep clients of others waiting.
-Meanwhile its clients are told that it loads. A record that cannot be loaded is left out, loudly: one that a
-stranger wrote, or a newer Kafka, must not take the groups or transactions of all others from their clients.
-A log that cannot be read at all makes the shard fail: its clients look for another coordinator, in vain. A
-shard that failed because its log refused a batch is loaded again.
+Meanwhile its clients get an error that says that it loads. A record that cannot be loaded is left out,
+loudly: one that a stranger wrote, or a newer Kafka, must not take the groups or transactions of all others
+from their clients. A log that cannot be read at all makes the shard fail: its clients look for another
+coordinator, in vain. A shard that failed because its log refused a batch is loaded again.
 """
 
 import logging
@@ -34,7 +34,7 @@ S = TypeVar("S", bound=State)
 
 
 class ShardHosting(Generic[S]):
-    """Keeps the shards of a coordinator in step with who leads its topic's partitions."""
+    """Keeps the shards of a coordinator in step with the leaders of its topic's partitions."""
 
     def __init__(
         self,

@@ -1,10 +1,10 @@
 """The log of a shard: a partition of an internal topic, written by its coordinator and read back at start.
 
 What is decided in one turn of the event loop is held back until the turn ends, and then becomes one batch:
-one checksum, one write, one sync for all. The shard is told the offsets at once, which are known because
+one checksum, one write, one sync for all. The shard gets the offsets at once, which are known because
 nobody else writes to the partition; who writes a marker has what is held back written out first. Whatever can
 refuse a batch is asked before it is held back. If the write fails all the same, the state is ahead of what is
-written, so the shard stops serving. It is loaded anew, unless its directory is broken.
+written, so the shard stops serving. It is loaded again, unless its directory is broken.
 
 A shard's answers wait until their records are committed. However many wait, the log is asked to tell of one
 offset at a time: what comes meanwhile shares the next.
@@ -75,7 +75,7 @@ class PartitionShardLog:
         # The offset that was read last while loading, and how many records could not be loaded.
         self._read_offset = -1
         self.left_out = 0
-        # Set by whoever makes the shard, which needs its log first.
+        # Set when the shard is made, which needs its log first.
         self.shard: AnyShard
         self.when_refused: Callable[[], object]
         """Called when the shard has failed because a batch was refused at the end of a turn."""
@@ -230,7 +230,7 @@ class PartitionShardLog:
     def batches(self) -> Iterator[LoggedBatch]:
         """Read everything up to the log end, and leave out what cannot be read.
 
-        Raises an error of its kind if it cannot be told where the next batch begins.
+        Raises an error of its kind if it is not known where the next batch begins.
         """
         log = self.partition.log
         offset = log.log_start_offset

@@ -68,7 +68,7 @@ class FetchResult(NamedTuple):
     partitions: list[Partition]
     size_bytes: int
     is_urgent: bool
-    """Something has to be told at once: an error, or that logs diverge."""
+    """Something has to be reported at once: an error, or that logs diverge."""
 
 
 def read_partitions(

@@ -39,7 +39,7 @@ PartitionKey: TypeAlias = tuple[str | Uuid, int]
 
 
 class SessionPartition:
-    """A partition of a session: what was asked last, and what was told last."""
+    """A partition of a session: what was asked last, and what was answered last."""
 
     __slots__ = ("ask", "high_watermark", "log_start_offset")
 
@@ -59,7 +59,7 @@ class SessionPartition:
             self.log_start_offset = answer.log_start_offset
         if answer.error_code is not ErrorCode.NONE or answer.diverging_epoch.epoch >= 0:
             # Whatever comes after an error is news. A follower whose log differs takes nothing but where to
-            # cut it, so a high watermark that stays the same has to be told again. Deviation: Kafka does not,
+            # cut it, so a high watermark that stays the same has to be sent again. Deviation: Kafka does not,
             # and such a follower knows it only when it moves.
             self.high_watermark = -1
             has_news = True

@@ -90,7 +90,7 @@ class ParkedFetches:
                 self._make_due(parked)
 
     def changed(self, partition: Partition) -> None:
-        """Tell that a partition has another leader, has moved or is gone: whoever waits has to look again."""
+        """Note that a partition has another leader, has moved or is gone: fetches that wait look again."""
         for parked in (*partition.parked, *partition.parked_replicas):
             if not parked.is_due:
                 self._make_due(parked)

@@ -144,7 +144,7 @@ class Journal:
             self.gone.append((context, context.abandon is None))
 
     def refused(self, context: "RequestContext", errors: "list[tuple[ApiKey, ErrorCode]]") -> None:
-        """A client was told of errors. They are counted, and written once a second.
+        """A client got errors. They are counted, and written once a second.
 
         Followers are left out: they may hear of a new topic or leader before this node does, and ask again.
         """

@@ -134,7 +134,7 @@ def _check_quorum_options(config: NodeConfig, options: FormatOptions) -> None:
 def _is_alone(config: NodeConfig, options: FormatOptions) -> bool:
     """Say whether this node is the only voter of a new quorum.
 
-    Deviation: Kafka wants to be told by --standalone, and be given a cluster id.
+    Deviation: Kafka demands --standalone and a cluster id.
     """
     if options.standalone:
         return True

@@ -123,7 +123,7 @@ class Housekeeping:
         first_ms: int | None = None,
     ) -> None:
         def run() -> None:
-            # The interval is asked for anew each time: it may have been changed while running.
+            # The interval is asked for again each time: it may have been changed while running.
             self._later(name, interval_ms(), run)
             work()
 
@@ -224,7 +224,7 @@ class Housekeeping:
         self._in_slices("producers", steps())
 
     def _import_rest(self) -> None:
-        """Import what nobody has needed so far: handlers, deciders, and what else a start does without.
+        """Import what nobody has needed so far: handlers, deciders, and the rest that a start does not need.
 
         A node that starts does not wait for them. But one that runs must not depend on files that somebody
         may replace: it would refuse requests, or serve them with the code of two releases.

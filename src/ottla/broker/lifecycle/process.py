@@ -68,7 +68,7 @@ class NodeOnLoop:
 
 
 def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], None]) -> None:
-    """Run a node until it is told to stop. `ready` is called with its address once it serves."""
+    """Run a node until a signal stops it. `ready` is called with its address once it serves."""
     for warning in loaded.warnings:
         _logger.warning("%s", warning)
     try:

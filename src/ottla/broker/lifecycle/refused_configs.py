@@ -1,7 +1,7 @@
 """Configs that a node refuses to start with, because it cannot do what they ask for.
 
-Most configs that Ottla does not act on yet are harmless, and get a warning. These are not: whoever sets one
-of them relies on it, for safety or for data, and would find out too late that nothing happens.
+Most configs that Ottla does not act on yet are harmless, and get a warning. These are not: users who set
+one of them rely on it, for safety or for data, and would find out too late that nothing happens.
 """
 
 from typing import Final

@@ -1,9 +1,9 @@
 """How many connections may be made per second: in all, to one listener, and from one address (KIP-612).
 
-Over `max.connection.creation.rate` a listener accepts nobody for a while: who waits in the backlog is served
-later. There is one rate for all listeners together, and each may have one of its own besides. An address over
-its `connection_creation_rate` is turned away, and its socket is closed late, so that it does not come again
-at once. Rates and times are Kafka's; none is longer than one window.
+Over `max.connection.creation.rate` a listener accepts nobody for a while: clients that wait in the backlog
+are served later. There is one rate for all listeners together, and each may have one of its own besides. An
+address over its `connection_creation_rate` is turned away, and its socket is closed late, so that it does not
+come again at once. Rates and times are Kafka's; none is longer than one window.
 
 Pure: time comes with each call.
 """

@@ -1,6 +1,6 @@
 """Client quotas: bytes written, bytes read and request time, for each user and client id.
 
-Whoever is over a quota is answered at once, told to wait, and not read from for that long. The time is
+A client that is over a quota is answered at once, asked to wait, and not read from for that long. The time is
 chosen as Kafka chooses it: so long that the rate, over its window, would fall to the limit.
 
 Which quota holds for a client is a matter of the metadata (`quota_limits`). The quota on partitions that are

@@ -190,7 +190,7 @@ class LoginSession:
             raise LoginFailed("it wanted to become another principal", message)
 
     def _complete(self, identity: Identity) -> int:
-        """Take note of who has logged in. Returns how long that holds, 0 for ever."""
+        """Note the principal that has logged in. Returns how long that holds, 0 for ever."""
         assert self._mechanism is not None, "it is chosen with the handshake"
         self._stop_waiting()
         is_first = self._identity is None

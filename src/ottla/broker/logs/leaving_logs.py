@@ -35,7 +35,7 @@ class LeavingLogs:
         renamed: Callable[[DirectoryDeletion], None],
         names_changed: Callable[[LogDirectory], None],
     ) -> None:
-        """`renamed` is told of each directory to remove, `names_changed` where all renames are done."""
+        """`renamed` is called with each directory to remove, `names_changed` where all renames are done."""
         self._scheduler = scheduler
         self._renamed = renamed
         self._names_changed = names_changed

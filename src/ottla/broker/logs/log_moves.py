@@ -2,7 +2,7 @@
 
 A log is copied, batch by batch, to a `-future` log in the other directory. When that has caught up and is
 synced, it takes over in one step on the event loop, and the old one is deleted. Readers and writers notice
-nothing: whoever waits for a sync of the old log waits for one of the new log.
+nothing: requests that wait for a sync of the old log wait for one of the new log.
 
 Copying keeps to `replica.alter.log.dirs.io.max.bytes.per.second`. A move that a restart interrupts goes on
 afterwards, from where the future log ends.

@@ -1,4 +1,4 @@
-"""Making the logs of new partitions, before anybody is told that the partitions exist.
+"""Making the logs of new partitions, before anybody learns that the partitions exist.
 
 A topic of 10,000 partitions takes 30,000 files and directories, and seconds. So a worker makes them while the
 loop serves others, and the metadata that names them is published when they are there.

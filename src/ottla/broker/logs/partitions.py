@@ -1,7 +1,7 @@
 """The partitions of which this node has replicas, kept in step with the metadata.
 
 Partitions are found by `(topic name, number)` and by `(topic id, number)` in one dictionary, because the
-newer half of the protocol's versions names topics by id. Whoever cannot find one asks `why_missing`.
+newer half of the protocol's versions names topics by id. If one cannot be found, `why_missing` says why.
 """
 
 import logging
@@ -40,7 +40,7 @@ class LogEvents(PartitionWatcher, Protocol):
     """Who acts on what happens to partitions and their logs."""
 
     def changed(self, partition: Partition) -> None:
-        """Another leader, another log, or gone: whoever waits for it has to look again."""
+        """Another leader, another log, or gone: requests that wait for it have to look again."""
 
     def log_is_gone(self, log: Log) -> None:
         """A log is to be deleted: nobody can reach it any more."""

@@ -4,7 +4,7 @@ A disk that loses bits says nothing. So every `ottla.scrub.interval.ms` all logs
 than `ottla.scrub.bytes.per.second`, and every checksum is verified. Somebody who meets something strange in a
 log has the segment checked at once (`check`).
 
-A worker reads. What it finds is told once, and passed on to whoever can heal it.
+A worker reads. What it finds is reported once, and passed on to be healed.
 """
 
 from collections import deque

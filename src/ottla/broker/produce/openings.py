@@ -106,7 +106,7 @@ class Openings:
                 except (AppendError, LogDirectoryOffline) as raised:
                     opening.error = raised
             settled.append((opening, info))
-        # All this before anybody is told: a listener may bring another batch.
+        # All this before anybody learns of it: a listener may bring another batch.
         if not queue:
             del self._queues[partition]
             partition.set_opening(False)

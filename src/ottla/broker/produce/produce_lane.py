@@ -9,7 +9,7 @@ Measured on a tiny batch: 20 us by way of codec and handler, 8 us by way of the 
 append.
 
 Whatever is not plain (several partitions, a refused batch, a transaction, a quota) goes the long way. What
-all lanes have in common is told by `serving/lanes.py`.
+all lanes have in common is in `serving/lanes.py`.
 """
 
 from collections.abc import Callable

@@ -30,7 +30,7 @@ _logger: Final = logging.getLogger("ottla.broker")
 SLICE_BYTES: Final = 256 * 1024
 """How much is read at once. Others are served before the next."""
 FRESH_MS: Final = 1_000
-"""How old what was read may be. After that it is read on, while batches are let in by what is known."""
+"""How old what was read may be. After that it is read on, while batches are accepted by what is known."""
 _TRIES_MAX: Final = 3
 _RETRY_MS: Final = 200
 _NO_SESSION: Final = -1

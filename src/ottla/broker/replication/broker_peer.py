@@ -1,6 +1,6 @@
 """A connection to another broker that is made when somebody asks, and again after it broke.
 
-Who asks has to be patient: a request that cannot be sent, or is not answered, gets the reason instead of a
+The caller has to be patient: a request that cannot be sent, or is not answered, gets the reason instead of a
 response, and whether and when to ask again is up to its sender.
 """
 
@@ -64,7 +64,7 @@ class BrokerPeer:
             self._connect()
 
     def close(self) -> None:
-        """Close. Who waits for a response is told."""
+        """Close. Requests that wait for a response fail."""
         self._is_closed = True
         if self._peer is not None:
             self._peer.close()

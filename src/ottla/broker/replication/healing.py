@@ -9,10 +9,10 @@ it is healed (`unhealed`).
 What can be fetched must be committed. If that is not enough, because the damage is not committed, too large,
 or among transactions whose end a start had to guess, the replica is copied again from the damage on:
 
-    1. the controller is told that the replica is lost (KIP-858), so that it leaves the in-sync replicas, and
+    1. the controller learns that the replica is lost (KIP-858), so that it leaves the in-sync replicas, and
        leads no more: another one does, which is not damaged
     2. the log is cut where the damage begins, and fetched again
-    3. when it has everything, the controller is told where the replica lies
+    3. when it has everything, the controller learns where the replica lies
 
 If no other replica has the records, they stay lost, as on a node that is alone.
 """
@@ -52,7 +52,7 @@ FETCH_BYTES: Final = 1 << 20
 HEALED_BYTES_MAX: Final = 32 << 20
 """How much is held in memory to be put in the place of damage. For more, the replica is copied again."""
 LOST_AGAIN_MS: Final = 2_000
-"""After how long the controller is told again that a replica is lost."""
+"""After how long the loss of a replica is reported to the controller again."""
 
 FAILURES_MAX: Final = 3
 """How often it is tried to put something in the place of damage."""

@@ -1,6 +1,6 @@
 """The follower's side of a fetch session (KIP-227): a request names only what has changed since the last one.
 
-The leader keeps what it was told of each partition. A partition is named again when what the follower wants
+The leader keeps what it got for each partition. A partition is named again when what the follower wants
 of it differs, and is forgotten when the follower wants nothing of it for a while. After any doubt the next
 request names everything.
 """
@@ -19,7 +19,7 @@ Key = tuple[Uuid, int]
 
 
 class ReplicaSession:
-    """What the leader was told, and how the next request goes on from that."""
+    """What the leader knows, and how the next request continues from that."""
 
     def __init__(self) -> None:
         self.id = NO_SESSION

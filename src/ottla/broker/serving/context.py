@@ -1,4 +1,4 @@
-"""Who asks, and what a handler may use to answer.
+"""The sender of a request, and what a handler may use to answer.
 
 There is one context for each connection, not for each request: a connection has one request at a time, so the
 fields of the current request (`version`, `client_id`, `correlation_id`) stay right until it is answered, also

@@ -257,7 +257,7 @@ class Session:
         if throttle_ms <= 0:
             return response
         context.mute(throttle_ms, QuotaKind.REQUEST.value)
-        # An answer that comes later, or is encoded already, cannot be told of it any more. The client has to
+        # An answer that comes later, or is encoded already, can no longer say so. The client has to
         # wait all the same.
         known_ms = getattr(response, "throttle_time_ms", None)
         if known_ms is None or known_ms >= throttle_ms:

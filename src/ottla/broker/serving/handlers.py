@@ -51,7 +51,7 @@ class EncodedResponse(NamedTuple):
 
 
 class CloseConnection(ConnectionEnded):
-    """Raised by a handler: close the connection without an answer, which is how some errors are told."""
+    """Raised by a handler: close the connection without an answer, which is how some errors are reported."""
 
 
 _handlers: dict[ApiKey, Handler] = {}

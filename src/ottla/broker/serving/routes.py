@@ -61,7 +61,7 @@ _SHORT_ANSWERS: Final = frozenset(
 """Answers that are short unless the request is large, or are encoded already: they are encoded at once."""
 
 FRESH_ERRORS_MAX: Final = 100
-"""Of how many errors of one answer the journal is told."""
+"""How many errors of one answer are written to the journal."""
 
 Pieces = list[Any]
 """An answer: one piece of bytes, or several with ranges of files among them."""

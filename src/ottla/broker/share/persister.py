@@ -153,7 +153,7 @@ class SharePersister:
         self._ask(_Ask(key, call, partial(_write_request, key, written), done))
 
     def close(self) -> None:
-        """Stop. Who waits is answered."""
+        """Stop. Requests that wait are answered."""
         self._is_closed = True
         peers, self._peers = self._peers, {}
         for peer in peers.values():

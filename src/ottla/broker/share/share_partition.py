@@ -38,7 +38,7 @@ _ERRORS_FOR_MEMBERS: Final = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""What a member is told when the share coordinator refuses. Everything else is a bug or a misuse."""
+"""The error of a member when the share coordinator refuses. Everything else is a bug or a misuse."""
 
 _RETRY_MS: Final = 1_000
 
@@ -77,7 +77,7 @@ class Surroundings(Protocol):
         """Copy records that are given up to the topic of dead letters of the group."""
 
     def changed(self, share_partition: "SharePartition") -> None:
-        """There may be something to acquire, or the share partition is of no use any more."""
+        """There may be something to acquire, or the share partition is no longer usable."""
 
 
 class Status(Enum):

@@ -1,4 +1,4 @@
-"""Which metrics clients shall push, and what they have pushed.
+"""Which metrics clients should push, and what they have pushed.
 
 Subscriptions are config resources of the type CLIENT_METRICS. A client asks for the subscriptions that match
 it, then pushes at most once in an interval. Errors are those of Kafka's ClientMetricsManager.

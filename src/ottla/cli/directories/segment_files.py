@@ -43,7 +43,7 @@ class MappedFile:
 
 
 class Finding(NamedTuple):
-    """Something to be told of a file. `is_damage` is False for what is only worth knowing."""
+    """Something to report about a file. `is_damage` is False for what is only worth knowing."""
 
     path: str
     what: str

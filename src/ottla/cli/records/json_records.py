@@ -2,8 +2,9 @@
 
     {"topic": "t", "partition": 0, "offset": 7, "timestamp_ms": 1, "key": null, "value": "v", "headers": []}
 
-Bytes that are text (UTF-8) are told as text. Others are told in base64, and `key_encoding`, `value_encoding`
-or a third item of the header say so: nothing is lost on the way, and what is text stays readable.
+Bytes that are text (UTF-8) are shown as text. Others are shown in base64, and `key_encoding`,
+`value_encoding` or a third item of the header say so: nothing is lost on the way, and what is text stays
+readable.
 """
 
 import base64

@@ -85,7 +85,7 @@ def _signature(function: Any) -> str:
     signature = inspect.signature(function)
     parameters = [item for item in signature.parameters.values() if item.name != "self"]
     text = str(signature.replace(parameters=parameters))
-    # The modules that types come from say nothing to who calls a method.
+    # The modules that types come from mean nothing to callers of a method.
     return re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Za-z])", "", text).replace("'", "")
 
 

@@ -50,7 +50,7 @@ def open_registry(url: str, user: str | None) -> "RegistryClient":
 
 
 def with_registry(url: str, user: str | None, work: "Callable[[RegistryClient], T]") -> T:
-    """Do something with a registry. What it refuses is told in a sentence."""
+    """Do something with a registry. What it refuses is reported in a sentence."""
     with open_registry(url, user) as registry:
         from ottla.client.errors import ClientError
         from ottla.schemas.errors import InvalidSchema

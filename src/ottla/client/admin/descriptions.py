@@ -1,4 +1,4 @@
-"""What is told of groups and their members, whatever their kind."""
+"""Descriptions of groups and their members, whatever their kind."""
 
 from dataclasses import dataclass
 

@@ -183,7 +183,7 @@ class GroupOffsets:
             refused = getattr(answer, "error_code", ErrorCode.NONE)
             for topic in answer.topics:
                 for item in topic.partitions:
-                    # A commit has no error of its own: that it came to the wrong broker is told by partition.
+                    # A commit has no error of its own: each partition says that it came to the wrong broker.
                     refused = item.error_code if item.error_code in MISPLACED else refused
             return outcome_of(refused, f"group {group_id!r}", None, _by_partition(answer, what))
 

@@ -101,7 +101,7 @@ class Groups:
     async def _describe_at(
         self, node_id: int, group_ids: Sequence[str]
     ) -> dict[str, GroupDescription | ClientError]:
-        """Describe by the new protocol first; what is not of it is told by the other request."""
+        """Describe by the new protocol first; other groups are described by the other request."""
         outcomes: dict[str, GroupDescription | ClientError] = {}
         try:
             request = by_consumer_protocol.ConsumerGroupDescribeRequest(
@@ -194,7 +194,7 @@ def _of_classic_protocol(
 ) -> GroupDescription | ClientError:
     what = f"cannot describe group {group.group_id!r}"
     if group.error_code is ErrorCode.NONE and group.group_state == "Dead":
-        # Before version 6 a group that does not exist is told as a dead one.
+        # Before version 6 a group that does not exist is described as a dead one.
         return BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, what)
     description = GroupDescription(
         group_id=group.group_id,

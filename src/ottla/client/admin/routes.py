@@ -24,7 +24,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-# A topic that was just created may not be known everywhere yet. One that never was is told in half a second.
+# A topic that was just created may not be known everywhere yet. One that never existed is reported in half a
+# second.
 _TRIES_FOR_A_TOPIC = 3
 
 

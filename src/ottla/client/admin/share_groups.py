@@ -34,7 +34,7 @@ from ottla.wire.messages.share_group_describe import DescribedGroup, ShareGroupD
 
 @dataclass(frozen=True, slots=True)
 class ShareOffset:
-    """From where on a share group has records to deliver, and how many are left (None: not told)."""
+    """From where on a share group has records to deliver, and how many are left (None: not known)."""
 
     start_offset: int
     leader_epoch: int = -1

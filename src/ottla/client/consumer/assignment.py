@@ -109,7 +109,7 @@ class PartitionState:
         self.reset_to = None
 
     def need_reset(self, to: str | int | None = None) -> None:
-        """Look for an offset anew."""
+        """Look for an offset again."""
         self.drop_buffer()
         self.fetch_offset = -1
         self.status = Status.NEEDS_RESET

@@ -159,7 +159,7 @@ class BrokerLedMembership(Membership):
         settings, subscribed = self._settings, self._handover.subscribed
         joins = self._epoch == _JOIN_EPOCH
         is_full = tells_subscription or joins
-        # Once a pattern was told, only an empty one takes it back.
+        # Once a pattern was sent, only an empty one takes it back.
         self._told_pattern |= subscribed.pattern is not None
         owned = () if joins else self._owned_by_id()
         return ConsumerGroupHeartbeatRequest(

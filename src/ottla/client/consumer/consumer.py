@@ -376,7 +376,7 @@ class Consumer(Opened):
             await self._commit_quietly(self.positions())
 
     async def _commit_quietly(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit on behalf of the user, who did not ask and so is not told otherwise than by the log."""
+        """Commit on behalf of the user, who did not ask for it, so errors go only to the log."""
         try:
             async with asyncio.timeout(self._settings.default_api_timeout_ms / 1000):
                 await self.commit(offsets)

@@ -2,8 +2,8 @@
 
 One task looks at what is assigned and has at most one request on the way to each leader. A partition is left
 out while more than one answer of it waits here, and nothing is fetched while `fetch.buffer.bytes` wait, so
-that memory is bounded however slow the reader is. Offsets come from `Positions`; what can only be told to the
-user is kept in `failure` until somebody asks for records.
+that memory is bounded however slow the reader is. Offsets come from `Positions`; what only the user can act
+on is kept in `failure` until somebody asks for records.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest
 
 _logger = logging.getLogger(__name__)
-# Errors that say that a leader is elsewhere, or not known yet: learn anew, then ask again.
+# Errors that say that a leader is elsewhere, or not known yet: refresh the metadata, then ask again.
 _ELSEWHERE: Final = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.LEADER_NOT_AVAILABLE,
@@ -95,7 +95,7 @@ class Fetcher:
         self._wake.set()
 
     def fail(self, error: ClientError) -> None:
-        """Keep an error for whoever asks for records next."""
+        """Keep an error for the next call that asks for records."""
         self.failure = error
         self._arrived()
 
@@ -122,7 +122,7 @@ class Fetcher:
             await self._wait(now_s)
 
     async def _wait(self, now_s: float) -> None:
-        """Sleep until there is news, or until a partition that was told to wait may be asked again."""
+        """Sleep until there is news, or until a partition that has to wait may be asked again."""
         ends_s = [state.wait_until_s for state in self._assignment if state.wait_until_s > now_s]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(min(ends_s, default=None)):
@@ -318,7 +318,7 @@ class Fetcher:
         task.add_done_callback(done)
 
     def _put_off(self, states: list[PartitionState]) -> None:
-        """Leave partitions alone for a little while, lest a broken one keeps us busy."""
+        """Leave partitions alone for a little while, so that a broken one does not keep us busy."""
         until_s = asyncio.get_running_loop().time() + self._settings.retry_backoff_ms / 1000
         for state in states:
             state.wait_until_s = until_s

@@ -50,7 +50,7 @@ class HandingOver:
                     raise
                 break
             if len(taken) >= records_max:
-                # Who was cut short goes on; who has nothing left lets the next one begin.
+                # A partition that was cut short goes on; one with nothing left lets the next one begin.
                 self._turn = (self._turn + step + (not state.chunks)) % len(states)
                 self._current = state
                 break

@@ -97,7 +97,7 @@ class Heartbeats(ABC):
                 self._fail(ClientError(f"heartbeats of group {self.group_id!r} have stopped: {error!r}"))
 
     async def _look_at_topics(self) -> None:
-        """Learn anew about the topics, from time to time, or soon while one is missing."""
+        """Learn again about the topics, from time to time, or soon while one is missing."""
         now_s = asyncio.get_running_loop().time()
         names = self._named_topics()
         known = self._cluster.topology.topics
@@ -129,7 +129,7 @@ class Heartbeats(ABC):
     async def _ask_coordinator(
         self, request: Any, lane: int = 0, timeout_s: float | None = None, at_most: int | None = None
     ) -> Any:
-        """Ask once. When the coordinator moved or is gone, the next try looks for it anew."""
+        """Ask once. When the coordinator moved or is gone, the next try looks for it again."""
         node_id = await self._cluster.coordinator(GROUP, self.group_id)
         try:
             connection = await self._cluster.connection(node_id, lane)

@@ -1,7 +1,7 @@
 """The offsets a group has committed: stored, and asked for.
 
-The coordinator is followed when it moves. A commit carries who commits (`GroupMetadata`), which is asked anew
-for every try, because the epoch of a member may go up while its commit is under way.
+The coordinator is followed when it moves. A commit carries who commits (`GroupMetadata`). That is
+asked for with every try, because the epoch of a member may go up while its commit is under way.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +42,7 @@ class CommitFailed(ClientError):
 
 
 class RebalanceInProgress(ClientError):
-    """The group is being shared out anew. Call `poll`, then commit what is still assigned."""
+    """The group is being shared out again. Call `poll`, then commit what is still assigned."""
 
 
 class GroupOffsets:

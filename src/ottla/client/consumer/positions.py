@@ -2,7 +2,7 @@
 
 A reader that was at offset N of leader epoch E asks a new leader where epoch E ends in its log. An end below
 N means that the log was cut (by an unclean election): what was read is not there any more (KIP-320). With a
-reset policy reading goes on where the logs part; with `none` the user is told.
+reset policy reading goes on where the logs part; with `none` the user gets an error.
 """
 
 import logging

@@ -116,7 +116,7 @@ class RecordMaker:
     def _open(self, batch: BatchView) -> tuple[int, TimestampType, Iterable[RecordTuple]]:
         """Check a batch and begin to decode it.
 
-        Each property of a batch unpacks its field anew. With 16 records in a batch of 16 KB that was a tenth
+        Each property of a batch unpacks its field again. With 16 records in a batch of 16 KB that was a tenth
         of a consumer's time, so here the header is unpacked once.
         """
         if isinstance(batch, LegacyBatchView):

@@ -67,13 +67,13 @@ class Batch:
         self.encoded = None
 
     def landed(self, base_offset: int, append_time_ms: int) -> None:
-        """Tell whoever waits that the broker has the batch."""
+        """Tell callers that wait that the broker has the batch."""
         self._base_offset = base_offset
         self._append_time_ms = append_time_ms
         self._finish()
 
     def fail(self, error: ClientError) -> None:
-        """Tell whoever waits that the batch will not be sent."""
+        """Tell callers that wait that the batch will not be sent."""
         self._error = error
         self._finish()
 

@@ -23,7 +23,7 @@ class ProducerIdentity:
         return self.producer_id >= 0
 
     def assume(self, producer_id: int, producer_epoch: int) -> None:
-        """Take the id and epoch a broker gave. Sequences start anew."""
+        """Take the id and epoch a broker gave. Sequences start again."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self._next_sequence.clear()

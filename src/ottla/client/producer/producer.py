@@ -129,7 +129,7 @@ class Producer(Opened):
         # The way of most records: nothing here waits, and nothing is made that one record does not need.
         if self._lets_others_run:
             # A batch was begun: let the sender have the one before it, so that the broker works meanwhile.
-            # Before this record is taken in: whoever cancels the call must find that it was not.
+            # Before this record is taken in: a caller that cancels must find that it was not.
             self._lets_others_run = False
             await asyncio.sleep(0)
         sender = self._running()

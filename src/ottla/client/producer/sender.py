@@ -94,7 +94,8 @@ class Sender:
     async def flush(self) -> None:
         """Return when everything handed over so far is acknowledged or has failed.
 
-        A loop that is shut down ends the draining before whoever closes the producer: that one must not wait.
+        A loop that is shut down ends the draining before the caller that closes the producer, which must not
+        wait.
         """
         self.accumulator.flushing += 1
         try:
@@ -202,8 +203,8 @@ class Sender:
     async def _may_send(self, where: TopicPartition) -> bool:
         """Ask for a partition. If its transaction has failed, and waits to be aborted, its batches fail.
 
-        Whoever aborts takes everything out of the queues, perhaps while the coordinator is being told of the
-        partition. The abort has to come after that, or it would leave a transaction open: `flush` waits.
+        An abort takes everything out of the queues, perhaps while the partition is being sent to the
+        coordinator. The abort has to come after that, or it would leave a transaction open: `flush` waits.
         """
         if not self.accumulator.queue_length(where):
             return False
@@ -251,7 +252,7 @@ class Sender:
                 self._cluster_changed({batch.where.topic for batch in batches})
                 for batch in batches:
                     self._try_again(batch, error)
-        except Exception as error:  # a bug of ours: whoever waits must hear of it, not hang
+        except Exception as error:  # a bug of ours: callers that wait must learn of it, not hang
             _logger.exception("an exchange with %s failed", connection.address)
             for batch in batches:
                 if batch in self._in_flight.get(batch.where, ()):

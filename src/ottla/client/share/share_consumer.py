@@ -188,7 +188,7 @@ class ShareConsumer(Opened):
         self._news.set()
 
     def acknowledge(self, record: ShareRecord, kind: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
-        """Say what became of a record: it is done, shall be delivered again, never again, or takes longer.
+        """Say what became of a record: it is done, should be delivered again, never again, or takes longer.
 
         This is sent with the next `poll` or `commit`.
         """
@@ -223,7 +223,7 @@ class ShareConsumer(Opened):
             raise AcknowledgeFailed(failed)
 
     def commit_async(self) -> None:
-        """Send the acknowledgements without waiting. `on_acknowledged` is told, in a later `poll`."""
+        """Send the acknowledgements without waiting. `on_acknowledged` is called in a later `poll`."""
         self._check_open()
         self._accept_implicitly()
         self._send_beside()

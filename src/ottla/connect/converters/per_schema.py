@@ -1,6 +1,6 @@
 """What a converter makes once for each schema.
 
-Schemas are told apart by identity: a source gives all records of a table the same object. Values without a
+Schemas are distinguished by identity: a source gives all records of a table the same object. Values without a
 schema get a new one each, so the number is bounded.
 """
 

@@ -131,7 +131,7 @@ class SimpleHeaderConverter:
         return None if header.value is None else text_of(header.schema, header.value).encode()
 
     def from_bytes(self, name: str, data: bytes | None) -> Header:
-        """Return a header: numbers, true, false, lists and maps are told from text."""
+        """Return a header: numbers, true, false, lists and maps are recognized in text."""
         if data is None:
             return Header(name, None, None)
         text = data.decode(errors="replace")

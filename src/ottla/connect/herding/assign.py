@@ -1,7 +1,7 @@
 """Who runs what: decided by the leader of the group, from what members run now.
 
 A unit that runs keeps running where it is. What nobody runs goes to the members with the least to do. A
-member that has more than its part is told to give some up. It joins again when that has stopped, and only
+member that has more than its part has to give some up. It joins again when that has stopped, and only
 then another member gets it: so a unit never runs twice.
 
 Deviation: Kafka waits five minutes for a worker that has gone before others get its units. Here they get them

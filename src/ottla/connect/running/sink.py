@@ -113,7 +113,8 @@ class SinkRun:
             if records or self._consumer.assignment():
                 # Nothing to read is well, too.
                 ready()
-            # Who waits for more has time to commit, and nobody has to wait for the end of the interval.
+            # A task that waits for more has time to commit, and nobody has to wait for the end of the
+            # interval.
             if self._put and (not records or loop.time() - committed_s >= self._flush_interval_s):
                 await self._commit()
                 committed_s = loop.time()

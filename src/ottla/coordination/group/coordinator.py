@@ -271,7 +271,7 @@ class GroupCoordinator:
     ) -> bool:
         """Commit other offsets for the same partitions. False if that needs a closer look: nothing is done.
 
-        `encoded` has the bytes of the records. Who is answered is told True when they are committed.
+        `encoded` has the bytes of the records. `answer` gets True when they are committed.
         """
         shard = self.shards.find(repeated.group_id)
         if not isinstance(shard, Shard):

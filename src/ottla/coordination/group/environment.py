@@ -41,7 +41,7 @@ class Topics(Protocol):
         """Return, for each partition of a topic, the racks of its replicas' brokers that have one."""
 
     def version(self) -> int:
-        """Return the offset of the metadata log up to which this is told."""
+        """Return the offset of the metadata log up to which this is known."""
 
 
 class Environment(Protocol):
@@ -72,7 +72,7 @@ class Environment(Protocol):
     ) -> None:
         """Write what a timer's action or an effect decides, if the shard still serves.
 
-        `answer` gets the reply when the records are committed; `refuse` is told why they are not.
+        `answer` gets the reply when the records are committed; `refuse` gets the reason if they are not.
         """
 
 

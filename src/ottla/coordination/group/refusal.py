@@ -10,4 +10,4 @@ class Refused(Exception):
         super().__init__(message or error_code.name)
         self.error_code = error_code
         self.message = message
-        """What the client is told besides, where the answer has room for it."""
+        """A message for the client, if the answer has room for it."""

@@ -8,8 +8,8 @@ committed copy of the state is needed.
 
 States: LOADING -> ACTIVE -> RESIGNED, or LOADING -> FAILED when the log cannot be read. Only ACTIVE serves.
 
-A record that cannot be replayed while loading is left out, and the log is told. One bad record of thousands
-must not keep everyone from their groups and transactions for good.
+A record that cannot be replayed while loading is left out, with a line in the log. One bad record of
+thousands must not keep everyone from their groups and transactions for good.
 """
 
 from collections import deque
@@ -70,7 +70,7 @@ class ShardLog(Protocol):
         """Append the records; return the last offset. Raises `CannotAppend`.
 
         What is atomic is in one batch, perhaps with what others have appended. It may be held back for a
-        moment. Once the records are committed the shard is told by `commit_up_to`.
+        moment. Once the records are committed `commit_up_to` notifies the shard.
         """
 
     def write_out(self) -> None:
@@ -91,7 +91,7 @@ class CannotAppend(Exception):
         self.error_code = error_code
 
 
-# What a coordinator's client is told when the coordinator's own log refuses a write.
+# The error of a coordinator's client when the coordinator's own log refuses a write.
 _ERROR_FOR_CLIENTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -137,7 +137,7 @@ class Shard(Generic[S]):
         self._stop(ShardStatus.FAILED)
 
     def resign(self) -> None:
-        """Stop serving. Those who wait are told to look for the new coordinator."""
+        """Stop serving. Clients that wait get an error that sends them to the new coordinator."""
         self._stop(ShardStatus.RESIGNED)
 
     def _stop(self, status: ShardStatus) -> None:
@@ -151,7 +151,7 @@ class Shard(Generic[S]):
 
     @property
     def refusal(self) -> ErrorCode:
-        """What a client is told while the shard does not serve; NONE when it does."""
+        """The error of a client while the shard does not serve; NONE when it does."""
         if self.status is ShardStatus.ACTIVE:
             return ErrorCode.NONE
         if self.status is ShardStatus.LOADING:

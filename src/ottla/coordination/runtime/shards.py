@@ -14,7 +14,7 @@ S = TypeVar("S", bound=State)
 
 
 class Shards(Generic[S]):
-    """The shards this node leads. Elections may be told out of order: the newer epoch wins."""
+    """The shards this node leads. Elections may arrive out of order: the newer epoch wins."""
 
     def __init__(self, new_state: Callable[[int], S]) -> None:
         self._new_state = new_state

@@ -5,7 +5,7 @@ again replaces the old one. Heartbeats move the same few deadlines further away,
 two firings. So a timer keeps its place in the heap when it moves to a later time, and is put where it belongs
 when the old time comes. Cancelled entries stay in the heap as well; it is rebuilt when most of it is stale.
 
-Nothing here waits: the driver is told by `wake` when the first deadline moves closer, and calls `fire`.
+Nothing here waits: `wake` notifies the driver when the first deadline moves closer, and calls `fire`.
 """
 
 import heapq

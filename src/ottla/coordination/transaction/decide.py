@@ -1,7 +1,7 @@
 """What each request does to a transactional id. Nothing here changes anything: only replaying records does.
 
 Every function takes the transaction as it is, or None if the id is not known, and returns an `Outcome`: the
-transaction as it shall be (None to leave it), or an error, or neither if there is nothing left to do.
+transaction as it should be (None to leave it), or an error, or neither if there is nothing left to do.
 """
 
 from typing import Final, NamedTuple

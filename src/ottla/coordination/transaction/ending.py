@@ -4,7 +4,7 @@ A client asks for an outcome with the epoch it knows. With version 2 of transact
 raised when the outcome is decided, so an epoch tells which transaction is meant: the current one belongs to
 the next transaction, the one before is a retry whose answer was lost. So a request that is late by a whole
 transaction can never end the wrong one. With version 1 only the current epoch counts, and a late request
-cannot be told from a timely one.
+looks like a timely one.
 """
 
 from collections.abc import Mapping

@@ -39,7 +39,7 @@ class TransactionHost(Protocol):
         """Write markers to all partitions, as often as it takes, and tell when all of them are on disk.
 
         Partitions that do not exist any more are left out. If one refuses its marker for good, because
-        another coordinator has taken over, nothing is told.
+        another coordinator has taken over, nothing is reported.
         """
 
     def transaction_expired(self, transaction: Transaction) -> None:

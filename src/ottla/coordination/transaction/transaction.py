@@ -143,7 +143,7 @@ def replayed(before: Transaction | None, transactional_id: str, value: Transacti
 def _last_epoch(before: Transaction | None, status: TransactionStatus, value: TransactionLogValue) -> int:
     """Return the epoch with which the owner may come back once more, as far as the records tell.
 
-    Where an outcome raised the epoch it is the one before. InitProducerId is told of by
+    Where an outcome raised the epoch it is the one before. For InitProducerId, see
     `TransactionShard.note_raised`: its record does not say whether it went on from an epoch.
     """
     if raises_epochs(value.client_transaction_version):

@@ -125,7 +125,7 @@ async def gather_group(
         try:
             log = await sample_log(access, places, _RECORDS_FOR_GROUPS)
         except ClientError:
-            # Whoever asks may not read the topic. Everything else is evidence still.
+            # The user may not read the topic. Everything else is evidence still.
             log = None
     return GroupCase(
         group_id,

@@ -122,7 +122,7 @@ class ConfigKey(Generic[T]):
     @overload
     def __get__(self, instance: object, owner: type) -> T: ...
     def __get__(self, instance: object | None, owner: type) -> Self | T:
-        """Give the key to who asks the class. Instances have the value in their own dictionary."""
+        """Return the key if the class is asked. Instances have the value in their own dictionary."""
         assert instance is None, f"{owner.__name__} has no value for {self.name}"
         return self
 

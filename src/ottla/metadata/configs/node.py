@@ -133,7 +133,7 @@ class NodeConfig(
 
     @cached_property
     def advertised_endpoints(self) -> tuple[Endpoint, ...]:
-        """What clients are told, without the controller's listeners."""
+        """The listeners that clients get, without the controller's."""
         given = self.advertised_listeners
         name, texts = ("listeners", self.listeners) if given is None else ("advertised.listeners", given)
         endpoints = parse_endpoints(name, texts, self.security_protocols)

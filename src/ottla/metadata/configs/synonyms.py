@@ -13,7 +13,7 @@ _TIMES: Final = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
 _TIME_SYNONYMS: Final = {name: names for names in _TIMES for name in names} | {
-    # One way only: who asks for the scheduler's own interval does not mean the flush interval.
+    # One way only: a request for the scheduler's own interval does not mean the flush interval.
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 }
 _LISTENER_CONFIG: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")

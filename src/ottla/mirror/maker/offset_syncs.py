@@ -1,9 +1,9 @@
 """What lies where in the target: kept in memory exactly, and written as offset syncs for others.
 
-An offset sync says of one record where it lies on both sides. Whoever knows only syncs must go on after the
-last one before an offset. Here the runs of records are known, so offsets are translated exactly. A header of
-a sync, which MirrorMaker 2 does not look at, has the length of the run that begins there. So a new start
-knows the runs as well, as far back as the topic has not been compacted.
+An offset sync says of one record where it lies on both sides. A reader that knows only syncs must go on
+after the last one before an offset. Here the runs of records are known, so offsets are translated exactly. A
+header of a sync, which MirrorMaker 2 does not look at, has the length of the run that begins there. So a new
+start knows the runs as well, as far back as the topic has not been compacted.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What the driver does when all tasks of a batch are done.
 
 Tasks only *prepare*: they leave their transactions open. The driver commits them all, after it has made sure
-that the layout is the one the batch was begun with. A batch thus becomes visible when all of it is there, or,
+that the layout is the one the batch was begun with. So a batch becomes visible when all of it is there, or,
 if the driver dies in between, at the next attempt, which skips what was committed.
 
 Nothing here knows rows, so that it loads without Arrow and NumPy: Spark runs it in processes of its own.

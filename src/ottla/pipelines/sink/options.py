@@ -13,8 +13,8 @@ from ottla.pipelines.properties import InvalidOption, client_properties, common_
 _NAMES: Final = ("topic", "pipeline", "deliveryguarantee", "deadlettertopic", "includeheaders",
                  "batchid", "queryid", "checkpointlocation", "queryname", "path")  # fmt: skip
 COLUMNS: Final = ("key", "value", "topic", "partition", "headers")
-# As long as a broker lets a transaction be open, unless it is told otherwise: a transaction of a task is open
-# until all tasks of its batch are done.
+# As long as a broker lets a transaction be open, unless it is configured otherwise: a transaction of a task
+# is open until all tasks of its batch are done.
 _TRANSACTION_TIMEOUT_MS: Final = "900000"
 # Rows come in thousands. Larger batches than Kafka's 16 KiB cost less on both sides.
 _BATCH_BYTES: Final = "524288"

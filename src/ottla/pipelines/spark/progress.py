@@ -96,7 +96,7 @@ def _offsets(content: Any) -> Offsets:
 class ProgressGroups:
     """Commits what queries have read to groups of their names.
 
-    A broker that is away is told in the log: progress that nobody saw is no reason to stop a query.
+    A broker that is away is reported in the log: progress that nobody saw is no reason to stop a query.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ _DEFAULTS: Final = {
     # The log of every batch is kept by the checkpoint; nobody reads more than the last few.
     "spark.sql.streaming.numRecentProgressUpdates": "20",
 }
-# A server of Spark Connect has been told these already, or goes without.
+# A server of Spark Connect has these already, or goes without.
 _DRIVER_DEFAULTS: Final = {
     # Spark gives a Python worker 15 seconds to load and to call back. A busy machine takes longer.
     "spark.python.authenticate.socketTimeout": "180s",
@@ -129,7 +129,8 @@ def is_remote(something: "SparkSession | DataFrame | StreamingQuery") -> bool:
 def end_java() -> None:
     """End the Java process of this one's sessions, for a process that is about to end as well.
 
-    It ends by itself when it notices that its parent is gone, which whoever stopped the parent cannot see.
+    It ends by itself when it notices that its parent is gone, which the one that stopped the parent cannot
+    see.
     """
     from pyspark import SparkContext
 
@@ -170,7 +171,7 @@ def home_without_archive(cache: Path) -> Path:
     """Return a directory that Spark takes for its home, and that has no copy of PySpark for workers.
 
     Spark puts `python/lib/pyspark.zip` of its home before all else on the path of its Python processes. What
-    Python imports from there it compiles each time anew: a process that plans then takes 1.3 seconds of CPU
+    Python imports from there it compiles each time again: a process that plans then takes 1.3 seconds of CPU
     to start instead of 0.4. Without the archive they import the package that is installed.
     """
     import pyspark

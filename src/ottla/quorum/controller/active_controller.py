@@ -4,7 +4,7 @@
 
 It exists only while its node leads the quorum. Its image has everything that was appended, and is what
 decisions look at; it begins as what is committed when the node takes over. Replies leave in the order of the
-decisions, and only after the node has published what they rest on: a client that is told that a topic exists
+decisions, and only after the node has published what they rest on: a client that learns that a topic exists
 can write to it at once.
 
 When the node leads no longer, `resign` refuses everything that waits, and the controller is thrown away with

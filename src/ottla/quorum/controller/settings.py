@@ -1,4 +1,4 @@
-"""What the controller is told about itself and the cluster when it starts."""
+"""What the controller knows about itself and the cluster when it starts."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

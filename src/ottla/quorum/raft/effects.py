@@ -1,4 +1,4 @@
-"""What a replica wants done. Whoever drives it carries the effects out in the order in which they come.
+"""What a replica wants done. Its driver carries the effects out in the order in which they come.
 
 Epochs, votes and the log's bytes are not among them: they are written before the effects are handed out.
 """
@@ -20,7 +20,7 @@ class Destination(NamedTuple):
 class Send(NamedTuple):
     """Send a request in the newest version that both sides know.
 
-    Its response, or its failure, is to be told with the correlation id. A request that the other side's
+    Its response, or its failure, is to be passed on with the correlation id. A request that the other side's
     versions cannot express (a pre-vote) fails with UNSUPPORTED_VERSION.
     """
 

@@ -313,7 +313,7 @@ def _find_change(replica: "Replica", state: Follower) -> Any | None:
         return None
     if replica.is_voter:
         me = replica.me_as_voter()
-        # In a static quorum no record says who the voters are: each new leader has to be told.
+        # In a static quorum no record says who the voters are: each new leader has to get them from us.
         is_needed = voters.differs(me) if replica.history.is_dynamic else not state.has_updated_leader
         return update_voter_request(settings, state.epoch, me) if is_needed else None
     if not (replica.history.is_dynamic and settings.can_become_voter and settings.auto_join):

@@ -64,7 +64,7 @@ def take_common(replica: "Replica", error: ErrorCode, told: LeaderInfo, now: Mom
     ):
         before = replica.state
         is_good = hear_of(replica, known_leader, epoch, endpoints, now)
-        # Deviation: Kafka asks again at once, however often it is told the same.
+        # Deviation: Kafka asks again at once, however often it gets the same answer.
         return is_good and (replica.state is not before or error is not ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if known_leader is not None and (replica.state.leader_id is None or _knows_less(replica, endpoints)):
         is_good = hear_of(replica, known_leader, epoch, endpoints, now)

@@ -1,6 +1,6 @@
 """The metadata log as a replica of the quorum sees it: a `Log` of the storage engine, and its snapshots.
 
-What is appended here is not yet safe; `synced_offset` says what is. Whoever drives the replica syncs the log.
+What is appended here is not yet safe; `synced_offset` says what is. The driver of the replica syncs the log.
 """
 
 from collections.abc import Iterator

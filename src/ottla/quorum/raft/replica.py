@@ -403,7 +403,7 @@ class Replica:
         )
 
     def _unattached_deadline_ms(self, now: Moment) -> int:
-        """Return when to stand for election. Who waits for one already waits no longer than before."""
+        """Return when to stand for election. One that waits already waits no longer than before."""
         if not self.may_stand:
             return NEVER
         match self.state:
@@ -498,8 +498,8 @@ class Replica:
         )
         granting = candidate.tally.granting()
         self._enter(leader)
-        # Records of an epoch are told apart by their offsets. If a crash made this node forget that it led,
-        # it could lead again, and append others at the same offsets.
+        # Records of an epoch are distinguished by their offsets. If a crash made this node forget that it
+        # led, it could lead again, and append others at the same offsets.
         self.persist()
         leader.progress.set_voters(self.voters)
         leader.progress.synced(self.log.synced_offset)

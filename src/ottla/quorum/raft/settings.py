@@ -1,4 +1,4 @@
-"""What a node is told about its quorum: who it is, whom it may ask, and how long it waits."""
+"""What a node knows about its quorum: who it is, whom it may ask, and how long it waits."""
 
 from typing import NamedTuple, Protocol
 

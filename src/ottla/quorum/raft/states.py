@@ -75,7 +75,7 @@ class Follower:
     has_fetched: bool = False
     # Whether nobody listens where the leader did.
     is_leader_gone: bool = False
-    # In a static quorum each leader is told once.
+    # In a static quorum this replica describes itself to each leader once.
     has_updated_leader: bool = False
     download: Download | None = None
 

@@ -1,7 +1,7 @@
 """Membership in the group that chooses the writer.
 
-The leader of the group names the writer, and all members are told. A member that the group has dropped is
-told at once that nobody writes, as far as it knows.
+The leader of the group names the writer, and all members learn it. A member that the group has dropped learns
+at once that nobody writes, as far as it knows.
 """
 
 import logging
@@ -60,7 +60,7 @@ class Election:
         return dict.fromkeys(members, outcome)
 
     async def assigned(self, member_id: str, _generation: int, share: bytes) -> None:
-        """Take note of who writes."""
+        """Note the writer."""
         assignment = decode_assignment(share)
         if assignment.error == DUPLICATE_URLS:
             _logger.error(

@@ -30,7 +30,7 @@ UNAUTHORIZED: Final = bodies.encode({"error_code": 401, "message": "Unauthorized
 
 def make_app(registry: Registry, forwarder: Forwarder) -> Any:
     """Return the application of an instance."""
-    # One endpoint for each path, so that a wrong method is told from a wrong path.
+    # One endpoint for each path, so that a wrong method differs from a wrong path.
     by_path: dict[str, dict[str, Route]] = {}
     for route in ROUTES:
         by_path.setdefault(route.path, {})[route.method] = route

@@ -161,7 +161,7 @@ class Connection:
         self._maybe_resume()
 
     def use_session(self, session: Session) -> None:
-        """Let another session serve from now on: who has logged in needs no login any more."""
+        """Let another session serve from now on: a client that has logged in needs no login any more."""
         if not self.is_closed:
             self._session = session
             self._receive = session.receive
@@ -217,7 +217,7 @@ class Connection:
         if self._outbox is not None:
             self._outbox.clear()
         self._let_go()
-        # The owner is told first. If it counted on because ending the session failed, there
+        # The owner learns of it first. If it counted on because ending the session failed, there
         # would be room for one less from then on, and in the end for none.
         self._owner.connection_closed(self, reason)
         session.close()

@@ -272,4 +272,4 @@ class Listeners:
 
 
 class ConnectionEnded(Exception):
-    """A limit ended the connection, or a refusal that cannot be told in any other way."""
+    """A limit ended the connection, or a refusal that cannot be sent in any other way."""

@@ -374,7 +374,7 @@ class Peer:
         try:
             flushed = self._outbox.flush()
         except OSError as error:
-            # In a turn of its own: the one who asks is told after `ask` has returned.
+            # In a turn of its own: the caller learns of it after `ask` has returned.
             self._world.scheduler.call_soon(self._fail, f"the connection broke: {error.strerror or error}")
             return
         self._unsent_bytes = self._outbox.size_bytes

@@ -212,7 +212,7 @@ class TlsTransport:
             self._call_soon()
 
     def close(self) -> None:
-        """Close now, and say so if the peer can be told at once."""
+        """Close now, and say so if that can be sent to the peer at once."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -274,7 +274,7 @@ class TlsTransport:
                     if not self._receive_cipher():
                         return
         except OSError as error:
-            # What is wrong is told to the peer first.
+            # The error is sent to the peer first.
             self._send_last_words()
             self._fail(TlsFailed(_words(error)))
             return

@@ -2,7 +2,7 @@
 
 Names are compared without their namespaces, and a reader's alias stands for the full name of the writer's
 type. Logical types, defaults and orders play no part. A pair that is being compared already is compatible.
-What is wrong within a branch of a union is told only if the same pair is met elsewhere, with a path that
+What is wrong within a branch of a union is reported only if the same pair is met elsewhere, with a path that
 begins at the branch: Avro does so too.
 """
 

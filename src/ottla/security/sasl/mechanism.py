@@ -12,7 +12,7 @@ class LoginFailed(Exception):
 
 
 class Identity(NamedTuple):
-    """Who has logged in."""
+    """The principal that has logged in."""
 
     name: str
     expires_ms: int | None = None

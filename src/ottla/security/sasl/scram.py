@@ -40,7 +40,7 @@ class ScramCredential(NamedTuple):
 
 
 class ScramAccount(NamedTuple):
-    """A credential, and who has logged in if it is proven."""
+    """A credential, and the principal that has logged in if it is proven."""
 
     credential: ScramCredential
     identity: Identity

@@ -215,7 +215,7 @@ def _check_producer(
                 Offset(last_offset - delta),
                 Offset(last_offset),
                 timestamp_ms,
-                # Kafka answers with the timestamp of the stored batch, whoever set it.
+                # Kafka answers with the timestamp of the stored batch, also if the producer set it.
                 timestamp_ms,
                 log.log_start_offset,
                 is_duplicate=True,

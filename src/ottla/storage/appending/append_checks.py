@@ -1,4 +1,4 @@
-"""Questions that every leader's append is asked, whoever it comes from."""
+"""Checks of every append to a leader, whatever its source."""
 
 from typing import TYPE_CHECKING
 

@@ -26,7 +26,7 @@ def append_mirrored(log: "Log", records: memoryview, leader_epoch: LeaderEpoch, 
     """Append whole batches. If it raises `AppendError`, nothing was appended.
 
     The first must begin where the log ends, or later where the source has a gap. What comes a second time is
-    refused, so whoever repeats a request does not write twice.
+    refused, so a request that is repeated does not write twice.
     """
     end = log.log_end_offset
     size_bytes = 0

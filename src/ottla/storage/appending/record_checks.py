@@ -1,4 +1,4 @@
-"""How much of a producer's records is looked at before they are let in: `ottla.records.validation`.
+"""How much of a producer's records is looked at before they are accepted: `ottla.records.validation`.
 
     header    nothing: the checksummed header has to make sense, and leave room for the records it counts
     auto      as many records as a tenth of a produce pays for, from the first one on

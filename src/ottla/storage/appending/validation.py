@@ -5,7 +5,7 @@ the topic takes it as it is. What comes here is refused with the code Kafka give
 that must be opened:
 
 - the topic is compacted, so every record needs a key;
-- the topic has another codec, so the batch is compressed anew;
+- the topic has another codec, so the batch is compressed again;
 - the topic bounds how old a record may be, or one may lie too far in the future;
 - the header says that records have no timestamps, or that the largest lies before the first;
 - the timestamps are the broker's to set (LogAppendTime), or the client wrongly said so;
@@ -220,7 +220,7 @@ def _check_records(batch: BatchView, opened: bytes, config: LogConfig, now_ms: i
 
 
 def _add(errors: list[RecordError], index: int, message: str) -> None:
-    # A batch of a million bad records shall not become an answer of a hundred megabytes.
+    # A batch of a million bad records must not become an answer of a hundred megabytes.
     if len(errors) < _RECORD_ERRORS_MAX:
         errors.append(RecordError(index, message))
 

@@ -1,6 +1,6 @@
 """One round of cleaning of one log: first the offset map is filled, then segments are cleaned group by group.
 
-`clean` is a generator, so that whoever drives it decides about time: it reads a chunk, works on it, and says
+`clean` is a generator, so that its caller decides about time: it reads a chunk, works on it, and says
 how many bytes that were. A driver in a worker thread waits as long as its rate asks for, or stops for good by
 closing the generator, which removes what was written. When a group is done the driver has it swapped in
 before it goes on.

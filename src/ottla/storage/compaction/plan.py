@@ -12,7 +12,7 @@ from ottla.storage.segment import Segment
 
 
 def plan_cleaning(candidate: Candidate, now_ms: int, batches_kept: int = BATCHES_KEPT) -> CleaningTask:
-    """Take a picture of a log. The files it names are opened anew, for the thread that cleans."""
+    """Take a picture of a log. The files it names are opened again, for the thread that cleans."""
     log, end = candidate.log, candidate.end_offset
     segments = [segment for segment in log.segments if segment.base_offset < end]
     first_dirty_position = FilePosition(0)

@@ -1,12 +1,12 @@
 """What stays of a batch: the rules of compaction, without any reading or writing.
 
     batch of data   aborted transaction     all records go
-                    else                    a record stays if it is the newest of its key and has a value, or
+                    otherwise               a record stays if it is the newest of its key and has a value, or
                                             is a tombstone whose delete horizon has not passed; records above
                                             what the offset map covers stay; records without a key go
     control batch   its transaction has     stays
                     data left
-                    else                    stays until its delete horizon has passed
+                    otherwise               stays until its delete horizon has passed
 
 A batch without records goes, unless it holds what must not be forgotten: the sequence numbers of an active
 producer, the epoch of an active producer that has only markers left, or the last offset of the round, without

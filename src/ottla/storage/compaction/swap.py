@@ -8,15 +8,15 @@
                          the old indexes go
 
 A start that finds `.cleaned` files removes them, and with them every `.swap` file at or above the lowest of
-them: then step 1 was not over, and the originals are all there. Else it finishes the swap for each `.swap`
-file it finds: it removes the originals that lie in its range and renames it. So before anything is cleaned
-again, the names of step 4 have to be synced (`cleaning` does that at the beginning of a round).
+them: then step 1 was not over, and the originals are all there. Otherwise it finishes the swap for each
+`.swap` file it finds: it removes the originals that lie in its range and renames it. So before anything is
+cleaned again, the names of step 4 have to be synced (`cleaning` does that at the beginning of a round).
 
-A power cut may keep any of the names that changed since the last sync, and lose any. Hence step 3: if a name
-of step 4 survived and one of step 2 did not, an original would lie beside the segment that replaces it. And
-hence the old indexes stay until step 4: an original that comes back without its transaction index would show
-aborted records. In the log's thread a sync would hold up every partition of the node, so it is left to the
-worker that did the cleaning, and the log reads from the `.swap` files meanwhile.
+A power cut may keep any of the names that changed since the last sync, and lose any. That is why there is
+step 3: if a name of step 4 survived and one of step 2 did not, an original would lie beside the segment that
+replaces it. And that is why the old indexes stay until step 4: an original that comes back without its
+transaction index would show aborted records. In the log's thread a sync would hold up every partition of the
+node, so it is left to the worker that did the cleaning, and the log reads from the `.swap` files meanwhile.
 
 A log that is truncated or moved ends its cleaning first (`Log.end_cleaning`). What is staged would survive a
 crash, and bring back what was cut off.

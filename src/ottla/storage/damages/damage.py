@@ -1,4 +1,4 @@
-"""What was found to be damaged in a log: for the log file of the node, for metrics, and for whoever looks.
+"""What was found to be damaged in a log: for the log file of the node, for metrics, and for operators.
 
 Bytes that are taken out of a log are kept beside it, in files that neither Ottla nor Apache Kafka reads:
 

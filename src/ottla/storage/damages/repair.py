@@ -10,8 +10,8 @@ there, by a marker of our own: COMMIT if the files around it prove that it was c
 One that is known to have gone on is left open.
 
 What was never synced is something else: a power cut may keep a batch and lose the one before it, and a
-producer that repeats the lost one would be told that it is there. So there the log is cut before the first
-bad byte, and all that follows is kept aside.
+producer that repeats the lost one would be answered as if it were there. So there the log is cut before the
+first bad byte, and all that follows is kept aside.
 
 The new file is written beside the log and swapped in by the next load (`leftovers`), so a crash leaves one or
 the other.

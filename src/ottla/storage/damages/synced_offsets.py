@@ -2,7 +2,7 @@
 
 The recovery points are written down once a minute. After `kill -9` most of what was acknowledged lies above
 them, and what lies above could as well be a write that a power cut has torn. So after each sync the offset is
-noted here, before anybody is told of it. That costs one write for all logs that were synced together, and no
+noted here, before anybody learns of it. That costs one write for all logs that were synced together, and no
 sync: a kill takes nothing, and what a power cut brings back is older and still true. Only lowering an offset
 has to be synced.
 

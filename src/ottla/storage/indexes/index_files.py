@@ -1,4 +1,4 @@
-"""The files that indexes are kept in: read, extended and cut by whoever knows how many bytes of them count.
+"""The files that indexes are kept in: read, extended and cut by callers that know how many bytes count.
 
 They are opened for one call and closed again: none is needed often enough to keep a descriptor for it.
 """
@@ -38,7 +38,7 @@ def cut_index(disk: Disk, path: str, size_bytes: int) -> None:
 
 
 def replace_index(disk: Disk, path: str, entries: Buffer) -> None:
-    """Write an index file anew."""
+    """Write an index file again."""
     file = disk.open(path, create=True)
     file.truncate(0)
     if entries:

@@ -195,7 +195,7 @@ class IndexedFile:
         return TimeIndex(self.base_offset, entry).last
 
     def _replace_indexes(self, indexes: Indexes) -> None:
-        """Write the index files anew, whatever is in them and in memory."""
+        """Write the index files again, whatever is in them and in memory."""
         disk = self.volume.disk
         replace_index(disk, self.path_of(FileKind.OFFSET_INDEX), indexes.offsets.entries)
         replace_index(disk, self.path_of(FileKind.TIME_INDEX), indexes.times.entries)

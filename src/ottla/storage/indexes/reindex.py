@@ -1,4 +1,4 @@
-"""Making the indexes of a segment anew from the headers of its batches.
+"""Making the indexes of a segment again from the headers of its batches.
 
 For an index that turns out to be damaged while it is used. Checksums are not verified, and nothing else that
 recovery derives is touched: see `recovery` for a segment that nobody vouches for.

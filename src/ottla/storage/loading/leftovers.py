@@ -70,7 +70,7 @@ def _finish_swaps(disk: Disk, path: str) -> None:
         is_snapshot = file.kind is FileKind.PRODUCER_SNAPSHOT
         if not is_snapshot and (is_replaced or (file.state is FileState.SWAP and is_doubtful)):
             disk.remove(f"{path}/{entry.name}")
-    # Else a name of what was replaced could come back beside that of its replacement.
+    # Otherwise a name of what was replaced could come back beside that of its replacement.
     disk.sync_directory(path)
     for file, entry in swaps:
         if file.kind is FileKind.LOG or file.offset not in swapped:

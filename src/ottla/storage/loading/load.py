@@ -109,7 +109,7 @@ class _Loader:
         log.segments = self._trustworthy(segments, replay)
         self._set_offsets(replay)
         for segment in log.segments:
-            # Whether it is used at all will show. A hundred thousand idle ones shall cost no descriptors.
+            # Whether it is used at all will show. A hundred thousand idle ones should cost no descriptors.
             segment.file.close()
         return log
 
@@ -243,9 +243,9 @@ class _Loader:
 
         Where it does not, a power cut took the end of a segment and left the next one, or brought back a
         segment that was truncated. Only compaction leaves gaps, and only truncation overlaps. A log that was
-        compacted is told by its settings; by the cleaner's checkpoint, which stays when those change; and by
-        the gaps that compaction left elsewhere. A follower's segments have a gap between them only where one
-        segment could not hold the offsets on both sides of it.
+        compacted is recognized by its settings; by the cleaner's checkpoint, which stays when those change;
+        and by the gaps that compaction left elsewhere. A follower's segments have a gap between them only
+        where one segment could not hold the offsets on both sides of it.
 
         Deviation: Kafka goes on after any gap, as long as no batch is torn. What lies behind one was never
         synced. A marker may be lost with what is missing, and then an aborted transaction would be taken

@@ -6,7 +6,7 @@ stray, and one without its first segment would seem to start at its second one.
 
 Nothing else is there yet, so the order of the syncs does not matter, only that all is safe in the end. Many
 logs are made safe by one sync of their file system. A power cut before that leaves directories by halves.
-They hold no record, and are made anew by the next start.
+They hold no record, and are made again by the next start.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def _make(volume: Volume, new: NewLog, now_ms: int) -> Log:
         return _load(volume, new, now_ms)
     log = Log(volume, new.path, new.partition, new.topic_id, new.config)
     segment = create_segment(log, Offset(0), now_ms)
-    # Whether it is used at all will show. Many idle ones shall cost no descriptors.
+    # Whether it is used at all will show. Many idle ones should cost no descriptors.
     segment.file.close()
     log.segments = [segment]
     return log

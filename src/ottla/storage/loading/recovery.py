@@ -1,4 +1,4 @@
-"""Reading a segment that nobody vouches for: every checksum is verified, everything derived is made anew.
+"""Reading a segment that nobody vouches for: every checksum is verified, everything derived is made again.
 
 Runs over the part of a log above the recovery point after a crash, so it may have to read many gigabytes
 before the broker can serve. The loop costs one header unpack and one checksum per batch; the file is read in
@@ -111,8 +111,8 @@ def recover_segment(
         filled = file.read_into(position, buffer.view[: size - position])
         wanted = _recover_piece(recovered, buffer.view[:filled], index_interval_bytes, state, epochs)
         if wanted == 0 or position + filled >= size or recovered.valid_bytes + wanted > size:
-            # The last entry covers the batches since the last interval. Whoever looks for a time later goes
-            # by it, and so does retention.
+            # The last entry covers the batches since the last interval. Later searches for a time go by
+            # it, and so does retention.
             _add_time_entry(recovered)
             return recovered
         buffer.fit(wanted)

@@ -1,7 +1,7 @@
 """All log directories of a node (JBOD): where a log is, where a new one goes, and which still work.
 
 A directory whose disk fails goes offline, and with it the logs in it; the others serve on. A directory that
-is somebody else's, or in use, is a mistake of whoever started the node, and stops the start.
+is somebody else's, or in use, is an operator's mistake, and stops the start.
 """
 
 from collections.abc import Iterable, Sequence

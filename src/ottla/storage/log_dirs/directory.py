@@ -82,7 +82,7 @@ class LogDirectory:
         """
         self.volume = volume
         self.meta = meta
-        # The broker epoch at the last clean stop, -1 if it was not told, or NO_CLEAN_STOP.
+        # The broker epoch at the last clean stop, -1 if it is not known, or NO_CLEAN_STOP.
         self.clean_stop_epoch = clean_stop_epoch
         self.logs: dict[TopicPartition, Log] = {}
         # Being copied here from another directory of this node.
@@ -147,8 +147,8 @@ class LogDirectory:
     def restore(self, partition: TopicPartition, topic_id: Uuid) -> None:
         """Make the directory of a log that is missing, or let it say of which topic it is.
 
-        A log without files is loaded as one that has lost everything. So that is told, and no offset is used
-        twice.
+        A log without files is loaded as one that has lost everything. So the loss is reported, and no offset
+        is used twice.
         """
         disk, path = self.volume.disk, f"{self.path}/{directory_name(partition)}"
         try:

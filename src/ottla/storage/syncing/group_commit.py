@@ -4,9 +4,9 @@ A sync takes about as long for a thousand batches as for one, so the busier a lo
 appends costs. Each log has at most one sync under way; all logs together at most so many. When many logs wait
 they are started all at once, for then one sync of the whole file system is cheaper than one of each file.
 
-This is the state machine alone. The caller says when to start what is wanted, and is told which tickets to
-run; it runs them where it likes and tells how each ended. A failed sync is never tried again: whoever waits
-for it is told that it failed.
+This is the state machine alone. The caller says when to start what is wanted, and learns which tickets to
+run; it runs them where it likes and tells how each ended. A failed sync is never tried again: callers that
+wait for it learn that it failed.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Outcome(Generic[T]):
-    """What is to be done now: tickets to run, after a `start`, and those to be told."""
+    """What is to be done now: tickets to run, after a `start`, and those to be notified."""
 
     starts: list[tuple[Log, FlushTicket]] = field(default_factory=list)
     done: list[T] = field(default_factory=list)
@@ -63,7 +63,7 @@ class GroupCommit(Generic[T]):
         return bool(self._queue) and len(self._running) < self._running_max
 
     def request(self, log: Log, offset: Offset | None = None, waiter: T | None = None) -> Outcome[T]:
-        """Ask for a sync. `waiter` is told when everything below `offset` is safe."""
+        """Ask for a sync. `waiter` is notified when everything below `offset` is safe."""
         if waiter is not None and offset is not None:
             if log.recovery_point >= offset:
                 return Outcome(done=[waiter])
@@ -145,7 +145,8 @@ class GroupCommit(Generic[T]):
                 self._tell_failed(log, outcome)
                 continue
             if ticket is None:
-                # Whoever still waits then waits for records that a truncation took: `forget` is for them.
+                # A caller that still waits then waits for records that a truncation took: `forget` is for
+                # them.
                 self._settle(log, outcome)
                 continue
             self._running[log] = ticket

@@ -13,7 +13,7 @@ class Anomaly(NamedTuple):
     key: int | None
     detail: str
     is_legal: bool = False
-    """Whether a log service may do so. It is told all the same: it says how much the run has mixed."""
+    """Whether a log service may do so. It is reported all the same: it says how much the run has mixed."""
 
 
 Finder = Callable[[Indexes], Iterator[Anomaly]]

@@ -1,6 +1,6 @@
 """What an error tells: that an operation surely failed, or that nobody knows. The checker relies on it.
 
-Whoever is too sure here finds violations that are none, or overlooks real ones.
+Code that is too sure here finds violations that are none, or overlooks real ones.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Histories: what clients asked for, and what they were told, one JSON line for each event.
+"""Histories: what clients asked for, and what they got, one JSON line for each event.
 
     {"i": 812, "t": 73120551234, "proc": 7, "node": 1, "type": "ok", "f": "txn",
      "value": [["send", 4, [17, 92]], ["poll", {"4": [[16, 91]]}]], "rebalance": [], "err": null}
@@ -36,7 +36,7 @@ class EventType(Enum):
 
 
 class Sent(NamedTuple):
-    """A step that wrote a value. The offset is None where nobody was told."""
+    """A step that wrote a value. The offset is None if nobody knows it."""
 
     key: int
     offset: int | None

@@ -123,7 +123,7 @@ def find_sends_behind_known_offsets(indexes: Indexes) -> Iterator[Anomaly]:
 
 
 def known_offsets(operation: Operation) -> Iterator[tuple[int, int]]:
-    """Yield, by key, the offsets that an operation was told of, by acknowledgements and by reading."""
+    """Yield, by key, the offsets that an operation learned, by acknowledgements and by reading."""
     for sent in operation.sends:
         if sent.offset is not None:
             yield sent.key, sent.offset

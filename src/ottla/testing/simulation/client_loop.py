@@ -135,7 +135,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     get_debug = bool
 
     def is_running(self) -> bool:
-        """Say yes: whoever asks is called by it."""
+        """Say yes: only code that this loop runs can ask."""
         return True
 
     def is_closed(self) -> bool:
@@ -179,7 +179,7 @@ class ProtocolTransport(asyncio.Transport):
             self._flush()
 
     def is_closing(self) -> bool:
-        """Say whether it was told to close."""
+        """Say whether `close` was called."""
         return self._is_closing
 
     def close(self) -> None:

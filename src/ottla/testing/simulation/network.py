@@ -12,7 +12,7 @@ Ways to make it fail:
 - `reset(host)`: all connections of a machine break;
 - `give_up(a, b)`: connections break at one end. What is on its way arrives, perhaps after what the
   same machine sends on its next connection;
-- `unplug(host, is_silent=True)`: a machine is gone, and the others are not told.
+- `unplug(host, is_silent=True)`: a machine is gone, and the others do not notice.
 """
 
 import errno
@@ -294,7 +294,7 @@ class SimulatedTransport:
             self._fire()
 
     def was_read(self, count: int) -> None:
-        """Take note that the peer has received some bytes. Whoever waits for that hears of it later."""
+        """Take note that the peer has received some bytes. What waits for that is notified later."""
         self._unread -= count
         if self._events & WRITABLE:
             delay_us = self._network.latency_us(self.peer_host, self.local[0])

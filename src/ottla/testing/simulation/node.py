@@ -115,7 +115,7 @@ class SimulatedNode:
     def cut_power(self, is_silent: bool = False) -> None:
         """Cut the power: what was not synced may be gone, or be there in part.
 
-        If it is silent, other machines are not told that their connections are broken.
+        If it is silent, other machines do not learn that their connections are broken.
         """
         self._switch_off("power cut", is_silent)
         self.disk.cut_power()

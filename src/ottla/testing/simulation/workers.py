@@ -133,7 +133,7 @@ class SimulatedSyncs:
             machine.call_later_us(took_us, self._run_and_end, job, took_us)
 
     def close(self) -> None:
-        """Let what has begun be done now. Nobody is told."""
+        """Let what has begun be done now. Nobody is notified."""
         under_way, self._under_way = self._under_way, {}
         for job in under_way:
             _run(job)

@@ -114,7 +114,7 @@ class ConsumerGroupTargetAssignmentMetadataValue:
 
 @message(api_key=7, versions="0")
 class ConsumerGroupTargetAssignmentMemberKey:
-    """The key of what a member of a consumer group shall own."""
+    """The key of what a member of a consumer group should own."""
 
     group_id: str = wire("0")
     member_id: str = wire("0")
@@ -122,7 +122,7 @@ class ConsumerGroupTargetAssignmentMemberKey:
 
 @struct
 class TargetTopicPartitions:
-    """Partitions of one topic that the member shall own."""
+    """Partitions of one topic that the member should own."""
 
     topic_id: Uuid = wire("0+")
     partitions: tuple[i32, ...] = wire("0+")
@@ -130,7 +130,7 @@ class TargetTopicPartitions:
 
 @message(api_key=7, versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMemberValue:
-    """Record the partitions that a member shall own once the group has settled."""
+    """Record the partitions that a member should own once the group has settled."""
 
     topic_partitions: tuple[TargetTopicPartitions, ...] = wire("0+")
 

@@ -54,7 +54,7 @@ class ShareGroupTargetAssignmentMetadataValue:
 
 @message(api_key=13, versions="0")
 class ShareGroupTargetAssignmentMemberKey:
-    """The key of what a member of a share group shall read."""
+    """The key of what a member of a share group should read."""
 
     group_id: str = wire("0")
     member_id: str = wire("0")
@@ -62,7 +62,7 @@ class ShareGroupTargetAssignmentMemberKey:
 
 @struct
 class TargetTopicPartitions:
-    """Partitions of one topic that the member shall read."""
+    """Partitions of one topic that the member should read."""
 
     topic_id: Uuid = wire("0+")
     partitions: tuple[i32, ...] = wire("0+")
@@ -70,7 +70,7 @@ class TargetTopicPartitions:
 
 @message(api_key=13, versions="0", flexible="0+")
 class ShareGroupTargetAssignmentMemberValue:
-    """Record the partitions that a member shall read."""
+    """Record the partitions that a member should read."""
 
     topic_partitions: tuple[TargetTopicPartitions, ...] = wire("0+")
 

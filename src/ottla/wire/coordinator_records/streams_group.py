@@ -84,7 +84,7 @@ class StreamsGroupTargetAssignmentMetadataValue:
 
 @message(api_key=21, versions="0")
 class StreamsGroupTargetAssignmentMemberKey:
-    """The key of the tasks that a member of a streams group shall have."""
+    """The key of the tasks that a member of a streams group should have."""
 
     group_id: str = wire("0")
     member_id: str = wire("0")
@@ -92,7 +92,7 @@ class StreamsGroupTargetAssignmentMemberKey:
 
 @struct
 class TargetTaskIds:
-    """Tasks of one subtopology that the member shall have."""
+    """Tasks of one subtopology that the member should have."""
 
     subtopology_id: str = wire("0+")
     partitions: tuple[i32, ...] = wire("0+")
@@ -100,7 +100,7 @@ class TargetTaskIds:
 
 @message(api_key=21, versions="0", flexible="0+")
 class StreamsGroupTargetAssignmentMemberValue:
-    """Record the active, standby and warm-up tasks that a member shall have."""
+    """Record the active, standby and warm-up tasks that a member should have."""
 
     active_tasks: tuple[TargetTaskIds, ...] = wire("0+")
     standby_tasks: tuple[TargetTaskIds, ...] = wire("0+")

@@ -14,7 +14,7 @@ class AlterableConfig:
 
 @struct
 class AlterConfigsResource:
-    """One resource and the full set of overrides it shall have."""
+    """One resource and the full set of overrides it should have."""
 
     resource_type: i8 = wire("0+", map_key=True)
     resource_name: str = wire("0+", map_key=True)

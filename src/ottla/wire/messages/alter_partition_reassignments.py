@@ -6,7 +6,7 @@ from ottla.wire.error_code import ErrorCode
 
 @struct
 class ReassignablePartition:
-    """One partition and the brokers that shall hold it; null cancels its move."""
+    """One partition and the brokers that should hold it; null cancels its move."""
 
     partition_index: i32 = wire("0+")
     replicas: tuple[i32, ...] | None = wire("0+", default=None)

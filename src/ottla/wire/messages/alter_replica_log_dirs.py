@@ -6,7 +6,7 @@ from ottla.wire.error_code import ErrorCode
 
 @struct
 class AlterReplicaLogDirTopic:
-    """A topic and those of its partitions that shall live there."""
+    """A topic and those of its partitions that should live there."""
 
     name: str = wire("0+", map_key=True)
     partitions: tuple[i32, ...] = wire("0+")
@@ -14,7 +14,7 @@ class AlterReplicaLogDirTopic:
 
 @struct
 class AlterReplicaLogDir:
-    """A log directory by its path, and the replicas that shall live there."""
+    """A log directory by its path, and the replicas that should live there."""
 
     path: str = wire("0+", map_key=True)
     topics: tuple[AlterReplicaLogDirTopic, ...] = wire("0+")

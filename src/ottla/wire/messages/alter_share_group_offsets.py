@@ -23,7 +23,7 @@ class AlterShareGroupOffsetsRequestTopic:
 
 @message(api_key=91, versions="0", flexible="0+", listeners=("broker",))
 class AlterShareGroupOffsetsRequest:
-    """Set the offsets from which an empty share group shall go on reading."""
+    """Set the offsets from which an empty share group should go on reading."""
 
     group_id: str = wire("0+")
     topics: tuple[AlterShareGroupOffsetsRequestTopic, ...] = wire("0+")

@@ -6,7 +6,7 @@ from ottla.wire.error_code import ErrorCode
 
 @struct
 class ScramCredentialDeletion:
-    """A user and the mechanism whose credential shall go."""
+    """A user and the mechanism whose credential is to be deleted."""
 
     name: str = wire("0+")
     mechanism: i8 = wire("0+")

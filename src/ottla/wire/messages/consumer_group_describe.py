@@ -24,14 +24,14 @@ class TopicPartitions:
 
 @struct
 class Assignment:
-    """The partitions that a member has, or shall have."""
+    """The partitions that a member has, or should have."""
 
     topic_partitions: tuple[TopicPartitions, ...] = wire("0+")
 
 
 @struct
 class Member:
-    """A member: who it is, what it subscribes to, what it has and what it shall have."""
+    """A member: who it is, what it subscribes to, what it has and what it should have."""
 
     member_id: str = wire("0+")
     instance_id: str | None = wire("0+", default=None)

@@ -35,7 +35,7 @@ class ConsumerGroupHeartbeatRequest:
 
 @struct
 class Assignment:
-    """The partitions that the member shall now have."""
+    """The partitions that the member should now have."""
 
     topic_partitions: tuple[TopicPartitions, ...] = wire("0+")
 

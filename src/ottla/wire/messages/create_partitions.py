@@ -6,14 +6,14 @@ from ottla.wire.error_code import ErrorCode
 
 @struct
 class CreatePartitionsAssignment:
-    """The brokers that shall hold one of the new partitions."""
+    """The brokers that should hold one of the new partitions."""
 
     broker_ids: tuple[i32, ...] = wire("0+")
 
 
 @struct
 class CreatePartitionsTopic:
-    """A topic and the number of partitions it shall have."""
+    """A topic and the number of partitions it should have."""
 
     name: str = wire("0+", map_key=True)
     partition_count: i32 = wire("0+")

@@ -7,7 +7,7 @@ from ottla.wire.error_code import ErrorCode
 
 @struct
 class CreatableReplicaAssignment:
-    """The brokers that shall hold one partition, where the client chooses them."""
+    """The brokers that should hold one partition, where the client chooses them."""
 
     partition_index: i32 = wire("0+", map_key=True)
     broker_ids: tuple[i32, ...] = wire("0+")

@@ -6,7 +6,7 @@ from ottla.wire.error_code import ErrorCode
 
 @struct
 class DeleteRecordsPartition:
-    """One partition and the offset before which all records shall go."""
+    """One partition and the offset before which all records are to be deleted."""
 
     partition_index: i32 = wire("0+")
     offset: i64 = wire("0+")

@@ -7,14 +7,14 @@ from ottla.wire.error_code import ErrorCode
 
 @struct
 class PartitionData:
-    """One partition whose state shall go."""
+    """One partition whose state is to be deleted."""
 
     partition: i32 = wire("0+")
 
 
 @struct
 class DeleteStateData:
-    """A topic and the partitions whose state shall go."""
+    """A topic and the partitions whose state is to be deleted."""
 
     topic_id: Uuid = wire("0+")
     partitions: tuple[PartitionData, ...] = wire("0+")

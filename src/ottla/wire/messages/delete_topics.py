@@ -43,7 +43,7 @@ class DeletableTopicResult:
 class DeleteTopicsResponse:
     """Say for each topic whether it was deleted.
 
-    v5 adds error messages. v6 adds topic ids, and the name is null where it may not be told.
+    v5 adds error messages. v6 adds topic ids, and the name is null where the client may not see it.
     """
 
     throttle_time_ms: i32 = wire("1+", default=0, ignorable=True)

@@ -50,7 +50,7 @@ class DescribeConfigsResourceResult:
 
 @struct
 class DescribeConfigsResult:
-    """The configs of one resource, or why they cannot be told."""
+    """The configs of one resource, or why they cannot be shown."""
 
     error_code: ErrorCode = wire("0+", default=ErrorCode.NONE)
     error_message: str | None = wire("0+")

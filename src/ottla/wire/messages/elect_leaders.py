@@ -10,7 +10,7 @@ ERROR_OF_ALL_FROM: Final = 1
 
 @struct
 class TopicPartitions:
-    """A topic and the partitions that shall elect."""
+    """A topic and the partitions that should elect."""
 
     topic: str = wire("0+", map_key=True)
     partitions: tuple[i32, ...] = wire("0+")

@@ -6,7 +6,7 @@ from ottla.wire.error_code import ErrorCode
 
 @message(api_key=58, versions="0", flexible="0+", listeners=("controller",))
 class EnvelopeRequest:
-    """A broker passes a client's request on to the controller, with who sent it and from where.
+    """A broker passes a client's request on to the controller, with its sender and where it came from.
 
     The request inside is complete, with its header. The address is 4 or 16 raw bytes.
     """

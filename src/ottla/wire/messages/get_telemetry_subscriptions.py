@@ -7,7 +7,7 @@ from ottla.wire.error_code import ErrorCode
 
 @message(api_key=71, versions="0", flexible="0+", listeners=("broker",))
 class GetTelemetrySubscriptionsRequest:
-    """Ask which metrics the client shall push; the first time with a zero id."""
+    """Ask which metrics the client should push; the first time with a zero id."""
 
     client_instance_id: Uuid = wire("0+")
 

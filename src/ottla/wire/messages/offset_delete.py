@@ -6,14 +6,14 @@ from ottla.wire.error_code import ErrorCode
 
 @struct
 class OffsetDeleteRequestPartition:
-    """One partition whose offset shall go."""
+    """One partition whose offset is to be deleted."""
 
     partition_index: i32 = wire("0+")
 
 
 @struct
 class OffsetDeleteRequestTopic:
-    """A topic and the partitions whose offsets shall go."""
+    """A topic and the partitions whose offsets are to be deleted."""
 
     name: str = wire("0+", map_key=True)
     partitions: tuple[OffsetDeleteRequestPartition, ...] = wire("0+")

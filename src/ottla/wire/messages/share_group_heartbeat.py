@@ -29,7 +29,7 @@ class TopicPartitions:
 
 @struct
 class Assignment:
-    """The partitions that the member shall now read, along with others."""
+    """The partitions that the member should now read, along with others."""
 
     topic_partitions: tuple[TopicPartitions, ...] = wire("0+")
 

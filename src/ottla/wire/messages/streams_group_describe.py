@@ -76,7 +76,7 @@ class TaskIds:
 
 @struct
 class Assignment:
-    """The tasks of each kind that a member has, or shall have."""
+    """The tasks of each kind that a member has, or should have."""
 
     active_tasks: tuple[TaskIds, ...] = wire("0+")
     standby_tasks: tuple[TaskIds, ...] = wire("0+")
@@ -85,7 +85,7 @@ class Assignment:
 
 @struct
 class Member:
-    """A member: who it is, which tasks it has and which it shall have."""
+    """A member: who it is, which tasks it has and which it should have."""
 
     member_id: str = wire("0+")
     member_epoch: i32 = wire("0+")

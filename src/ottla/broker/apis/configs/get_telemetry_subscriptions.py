@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions: which metrics a client shall push (KIP-714).
+"""GetTelemetrySubscriptions: which metrics a client should push (KIP-714).
 
 As in a Kafka without a telemetry receiver, it is served but not advertised, unless `ottla.telemetry.enable`
 says that the node keeps what clients push.

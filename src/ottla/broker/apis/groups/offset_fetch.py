@@ -92,7 +92,7 @@ def _unknown_topic(asked: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics
 def _with_ids(
     answer: OffsetFetchResponseGroup, topics: Topics, unknown: list[OffsetFetchResponseTopics]
 ) -> OffsetFetchResponseGroup:
-    """Give topics that were found by name their ids. One that is gone has none, and cannot be told."""
+    """Give topics that were found by name their ids. One that is gone has none, and is left out."""
     if answer.error_code is not ErrorCode.NONE:
         return answer
     named = []

@@ -1,8 +1,8 @@
 """Fetch: records of many partitions, at once or as soon as there are enough.
 
-A fetch is answered at once if nothing is to be waited for, if there are enough bytes, or if something has to
-be told (an error, a diverging log). Otherwise it is parked, until appends bring what is missing or its time
-is over. Records are not read here: the answer holds ranges of files, which the connection sends.
+A fetch is answered at once if nothing is to be waited for, if there are enough bytes, or if there is
+something to report (an error, a diverging log). Otherwise it is parked, until appends bring what is missing
+or its time is over. Records are not read here: the answer holds ranges of files, which the connection sends.
 
 A fetch of very many partitions does the same in turns with everybody else. While it waits it is woken by
 appends like any other, and then reads again, in turns.
@@ -365,7 +365,7 @@ def _sort_out(asked: Asked, replica_id: int, context: RequestContext) -> tuple[A
     denied: dict[int, tuple[PartitionKey, PartitionData]] = {}
     for place, (key, ask) in enumerate(asked):
         name = _name_of(key[0], topics)
-        # Of a topic that is unknown, that is what the reader is told.
+        # A topic that is unknown is not denied: the reader learns that it is unknown.
         if name is None or (not is_follower and allows(principal, host, _READ, name)):
             continue
         if not is_follower:

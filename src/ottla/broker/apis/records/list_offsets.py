@@ -42,7 +42,7 @@ _SINCE_VERSION: Final = {
 }
 _CONSUMER: Final = -1
 _DEBUGGING_REPLICA: Final = -2
-"""Asks any replica for what it has, whoever leads."""
+"""Asks any replica for what it has, also one that does not lead."""
 _NOT_AVAILABLE_FROM: Final = 5
 _READ_COMMITTED: Final = 1
 
@@ -121,8 +121,8 @@ def _look_up(
 def _is_behind(partition: Partition, timestamp: int, limit: ReadLimit) -> bool:
     """Say whether a new leader does not know yet what is committed that its predecessor has shown.
 
-    Its high watermark comes with the next fetches of its followers. Until then, an offset that it told might
-    be below one that was told before.
+    Its high watermark comes with the next fetches of its followers. Until then, an offset that it returns
+    might be below one that was returned before.
     """
     leading, log = partition.leading, partition.log
     if leading is None or log.high_watermark >= leading.epoch_start_offset:

@@ -14,7 +14,7 @@ from ottla.wire.messages.expire_delegation_token import (
 def expire_delegation_token(
     ask: ExpireDelegationTokenRequest, context: RequestContext
 ) -> ExpireDelegationTokenResponse | Deferred[ExpireDelegationTokenResponse]:
-    """Answer when that holds. Who has not logged in, or only by a token, may not."""
+    """Answer when that holds. Clients that have not logged in, or only by a token, may not do this."""
     if context.may_use_tokens:
         return context.ask_controller(ask)
     return ExpireDelegationTokenResponse(

@@ -14,7 +14,7 @@ from ottla.wire.messages.renew_delegation_token import (
 def renew_delegation_token(
     ask: RenewDelegationTokenRequest, context: RequestContext
 ) -> RenewDelegationTokenResponse | Deferred[RenewDelegationTokenResponse]:
-    """Answer when that holds. Who has not logged in, or only by a token, may not."""
+    """Answer when that holds. Clients that have not logged in, or only by a token, may not do this."""
     if context.may_use_tokens:
         return context.ask_controller(ask)
     return RenewDelegationTokenResponse(

@@ -1,8 +1,8 @@
 """Metadata: the brokers, and the partitions of topics with their leaders.
 
-A topic that is missing may be created for who asks for it. As in Kafka, the answer does not wait for that:
-it says UNKNOWN_TOPIC_OR_PARTITION, and the client asks again. Clients use the first answer to see whether a
-topic is there, and suites of theirs check that it is not.
+A topic that is missing may be created for the client that asks for it. As in Kafka, the answer does not wait
+for that: it says UNKNOWN_TOPIC_OR_PARTITION, and the client asks again. Clients use the first answer to see
+whether a topic is there, and suites of theirs check that it is not.
 """
 
 from collections.abc import Iterable, Sequence

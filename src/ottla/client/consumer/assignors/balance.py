@@ -1,9 +1,9 @@
 """The heart of both sticky assignors: as even as can be, and moving as little as can be.
 
-Three steps. Each member keeps what it owned and may still have. What nobody has goes to whoever has least of
-those that want the topic. Then, while it makes the shares more even, one partition wanders from a fuller
-member to an emptier one, along a chain of members if the two ends have no topic in common. When no chain is
-left that ends at a member with at least two partitions less than where it starts, none is more even.
+Three steps. Each member keeps what it owned and may still have. What nobody has goes to the member with the
+least of those that want the topic. Then, while it makes the shares more even, one partition wanders from a
+fuller member to an emptier one, along a chain of members if the two ends have no topic in common. When no
+chain is left that ends at a member with at least two partitions less than where it starts, none is more even.
 
 Deviation: Kafka's own goes through the partitions again and again, and with unlike subscriptions may stop
 earlier, where a single move does not help. Racks are not looked at.
@@ -83,7 +83,7 @@ def _kept(
 
 
 def _fill(shares: _Shares, members: Members, partitions: PartitionCounts) -> None:
-    """Give what nobody has to whoever has least. Topics that few members want come first."""
+    """Give what nobody has to the member with the least. Topics that few members want come first."""
     order = {member_id: index for index, member_id in enumerate(sorted(members))}
     for topic in sorted(shares.takers, key=lambda name: (len(shares.takers[name]), name)):
         # Loads only grow here, so an entry that is out of date is put back where it belongs.

@@ -1,4 +1,4 @@
-"""roundrobin: all partitions in order, dealt to the members in turn; who does not want a topic is passed."""
+"""roundrobin: all partitions in order, dealt in turn to the members that want their topics."""
 
 from ottla.client.consumer.assignors.assignor import (
     Assignor,

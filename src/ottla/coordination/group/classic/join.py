@@ -193,7 +193,8 @@ class Joins:
                 leads = group.leader_id == new_id
                 group.answer_join(member, replace(group.join_answer(member), skip_assignment=leads))
             else:
-                # An old client that is told it leads would assign again: it is told that its old self leads.
+                # An old client that learns that it leads would assign again: its answer says that its old
+                # self leads.
                 response = replace(group.join_answer(member), leader=old_leader or "", members=())
                 group.answer_join(member, response)
 

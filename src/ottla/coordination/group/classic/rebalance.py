@@ -1,9 +1,9 @@
 """How a classic group gets from one generation to the next.
 
 A rebalance starts when somebody joins, leaves or goes silent. It waits until every member has asked to join
-again, or the longest rebalance timeout is over; who has not come by then is out. Then the generation counts
-up, the leader learns of all members, and brings the assignment with its SyncGroup. A group that was empty
-waits a little longer, so that the members of an application that starts up come in together.
+again, or the longest rebalance timeout is over; members that have not come by then are removed. Then the
+generation counts up, the leader learns of all members, and brings the assignment with its SyncGroup. A group
+that was empty waits a little longer, so that the members of an application that starts up come in together.
 
 All of this is in memory only, as in Kafka, and a crash takes it: members then join again. So the steps here
 are no decisions. They change the group at once, as the effect of a decision without records, and return what

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: a consumer group with its members, what they have and what they shall have."""
+"""ConsumerGroupDescribe: a consumer group with its members, what they have and what they should have."""
 
 from collections.abc import Iterable, Mapping
 

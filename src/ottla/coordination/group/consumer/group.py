@@ -1,4 +1,4 @@
-"""A consumer group (KIP-848): all of it is told by its records.
+"""A consumer group (KIP-848): all of it is described by its records.
 
 The group's epoch counts up whenever members, subscriptions or the subscribed topics change. The target is
 computed for an epoch of the group; each member follows in its own epoch, which becomes that of the target
@@ -31,7 +31,7 @@ from ottla.wire.error_code import ErrorCode
 NO_PARTITIONS: Final[Partitions] = {}
 
 _TOPICS_CHECK_INTERVAL_MS: Final = (1 << 31) - 1
-"""Groups are told when topics change, so this is only for what was never told."""
+"""Groups are notified when topics change, so this is only for changes that were missed."""
 
 
 class GroupState(Enum):
@@ -116,7 +116,7 @@ class ConsumerGroup(OffsetRules[Member, Partitions]):
         return None if member_id is None else self.members.get(member_id)
 
     def find_target(self, member: Member) -> Partitions:
-        """Return what a member shall have; one that takes a static member's place, what that one should."""
+        """Return what a member should have; one that takes a static member's place, what that one should."""
         member_id = member.member_id
         if member.instance_id is not None:
             member_id = self.static_members.get(member.instance_id, member_id)

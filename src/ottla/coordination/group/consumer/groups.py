@@ -1,4 +1,4 @@
-"""The consumer groups of a shard: everything that is asked of them, and what is told to them."""
+"""The consumer groups of a shard: requests to them, and changes that they learn of."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -40,7 +40,7 @@ class ConsumerGroups:
 
     def activate(self) -> None:
         """Give every member that was loaded a new session."""
-        # Topics may have been created while nobody was here to be told.
+        # Topics may have been created while no coordinator was here to notice.
         self._steps.newest_topic_version = self._env.topics.version()
         for group_id, group in self._groups.items():
             if isinstance(group, ConsumerGroup):

@@ -177,7 +177,7 @@ def _known_member(group: ConsumerGroup, ask: ConsumerGroupHeartbeatRequest, memb
 
 
 def _check_epoch(member: Member, ask: ConsumerGroupHeartbeatRequest) -> None:
-    """Fence a member whose epoch is not the one it was told.
+    """Fence a member whose epoch is not the one it was given.
 
     The one before is fine while it owns no more than it has now: the answer with the new one may be lost.
     """

@@ -1,4 +1,4 @@
-"""How a member of a consumer group gets from what it has to what it shall have (KIP-848).
+"""How a member of a consumer group gets from what it has to what it should have (KIP-848).
 
 A partition is given to a member only after its last owner has let go of it. So a member first gives up what
 it has to, and says so; only then it goes on to the target's epoch and gets what is free.

@@ -64,7 +64,7 @@ def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
 
 
 def target_record(group_id: str, member_id: str, partitions: Partitions) -> CoordinatorRecord:
-    """Tell what a member shall have."""
+    """Tell what a member should have."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=tuple(
             TargetTopicPartitions(topic_id=topic, partitions=tuple(sorted(partitions[topic])))

@@ -14,7 +14,7 @@ from ottla.coordination.group.environment import Environment
 from ottla.coordination.runtime.decision import Decision
 
 _REASONS = {"heartbeat": "session", "revocation": "rebalance", "join": "rebalance", "sync": "sync"}
-"""What is told of a member that lets a time pass."""
+"""The reason that is reported for a member that lets a time pass."""
 
 Fence = Callable[[str, str, int | None, int], Decision[Any]]
 """(group id, member id, only if it is in this epoch, now) -> decision"""
@@ -29,7 +29,7 @@ class Watched(Protocol):
 
     @property
     def epoch(self) -> int:
-        """The epoch that it was told."""
+        """The epoch that it was given."""
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -58,7 +58,7 @@ class Sessions:
         self._env.timers.cancel(("revocation", group_id, member_id))
 
     def expect_join(self, group_id: str, member: Watched) -> None:
-        """Give a classic member its rebalance timeout to join again, counted from when it was told first."""
+        """Give a classic member its rebalance timeout to join again, counted from the first notice."""
         if ("join", group_id, member.member_id) not in self._env.timers:
             self._expect("join", group_id, member.member_id, member.rebalance_timeout_ms)
 

@@ -162,7 +162,7 @@ class Steps:
     # 3. The target
 
     def renew_target(self, draft: Draft, epoch: int) -> Target:
-        """Compute a new target if it is time. Return what the member shall have."""
+        """Compute a new target if it is time. Return what the member should have."""
         group, new, now_ms = draft.group, draft.new, draft.now_ms
         interval_ms = self._env.consumer_intervals(group.group_id).assignment_interval_ms
         if not is_due(group, epoch, interval_ms, now_ms):

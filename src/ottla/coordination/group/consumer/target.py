@@ -1,4 +1,4 @@
-"""The target of a consumer group: what every member shall have, computed for an epoch of the group."""
+"""The target of a consumer group: what every member should have, computed for an epoch of the group."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from ottla.wire.coordinator_records.framing import CoordinatorRecord
 
 
 class Target(NamedTuple):
-    """What one member shall have."""
+    """What one member should have."""
 
     epoch: int
     partitions: Partitions
@@ -37,7 +37,7 @@ def is_due(group: ConsumerGroup, epoch: int, interval_ms: int, now_ms: int) -> b
 def compute_target(
     group: ConsumerGroup, old: Member | None, new: Member, assignor: str, env: Environment
 ) -> Mapping[str, Partitions]:
-    """Return what everybody shall have once `new` is there, in the place of `old` if there is one."""
+    """Return what everybody should have once `new` is there, in the place of `old` if there is one."""
     wanted = _WantedTopics(env.topics)
     wishes = {}
     for member_id, member in group.members.items():

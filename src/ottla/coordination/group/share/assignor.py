@@ -19,7 +19,7 @@ def assign(
     had: Mapping[str, Partitions],
     assignable: Mapping[Uuid, Iterable[int]],
 ) -> dict[str, Partitions]:
-    """Return what each member shall have: by the topics it wants, and by what it had."""
+    """Return what each member should have: by the topics it wants, and by what it had."""
     held = {member: _places(had.get(member, {})) for member in wanted}
     shares: dict[str, set[_Place]] = {member: set() for member in wanted}
     for members, topics in _rounds(wanted):

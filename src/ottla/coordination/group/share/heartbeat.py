@@ -158,7 +158,7 @@ class Heartbeats:
         return group.epoch + 1, True
 
     def _renew_target(self, draft: _Draft, epoch: int) -> tuple[int, Partitions]:
-        """Compute a new target if it is time. Return what the member shall have, and since which epoch."""
+        """Compute a new target if it is time. Return what the member should have, and since which epoch."""
         group, new, now_ms = draft.group, draft.new, draft.now_ms
         interval_ms = self._env.share_intervals(group.group_id).assignment_interval_ms
         computed_ms = group.assignment_timestamp_ms

@@ -8,7 +8,7 @@ from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
 
 NO_START: int = -1
-"""The start offset of a partition whose leader shall find one when the group first reads it."""
+"""The start offset of a partition whose leader should find one when the group first reads it."""
 
 StartOffsets = Mapping[Uuid, Mapping[int, int]]
 Errors = Mapping[tuple[Uuid, int], ErrorCode]

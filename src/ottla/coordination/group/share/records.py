@@ -56,7 +56,7 @@ def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRe
 
 
 def target_record(group_id: str, member_id: str, partitions: Partitions) -> CoordinatorRecord:
-    """Say what a member shall have."""
+    """Say what a member should have."""
     value = ShareGroupTargetAssignmentMemberValue(
         topic_partitions=tuple(
             TargetTopicPartitions(topic_id=topic, partitions=tuple(sorted(partitions[topic])))

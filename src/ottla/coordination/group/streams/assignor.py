@@ -34,7 +34,7 @@ class _Task(NamedTuple):
 def assign_sticky(
     wishes: Iterable[Wish], subtopologies: Mapping[str, ConfiguredSubtopology], standby_replicas: int
 ) -> dict[str, TargetTasks]:
-    """Return what each member shall have."""
+    """Return what each member should have."""
     assignment = _Assignment(sorted(wishes), subtopologies, standby_replicas)
     assignment.assign_active()
     if standby_replicas > 0:

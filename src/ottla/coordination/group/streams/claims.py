@@ -16,7 +16,7 @@ _UNCHANGED_MS: Final = -1
 
 
 def known_member(group: StreamsGroup, ask: StreamsGroupHeartbeatRequest) -> Member:
-    """Find a member, and fence one whose epoch is not the one it was told.
+    """Find a member, and fence one whose epoch is not the one it was given.
 
     The one before is fine while it owns no more than it has now: the answer with the new one may be lost.
     """

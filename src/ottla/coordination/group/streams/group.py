@@ -1,4 +1,4 @@
-"""A streams group (KIP-1071): all that counts is told by its records.
+"""A streams group (KIP-1071): all that counts is described by its records.
 
 The group's epoch counts up whenever members, the topics of its topology or its configs change. The target is
 computed for an epoch of the group; each member follows in its own epoch. So
@@ -80,7 +80,7 @@ class StreamsGroup(OffsetRules[Member, TargetTasks]):
             self.shutdown_requested_by = None
 
     def find_target(self, member_id: str) -> TargetTasks:
-        """Return what a member shall have."""
+        """Return what a member should have."""
         return self.targets.get(member_id, NO_TARGET)
 
     # Tasks

@@ -1,4 +1,4 @@
-"""The streams groups of a shard: everything that is asked of them, and what is told to them."""
+"""The streams groups of a shard: requests to them, and changes that they learn of."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -253,7 +253,7 @@ class Heartbeats:
     def _renew_target(
         self, draft: _Draft, epoch: int, configured: ConfiguredTopology, configs: Mapping[str, str]
     ) -> Target:
-        """Compute a new target if it is time. Return what the member shall have."""
+        """Compute a new target if it is time. Return what the member should have."""
         group, member_id = draft.group, draft.new.member_id
         intervals = self._env.streams_intervals(group.group_id)
         timer = _initial_delay(group.group_id)

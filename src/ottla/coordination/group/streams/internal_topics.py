@@ -67,7 +67,7 @@ class ConfiguredTopology:
 
     epoch: int
     subtopologies: Mapping[str, ConfiguredSubtopology] | None
-    """In the order of their ids; None if the number of tasks cannot be told."""
+    """In the order of their ids; None if the number of tasks is not known."""
     missing: Mapping[str, InternalTopic] = field(default_factory=dict)
     """Internal topics that have to be created."""
     problem: Problem | None = None

@@ -1,4 +1,4 @@
-"""How a member of a streams group gets from the tasks it has to those it shall have (KIP-1071).
+"""How a member of a streams group gets from the tasks it has to those it should have (KIP-1071).
 
 | state      | heartbeat                                         | next                                |
 |------------|---------------------------------------------------|-------------------------------------|

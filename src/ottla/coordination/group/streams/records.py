@@ -83,7 +83,7 @@ def topology_tombstone(group_id: str) -> CoordinatorRecord:
 
 
 def target_record(group_id: str, member_id: str, target: TargetTasks) -> CoordinatorRecord:
-    """Tell what a member shall have."""
+    """Tell what a member should have."""
     value = StreamsGroupTargetAssignmentMemberValue(
         active_tasks=_target_tasks(target.active),
         standby_tasks=_target_tasks(target.standby),

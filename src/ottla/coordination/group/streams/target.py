@@ -1,4 +1,4 @@
-"""The target of a streams group: the tasks that members shall have, computed for an epoch of the group."""
+"""The target of a streams group: the tasks that members should have, computed for an epoch of the group."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ STANDBY_REPLICAS: Final = "num.standby.replicas"
 
 
 class Target(NamedTuple):
-    """What one member shall have."""
+    """What one member should have."""
 
     epoch: int
     tasks: TargetTasks
@@ -35,7 +35,7 @@ def is_too_soon(group: StreamsGroup, interval_ms: int, now_ms: int) -> bool:
 def compute_target(
     group: StreamsGroup, new: Member | None, configured: ConfiguredTopology, configs: Mapping[str, str]
 ) -> dict[str, TargetTasks]:
-    """Return what everybody shall have once `new` is there: nothing, as long as topics are missing."""
+    """Return what everybody should have once `new` is there: nothing, as long as topics are missing."""
     members = dict(group.members)
     if new is not None:
         members[new.member_id] = new

@@ -15,7 +15,7 @@ TasksWithEpochs = Mapping[str, Mapping[int, int]]
 
 
 class TargetTasks(NamedTuple):
-    """What a member shall have."""
+    """What a member should have."""
 
     active: Tasks
     standby: Tasks

@@ -1,7 +1,7 @@
 """The topology of a streams group: what its members run, as the first of them has told.
 
 A subtopology reads source topics and repartition topics, and keeps its state in changelog topics. The group's
-topology is set once. A member with an older epoch may join, and is told that it is behind; a newer epoch is
+topology is set once. A member with an older epoch may join, and learns that it is behind; a newer epoch is
 refused, because Apache Kafka 4.3.1 cannot change a topology either.
 """
 

@@ -33,7 +33,7 @@ def refuse_heartbeat(_ask: BrokerHeartbeatRequest, refusal: Refusal) -> BrokerHe
 def note_heartbeat(
     sessions: BrokerSessions, ask: BrokerHeartbeatRequest, reply: BrokerHeartbeatResponse, now_ms: int
 ) -> None:
-    """Keep the session of a broker, unless it was told to stop: its next process may come at any time."""
+    """Keep the session of a broker, unless it may shut down now: its next process may come at any time."""
     if reply.error_code is not ErrorCode.NONE:
         return
     broker = Incarnation(ask.broker_id, ask.broker_epoch)

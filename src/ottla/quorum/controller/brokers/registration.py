@@ -47,7 +47,7 @@ def decide_register_broker(
 ) -> Decision[BrokerRegistrationResponse]:
     """Register a broker, fenced until it has caught up.
 
-    A new incarnation gets a new epoch, and what the one before led is led by nobody until then. Whether that
+    A new incarnation gets a new epoch, and what the one before led has no leader until then. Whether that
     one stopped cleanly is known from the epoch it left behind: if not, it may have lost what it acknowledged.
     """
     try:
@@ -161,7 +161,7 @@ def decide_unregister_broker(
     """Forget a broker for good. Its replicas stay assigned to it: it is for the user to move them.
 
     Deviation: Kafka also forgets a broker that is alive. That broker serves on without a single leader until
-    it is restarted, and nobody is told. Here a broker has to be stopped first.
+    it is restarted, and nobody notices. Here a broker has to be stopped first.
     """
     broker = view.image.brokers.get(ask.broker_id)
     if broker is None:

@@ -6,9 +6,10 @@ here: the caller says what it is to become, and this finds out the rest, in this
 1. A reassignment whose new replicas are all in sync is completed.
 2. While fewer than `min.insync.replicas` are in sync, those that were are remembered as eligible leaders
    (KIP-966), except brokers that stopped uncleanly: they may have lost what they had acknowledged.
-3. A leader is elected: the present one if it still can, else the first replica that can. It must be in sync,
-   or eligible when nobody is. Failing that, the last known leader, if it is the only one left; then, if the
-   topic allows it, any live replica. Those two may have lost records, so the partition becomes RECOVERING.
+3. A leader is elected: the present one if it still can, otherwise the first replica that can. It must be in
+   sync, or eligible when nobody is. Failing that, the last known leader, if it is the only one left; then, if
+   the topic allows it, any live replica. Those two may have lost records, so the partition becomes
+   RECOVERING.
 4. The leader epoch is raised, by naming the leader in the record, when the leader changes or a replica goes.
 """
 

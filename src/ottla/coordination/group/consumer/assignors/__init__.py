@@ -1,4 +1,4 @@
-"""Server-side assignors: pure functions from who wants what, and has what, to who gets what."""
+"""Server-side assignors: pure functions from what members want and have to what they get."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
 """The range assignor: each topic is cut into one block of neighbouring partitions for each member.
 
 The members stand in one row, static ones first, by the names that stay theirs. Along this row every topic is
-cut. So topics with as many partitions, wanted by the same members, are cut alike: whoever has partition 3 of
-one has partition 3 of the other, and streams that are joined by key meet in one member. What a member had
+cut. So topics with as many partitions, wanted by the same members, are cut alike: the member with partition 3
+of one has partition 3 of the other, and streams that are joined by key meet in one member. What a member had
 before plays no part, as in Kafka.
 """
 
