@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 from tests.support.mixed_cluster import MixedCluster, wait_until
 from tests.support.plain_client import PlainClient
 
@@ -40,11 +41,63 @@ def test_brokers_that_join_get_their_share_and_those_that_leave_are_emptied(tmp_
 
         cluster[3].kill()
         with PlainClient(cluster.address(1)) as client:
-            answer = client.ask(UnregisterBrokerRequest(broker_id=3))
-            assert answer.error_code is ErrorCode.NONE
+            # It is refused until the controller has noticed that the broker is gone.
+            wait_until(
+                lambda: client.ask(UnregisterBrokerRequest(broker_id=3)).error_code is ErrorCode.NONE,
+                "node 3 is unregistered",
+            )
         wait_until(lambda: held(cluster, 3) == 0, "node 3 is empty")
         cluster.wait_for_in_sync(TOPIC, 2)
         for partition in range(PARTITIONS):
             assert cluster[1].log_bytes(TOPIC, partition) == cluster[2].log_bytes(TOPIC, partition) != b""
     finally:
         cluster.__exit__()
+
+
+def test_a_broker_that_is_away_for_long_is_emptied(tmp_path: Path) -> None:
+    settings = {**SETTINGS, "ottla.balance.leave.ms": "1000"}
+    with MixedCluster(tmp_path, "ooo", controllers=(1,), settings=settings) as cluster:
+        cluster.create_topic(TOPIC, PARTITIONS, replicas=2)
+        wait_until(lambda: [held(cluster, one) for one in (1, 2, 3)] == [4, 4, 4], "all have their share")
+        cluster[3].kill()
+        # It is still registered, and may come back one day.
+        wait_until(lambda: held(cluster, 3) == 0, "node 3 is empty")
+        cluster.wait_for_in_sync(TOPIC, 2)
+
+
+def test_partitions_are_copied_no_faster_than_they_may(tmp_path: Path) -> None:
+    limits = {"ottla.balance.bytes.per.second": "1", "replica.fetch.max.bytes": "100000"}
+    cluster = MixedCluster(tmp_path, "oo", controllers=(1,), settings={**SETTINGS, **limits})
+    try:
+        cluster.start(1)
+        cluster.create_topic(TOPIC, 2, replicas=1)
+        producer = Producer({"bootstrap.servers": cluster.address(1), "compression.type": "none"})
+        for number in range(400):
+            producer.produce(TOPIC, b"x" * 10_000, partition=number % 2)
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+        cluster[2].start()
+        wait_until(lambda: held(cluster, 2) == 1, "one partition moves to node 2")
+        (moving,) = [number for number, replicas in cluster.replicas(TOPIC).items() if 2 in replicas]
+        total = len(cluster[1].log_bytes(TOPIC, moving))
+        wait_until(lambda: cluster[2].log_bytes(TOPIC, moving) != b"", "it has begun")
+        # The first fetch alone is more than it may copy in days.
+        for _ in range(50):
+            assert len(cluster[2].log_bytes(TOPIC, moving)) < total / 2
+            assert 2 not in cluster.in_sync(TOPIC)[moving]
+
+        set_rate(cluster, 2, 1 << 40)
+        wait_until(lambda: cluster.replicas(TOPIC)[moving] == [2], "it has moved")
+        assert len(cluster[2].log_bytes(TOPIC, moving)) == total
+    finally:
+        cluster.__exit__()
+
+
+def set_rate(cluster: MixedCluster, broker: int, rate: int) -> None:
+    """Set Kafka's own limit, which comes before that of balancing."""
+    name = "follower.replication.throttled.rate"
+    resource = ConfigResource(ResourceType.BROKER, str(broker))
+    resource.add_incremental_config(ConfigEntry(name, str(rate), incremental_operation=AlterConfigOpType.SET))
+    for future in cluster.admin.incremental_alter_configs([resource]).values():
+        future.result(60)

@@ -11,7 +11,14 @@ from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.topics import NO_LEADER
 from ottla.quorum.controller.brokers.sessions import BrokerSessions, Incarnation
 from ottla.quorum.controller.decision import ControllerView
-from ottla.quorum.controller.upkeep import Task, Upkeep, balance_leaders, elect_unclean, fence_stale_broker
+from ottla.quorum.controller.upkeep import (
+    Task,
+    Upkeep,
+    balance_leaders,
+    balance_replicas,
+    elect_unclean,
+    fence_stale_broker,
+)
 from ottla.wire.declare import replace
 
 
@@ -139,3 +146,20 @@ def test_a_controller_that_was_stopped_for_a_while_fences_nobody_for_it() -> Non
         acting.deciding.monotonic_ms += SESSION_TIMEOUT_MS // 8
         upkeep.run(acting, acting.deciding.monotonic_ms)
     assert all(broker.fenced for broker in acting.deciding.image.brokers.values())
+
+
+def test_replicas_of_a_broker_are_moved_when_it_was_away_for_long_enough() -> None:
+    acting = Acting()
+    leave_ms = acting.view().configs.node.ottla_balance_leave_ms
+    acting.deciding.have("t", (0, 1))
+    balance_replicas(acting)
+    assert acting.deciding.partition("t").replicas == (0, 1), "it is balanced"
+    acting.deciding.replay(registration(1, fenced=True))
+    for now_ms in (1000, 1000 + leave_ms - 1):
+        acting.deciding.monotonic_ms = now_ms
+        assert not balance_replicas(acting)
+        assert not acting.deciding.partition("t").adding_replicas, "it may only restart"
+    acting.deciding.monotonic_ms = 1000 + leave_ms
+    assert not balance_replicas(acting)
+    moving = acting.deciding.partition("t")
+    assert (moving.adding_replicas, moving.removing_replicas) == ((2,), (1,))

@@ -112,3 +112,33 @@ def test_after_a_change_of_controllers_a_shutdown_waits_until_all_have_caught_up
     assert not sessions.has_been_seen_to_stop(brokers, stopping)
     sessions.heard(incarnation(1), 70, now_ms=0)
     assert sessions.has_been_seen_to_stop(brokers, stopping)
+
+
+def test_a_broker_has_left_when_it_was_away_for_long_enough() -> None:
+    sessions = BrokerSessions(timeout_ms=10)
+    away = {1: ONE, 2: registration(2, fenced=True)}
+    sessions.note_away(away, now_ms=100)
+    assert sessions.find_left(leave_ms=50, now_ms=149) == []
+    sessions.note_away(away, now_ms=140)
+    assert sessions.find_left(leave_ms=50, now_ms=150) == [2], "it is away since the first look"
+    assert sessions.find_left(leave_ms=0, now_ms=100) == [2]
+
+
+def test_a_broker_that_comes_back_has_not_left() -> None:
+    sessions = BrokerSessions(timeout_ms=10)
+    away = {1: ONE, 2: registration(2, fenced=True)}
+    sessions.note_away(away, now_ms=100)
+    sessions.note_away(BROKERS, now_ms=120)
+    sessions.note_away(away, now_ms=140)
+    assert sessions.find_left(leave_ms=50, now_ms=189) == []
+    assert sessions.find_left(leave_ms=50, now_ms=190) == [2]
+
+
+def test_a_controller_that_heard_nobody_for_a_while_counts_again() -> None:
+    sessions = BrokerSessions(timeout_ms=10)
+    away = {2: registration(2, fenced=True)}
+    sessions.note_away(away, now_ms=100)
+    sessions.renew(now_ms=200)
+    assert sessions.find_left(leave_ms=50, now_ms=200) == []
+    sessions.note_away(away, now_ms=200)
+    assert sessions.find_left(leave_ms=50, now_ms=250) == [2]
