@@ -45,9 +45,11 @@ Change: TypeAlias = Written | Cut
 class FileNode:
     """A file, whatever its names are."""
 
-    __slots__ = ("changes", "content", "durable", "modified_ms")
+    __slots__ = ("changes", "content", "durable", "has_forgotten", "modified_ms")
 
     def __init__(self, modified_ms: int) -> None:
+        # Whether a sync has failed, so that what can be read may not be what is durable.
+        self.has_forgotten = False
         self.content = bytearray()
         self.durable = bytearray()
         self.changes: list[Change] = []
@@ -69,6 +71,7 @@ class FileNode:
 
     def forget_changes(self) -> None:
         """Take all changes for durable without writing them: what the kernel does when a sync fails."""
+        self.has_forgotten = True
         self.changes.clear()
 
     def cut_power(self, dice: "Dice", tear: bool) -> None:
@@ -77,12 +80,14 @@ class FileNode:
             self.durable = _surviving_content(self.durable, self.changes, dice, tear)
             self.changes = []
         self.content = bytearray(self.durable)
+        self.has_forgotten = False
 
     def copy(self) -> "FileNode":
         node = FileNode(self.modified_ms)
         node.content = bytearray(self.content)
         node.durable = bytearray(self.durable)
         node.changes = list(self.changes)
+        node.has_forgotten = self.has_forgotten
         return node
 
     def _change(self, change: Change) -> None:

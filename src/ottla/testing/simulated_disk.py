@@ -47,6 +47,7 @@ class Counters:
     read_bytes: int = 0
     writes: int = 0
     written_bytes: int = 0
+    cuts: int = 0
     syncs: int = 0
     directory_syncs: int = 0
     name_changes: int = 0
@@ -135,6 +136,7 @@ class SimulatedFile:
         self._disk.begin_change("truncate", self.path, size)
         node.modified_ms = self._disk.now_ms
         node.truncate(size)
+        self._disk.counters.cuts += 1
         self._disk.end_change(self.path)
 
     def allocate(self, size: int) -> None:
@@ -433,6 +435,14 @@ class SimulatedDisk:
                 return None
             self._found[path] = node = found
         return node
+
+    def find_durable(self, path: str) -> FileNode | None:
+        """Return the file whose durable name is `path`: what a power cut would leave there, at the least."""
+        found: Node | None = self._root
+        for part in path.split("/"):
+            if part:
+                found = found.durable.get(part) if isinstance(found, DirectoryNode) else None
+        return found if isinstance(found, FileNode) else None
 
     def count_read(self, path: str, length: int) -> None:
         """Count a read, and fail it if it is its turn."""

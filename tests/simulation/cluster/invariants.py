@@ -10,8 +10,11 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from tests.simulation.cluster.coordinator_rules import CoordinatorRules
+from tests.simulation.cluster.durable import check_durable, check_recovery_points, check_stop_mark
+from tests.simulation.cluster.metadata_rules import MetadataRules
 from tests.simulation.cluster.quorum_rules import QuorumRules
-from tests.simulation.cluster.replicas import check_replica
+from tests.simulation.cluster.replicas import check_replica, check_stable, epochs_with_records
 from tests.simulation.cluster.wrong import Wrong, must
 from tests.simulation.storage.batches import HEADER
 
@@ -26,6 +29,8 @@ from ottla.testing.simulation.node import SimulatedNode
 from ottla.testing.simulation.simulation import Machine
 
 LOOK_US: Final = 40_000
+DISK_LOOKS: Final = 12
+"""Disks are looked at each so many times: that takes longer."""
 SETTLED_US: Final = 4_000_000
 QUIET_S_MAX: Final = 60
 ANSWER_US_MAX: Final = 2_500_000
@@ -76,6 +81,7 @@ class Invariants:
         self._cluster = cluster
         self._tell = tell
         self._machine = Machine(cluster.simulation, "observer", "10.0.2.1")
+        self._looks = 0
         self._leaders: dict[tuple[Place, int], int] = {}
         self._newest: dict[Place, int] = {}
         # The highest high watermark that any leader has had.
@@ -89,6 +95,11 @@ class Invariants:
         # How often each node was started, and when that was seen first.
         self._boots: dict[int, tuple[int, int]] = {}
         self._quorum = QuorumRules(cluster, self._has_settled)
+        self._coordinators = CoordinatorRules(cluster)
+        self._metadata = MetadataRules()
+        # How often files of a node were cut, and how often each of its logs.
+        self._cuts: dict[int, int] = {}
+        self._truncations: dict[Log, int] = {}
         # Since when all nodes serve, and how often each was started by then.
         self._all_serve: tuple[list[int], int] = ([], 0)
         # Since when a follower is silent, and since when a partition has too few replicas in sync.
@@ -101,11 +112,47 @@ class Invariants:
         """Begin to look."""
         self._machine.call_later_us(LOOK_US, self._look)
         for one in self._cluster:
-            one.machine.before_turn = partial(self._quorum.look, one)
+            one.machine.before_turn = partial(self._look_before_turn, one)
 
     def note_rot(self, node_id: int, place: Place) -> None:
         """Take note that a replica is damaged. It is not compared before the end."""
         self._rotten.add((node_id, place))
+
+    def _look_before_turn(self, one: SimulatedNode) -> None:
+        self._quorum.look(one)
+        if one.node is not None:
+            self._metadata.look(one)
+            if self._cuts.get(one.node_id) != one.disk.counters.cuts:
+                self._cuts[one.node_id] = one.disk.counters.cuts
+                self._look_at_cuts(one)
+
+    def _look_at_cuts(self, one: SimulatedNode) -> None:
+        """A log that was cut has all that is committed, and knows what follows from what is left."""
+        assert one.node is not None
+        for part in one.node.broker.partitions:
+            log = part.log
+            if log.truncations == self._truncations.get(log, 0):
+                continue
+            self._truncations[log] = log.truncations
+            if log.volume.error is not None or (one.node_id, (part.topic_id, part.index)) in self._rotten:
+                continue
+            highest = self._highest.get((part.topic_id, part.index), 0)
+            must(
+                log.log_end_offset >= highest or one.node_id not in self._in_sync(part),
+                f"committed: {part} of node {one.node_id} was cut to {log.log_end_offset}, but {highest} "
+                "were committed",
+            )
+            check_replica(f"{part} of node {one.node_id}", log, Random(self._cluster.simulation.seed))
+
+    def _in_sync(self, part: Partition) -> set[int]:
+        """Return who is in sync for sure: in the eyes of the controller and of the newest leader."""
+        found: set[int] | None = None
+        for other in self._cluster.serving:
+            assert other.node is not None
+            known = other.node.broker.partitions.by_key.get((part.topic_id, part.index))
+            if known is not None:
+                found = set(known.in_sync) if found is None else found & set(known.in_sync)
+        return found or set()
 
     def was_contested(self, topic: str, partition: int, since_us: int) -> bool:
         """Say whether two nodes have led a partition, in different epochs, at a time since then.
@@ -127,6 +174,13 @@ class Invariants:
         if not leaders:
             return
         leader = max(leaders, key=lambda part: part.leader_epoch)
+        if self._have_served_long():
+            committed = max(part.log.high_watermark for part in replicas.values())
+            must(
+                offset < committed,
+                f"committed: {offset} of {topic}-{partition} was acknowledged, but only {committed} are "
+                "committed",
+            )
         too_few_us = self._too_few_us.get((topic, partition))
         must(
             too_few_us is None or self._cluster.simulation.now_us < too_few_us + ANSWER_US_MAX,
@@ -143,11 +197,7 @@ class Invariants:
 
     def read(self, topic: str, partition: int, offset: int) -> None:
         """A consumer has read a record: it is committed, unless a node knows that which is gone."""
-        boots = [one.disk.boots for one in self._cluster if one.node is not None]
-        if (
-            self._all_serve[0] != boots
-            or self._cluster.simulation.now_us < self._all_serve[1] + ANSWER_US_MAX
-        ):
+        if not self._have_served_long():
             return
         committed = max(
             (
@@ -162,6 +212,12 @@ class Invariants:
             offset < committed,
             f"committed: {offset} of {topic}-{partition} was read, but only {committed} are committed",
         )
+
+    def _have_served_long(self) -> bool:
+        """Say whether all nodes serve, and none was started since any answer that is on its way."""
+        boots = [one.disk.boots for one in self._cluster if one.node is not None]
+        since_us = self._all_serve[1] + ANSWER_US_MAX
+        return self._all_serve[0] == boots and self._cluster.simulation.now_us >= since_us
 
     def _has_settled(self, one: SimulatedNode) -> bool:
         """Say whether a node has synced everything that it has found at its last start."""
@@ -179,13 +235,29 @@ class Invariants:
         boots = [one.disk.boots for one in self._cluster if one.node is not None]
         if boots != self._all_serve[0] or len(boots) < len(self._cluster.nodes):
             self._all_serve = (boots, self._cluster.simulation.now_us)
+        self._looks += 1
         for one in self._cluster.serving:
             self._look_at_quorum(one)
             self._has_settled(one)
+            self._coordinators.look(one)
             assert one.node is not None
             for part in one.node.broker.partitions:
                 self._look_at_partition(one, part)
+            if self._looks % DISK_LOOKS == one.node_id % DISK_LOOKS:
+                self._look_at_disk(one, is_quiet=False)
         self._machine.call_later_us(LOOK_US, self._look)
+
+    def _look_at_disk(self, one: SimulatedNode, *, is_quiet: bool) -> None:
+        assert one.node is not None
+        name = f"node {one.node_id}"
+        log = one.node.parts.quorum.driver.log
+        check_durable(f"the metadata log of {name}", log, one.disk, is_quiet=is_quiet)
+        for part in one.node.broker.partitions:
+            if (one.node_id, (part.topic_id, part.index)) not in self._rotten:
+                check_durable(f"{part} of {name}", part.log, one.disk, is_quiet=is_quiet)
+        for directory in one.node.parts.directories.online:
+            check_recovery_points(name, [*directory.logs.values()], one.disk, directory.path)
+            check_stop_mark(name, one.disk, directory.path)
 
     def _look_for_old_leaders(self) -> None:
         epochs: dict[tuple[str, int], int] = {}
@@ -210,7 +282,8 @@ class Invariants:
                 raise Wrong(
                     f"one-leader: nodes {leader} and {one.node_id} lead the quorum in epoch {replica.epoch}"
                 )
-        self._compare(one, METADATA, "the metadata log", quorum.driver.log, quorum.driver.high_watermark)
+        if quorum.driver.log.volume.error is None:
+            self._compare(one, METADATA, "the metadata log", quorum.driver.log, quorum.driver.high_watermark)
 
     def _look_at_partition(self, one: SimulatedNode, part: Partition) -> None:
         log = part.log
@@ -254,7 +327,8 @@ class Invariants:
                     )
                 self._highest[place] = max(highest, log.high_watermark)
             self._look_at_followers(one, part)
-        if not log.config.is_compacted and (one.node_id, place) not in self._rotten:
+        if not log.config.is_compacted and (one.node_id, place) not in self._rotten and not log.unhealed:
+            check_stable(part, log)
             self._compare(one, place, part, log, log.high_watermark)
 
     def _compare(self, one: SimulatedNode, place: Place, name: object, log: Log, end: int) -> None:
@@ -332,14 +406,24 @@ class Invariants:
             assert one.node is not None
             for part in one.node.broker.partitions:
                 check_replica(f"{part} of node {one.node_id}", part.log, rng)
+            self._look_at_disk(one, is_quiet=True)
+            self._coordinators.check_quiet(one)
 
     async def check_quiet(self) -> None:
         """When nothing happens any more, all replicas are in sync, equal, and without open transactions."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + QUIET_S_MAX
-        while (complaint := self._find_unquiet()) is not None:
+        while (complaint := self._find_unquiet() or self._find_damage()) is not None:
             must(loop.time() < deadline, f"quiet: {complaint}")
             await asyncio.sleep(0.5)
+
+    def _find_damage(self) -> str | None:
+        for one in self._cluster.serving:
+            assert one.node is not None
+            for part in one.node.broker.partitions:
+                if part.log.unhealed:
+                    return f"{part}: damage on node {one.node_id} is not healed"
+        return None
 
     def _find_unquiet(self) -> str | None:
         serving = self._cluster.serving
@@ -347,6 +431,7 @@ class Invariants:
             return "not all nodes serve"
         images = {one.node_id: one.node.broker.image for one in serving if one.node is not None}
         ends: dict[Place, tuple[int, int]] = {}
+        epochs: dict[Place, list[tuple[int, int]]] = {}
         for one in serving:
             assert one.node is not None
             for part in one.node.broker.partitions:
@@ -364,8 +449,18 @@ class Invariants:
                 end = ends.get((part.topic_id, part.index))
                 if bounds != end:
                     return f"{part}: node {one.node_id} has {bounds}, but the leader {end}"
+                if not _has_epochs_of_others(part, epochs):
+                    return f"{part}: node {one.node_id} knows other leader epochs than another replica"
         first, *others = images.values()
         if any(image._replace(position=first.position) != first for image in others):
             return "nodes have different metadata"
         voters = {one.node.parts.quorum.driver.replica.voters.keys for one in serving if one.node is not None}
         return f"nodes know different voters: {sorted(voters)}" if len(voters) > 1 else None
+
+
+def _has_epochs_of_others(part: Partition, epochs: dict[Place, list[tuple[int, int]]]) -> bool:
+    """Say whether a replica knows the same leader epochs as those that were looked at before."""
+    if part.log.config.is_compacted or part.log.log_start_offset > 0:
+        return True
+    found = epochs_with_records(part.log)
+    return epochs.setdefault((part.topic_id, part.index), found) == found

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.simulation.cluster.wrong import must
+from tests.simulation.cluster.election_rules import ElectionRules
+from tests.simulation.cluster.wrong import Wrong, must
 
 from ottla.model.uuid import Uuid
+from ottla.quorum.raft.replica import Replica
 from ottla.quorum.raft.states import Leader
 from ottla.quorum.raft.voter_sets import ReplicaKey
 from ottla.testing.simulation.cluster import SimulatedCluster
@@ -30,9 +32,13 @@ class QuorumRules:
         # The last high watermark that was compared with the disks of the voters.
         self._committed = 0
         self._words: dict[int, Word] = {}
+        self._elections = ElectionRules(cluster)
+        # What was seen of the last leader. If it is the same, there is nothing to check.
+        self._seen: tuple[object, ...] | None = None
 
     def look(self, one: SimulatedNode) -> None:
         """Look at a node."""
+        self._elections.look_at_disk(one)
         if one.node is None:
             return
         replica = one.node.parts.quorum.driver.replica
@@ -40,10 +46,44 @@ class QuorumRules:
         known = self._words.get(one.node_id)
         if known is None or known[1:] != (state.epoch, state.voted, state.leader_id):
             self._check_word(one, known)
+            self._elections.look_at_word(one, state)
+        self._elections.look(one, replica)
         committed = replica.high_watermark
-        if committed is not None and committed > self._committed and isinstance(state, Leader):
-            self._committed = committed
-            self._check_committed(one, committed)
+        if committed is not None and committed > replica.log.end_offset:
+            raise Wrong(
+                f"quorum: node {one.node_id} has {replica.log.end_offset}, but says {committed} are committed"
+            )
+        if isinstance(state, Leader):
+            if committed is not None and committed > self._committed:
+                self._committed = committed
+                self._check_committed(one, committed)
+            seen = (state, committed, replica.voters, len(state.progress.voters))
+            if self._seen is None or any(a is not b for a, b in zip(seen, self._seen, strict=True)):
+                self._seen = seen
+                self._check_leader(one, replica, state)
+
+    def _check_leader(self, one: SimulatedNode, replica: Replica, leader: Leader) -> None:
+        """A leader counts who votes, and commits nothing before a record of its own epoch (Raft, 5.4.2)."""
+        must(
+            leader.high_watermark is None or leader.high_watermark > leader.start_offset,
+            f"quorum: node {one.node_id} has committed {leader.high_watermark} in epoch {leader.epoch}, "
+            f"which begins at {leader.start_offset}",
+        )
+        must(
+            leader.progress.counts_me or leader.is_resigning or not self._is_removed(replica, leader),
+            f"quorum: node {one.node_id} was removed from the voters, and leads on",
+        )
+        counted = {voter.key.node_id for voter in leader.progress.voters.values()}
+        must(
+            counted == set(replica.voters.ids),
+            f"quorum: node {one.node_id} counts {sorted(counted)}, but voters are {replica.voters.ids}",
+        )
+
+    @staticmethod
+    def _is_removed(replica: Replica, leader: Leader) -> bool:
+        """Say whether it is committed who votes."""
+        offset, committed = replica.history.voters_offset, leader.high_watermark
+        return offset is not None and committed is not None and offset < committed
 
     def _check_word(self, one: SimulatedNode, known: Word | None) -> None:
         """An epoch does not go back, a vote is not forgotten, and an epoch has one vote and one leader."""
@@ -56,8 +96,7 @@ class QuorumRules:
             return
         must(said.epoch >= known.epoch, f"vote: node {one.node_id} was in epoch {known}, and now in {said}")
         if said.epoch == known.epoch and known.voted is not None:
-            is_kept = said.voted == known.voted or (said.voted is None and said.leader_id is not None)
-            must(is_kept, f"vote: node {one.node_id} has said {known}, and now {said}")
+            must(said.voted == known.voted, f"vote: node {one.node_id} has said {known}, and now {said}")
         if said.epoch == known.epoch and known.leader_id is not None:
             must(
                 said.leader_id == known.leader_id,

@@ -11,13 +11,18 @@ from typing import Final
 from tests.simulation.cluster.wrong import Wrong, must
 from tests.simulation.storage.batches import Batch, read_batches
 from tests.simulation.storage.checks import read_log
-from tests.simulation.storage.model import Producer, Replay, first_record_at_or_after
+from tests.simulation.storage.model import (
+    Producer,
+    Replay,
+    first_record_at_or_after,
+    last_stable_offset,
+)
 
 from ottla.model.ids import Offset, ProducerId
 from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
 
-SAMPLES: Final = 4
+SAMPLES: Final = 8
 
 
 def check_replica(name: str, log: Log, rng: Random) -> None:
@@ -37,6 +42,32 @@ def check_replica(name: str, log: Log, rng: Random) -> None:
             _check_aborted(name, log, replay)
 
 
+def check_stable(name: object, log: Log) -> None:
+    """What was decided counts only if the decision is on all replicas. A decision that is not is rare."""
+    if log.high_watermark == log.log_end_offset:
+        return
+    tail = log.read(log.high_watermark, 1 << 20, ReadLimit.LOG_END).read()
+    if not any(batch.is_control for batch in read_batches(tail)):
+        return
+    if log.log_start_offset == 0:
+        stable = last_stable_offset(Replay(read_batches(read_log(log))), log.high_watermark)
+        must(
+            log.last_stable_offset <= stable,
+            f"stable: {name}: {log.last_stable_offset} counts as stable, but only {stable} is",
+        )
+
+
+def epochs_with_records(log: Log) -> list[tuple[int, int]]:
+    """Return the leader epochs in which something was written, and where each begins."""
+    entries = list(log.leader_epochs.entries)
+    ends = [*(entry.start_offset for entry in entries[1:]), log.log_end_offset]
+    return [
+        (entry.epoch, entry.start_offset)
+        for entry, end in zip(entries, ends, strict=False)
+        if entry.start_offset < end
+    ]
+
+
 def _check_epochs(name: str, log: Log, batches: list[Batch]) -> None:
     for batch in batches:
         if batch.leader_epoch >= 0:
@@ -53,6 +84,9 @@ def _check_look_ups(name: str, log: Log, batches: list[Batch], rng: Random) -> N
         return
     for _ in range(SAMPLES):
         offset = rng.randrange(log.log_start_offset, log.log_end_offset)
+        if rng.random() < 0.8:
+            # Entries of the index are of the last offsets of batches.
+            offset = max(rng.choice(batches).last_offset, log.log_start_offset)
         expected = next(batch for batch in batches if batch.last_offset >= offset)
         found = log.read(Offset(offset), 1, ReadLimit.LOG_END).read()
         must(found == expected.data, f"log: {name}: a read at {offset} gives another batch")
@@ -75,7 +109,9 @@ def _check_producers(name: str, log: Log, replay: Replay) -> None:
         window = [(last, offset) for last, offset, *_ in found.batches]
         known = (found.epoch, first, window)
         must(
-            found.epoch == expected.epoch and _is_open_at(log, expected, first) and _is_end(window, expected),
+            found.epoch == expected.epoch
+            and _is_open_at(log, expected, first)
+            and _is_end(window, expected, log.log_start_offset),
             f"log: {name}: producer {producer_id} is {expected}, but is said to be {known}",
         )
 
@@ -94,12 +130,13 @@ def _is_open_at(log: Log, expected: Producer, first: int | None) -> bool:
     return first == expected.transaction_first_offset or (first is not None and first < log.log_start_offset)
 
 
-def _is_end(window: list[tuple[int, int]], expected: Producer) -> bool:
+def _is_end(window: list[tuple[int, int]], expected: Producer, start: int) -> bool:
     """Say whether the batches that are known are the last ones. A start knows fewer than five."""
     full = [(one.last_sequence, one.last_offset) for one in expected.window]
     if not full or len(window) > len(full):
         # Batches before these were deleted.
-        return window[len(window) - len(full) :] == full
+        more = len(window) - len(full)
+        return window[more:] == full and all(last_offset < start for _, last_offset in window[:more])
     return bool(window) and window == full[len(full) - len(window) :]
 
 
