@@ -54,7 +54,7 @@ class LogSync:
                 flush.run(ticket, volume.disk)
 
     def __repr__(self) -> str:
-        return f"<sync of {', '.join(log.path for log in self.logs)}>"
+        return f"<sync of {', '.join([log.path for log in self.logs])}>"
 
 
 class Flusher:
