@@ -169,6 +169,7 @@ class SimulatedFile:
             self._disk.end_change(self.path)
         except DiskError:
             node.forget_changes()
+            self._disk.has_forgotten = True
             raise
 
     def close(self) -> None:
@@ -209,6 +210,8 @@ class SimulatedDisk:
         self.read_only = False
         self.sync_lies = False
         self.locks: set[str] = set()
+        # Whether a sync has failed, so that a process reads what a power cut would take, synced or not.
+        self.has_forgotten = False
         # How often the machine was started. A handle belongs to one start.
         self.boots = 0
         self._root = DirectoryNode(0)
@@ -347,6 +350,7 @@ class SimulatedDisk:
         torn = dice.choice(changed) if changed and dice.coin() else -1
         for index, node in enumerate(files):
             node.cut_power(dice, tear=index == torn)
+        self.has_forgotten = False
         self._start_again()
 
     def kill(self) -> None:
@@ -395,6 +399,7 @@ class SimulatedDisk:
         twin.capacity_bytes = self.capacity_bytes
         twin.read_only = self.read_only
         twin.sync_lies = self.sync_lies
+        twin.has_forgotten = self.has_forgotten
         twin.boots = self.boots
         copies: dict[int, Node] = {}
         twin._root = _copy_directory(self._root, copies)

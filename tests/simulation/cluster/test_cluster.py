@@ -7,15 +7,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.simulation.cluster.breaking import start
 from tests.simulation.cluster.campaign import CAMPAIGN
 from tests.simulation.cluster.faults import FAULTS
 from tests.simulation.cluster.plan import plan_of
 from tests.simulation.cluster.run import run_seed
 
+from ottla.testing.simulation.cluster import SimulatedCluster
+from ottla.testing.simulation.network import SimulatedNetwork
+from ottla.testing.simulation.simulation import Simulation
+from ottla.world.disk import Reason
+
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/internals/simulation.md").read_text()
 SEEDS = (1, 2, 5, 7, 11, 13)
-FOUND = (30,)
+FOUND = (30, 10012)
 """Seeds that found something."""
 
 
@@ -23,6 +29,23 @@ FOUND = (30,)
 def test_a_cluster_keeps_what_it_has_acknowledged_and_recovers(seed: int) -> None:
     failure = CAMPAIGN.find_failure(seed)
     assert failure is None, f"{failure}\n{failure.details}"
+
+
+def test_a_machine_whose_sync_has_failed_is_restarted() -> None:
+    simulation = Simulation(1)
+    cluster = SimulatedCluster(simulation, SimulatedNetwork(simulation), 1, 1)
+    cluster.start()
+    (one,) = cluster.nodes
+    one.disk.fail("sync", Reason.IO_ERROR)
+    simulation.run_until(lambda: not one.is_on)
+    boots = one.disk.boots
+    assert one.disk.has_forgotten
+
+    start(one)
+
+    assert not one.disk.has_forgotten
+    assert one.disk.boots == boots + 1
+    simulation.run_until(lambda: one.node is not None)
 
 
 def test_a_seed_is_one_run_whatever_the_hash_seed() -> None:
