@@ -333,12 +333,15 @@ class Invariants:
 
     def _compare(self, one: SimulatedNode, place: Place, name: object, log: Log, end: int) -> None:
         """Compare what is committed on a node with what was committed on others."""
-        committed = self._committed.setdefault(place, Committed())
         known = self._compared.get((one.node_id, place))
+        now = (log, end, log.truncations)
+        if now == known:
+            return
         begin = known[1] if known is not None and known[0] is log and known[2] == log.truncations else 0
         if end > begin:
+            committed = self._committed.setdefault(place, Committed())
             committed.check(f"{name} of node {one.node_id}", log, begin, end)
-        self._compared[one.node_id, place] = (log, end, log.truncations)
+        self._compared[one.node_id, place] = now
 
     def _look_at_followers(self, one: SimulatedNode, part: Partition) -> None:
         """What is committed is in the logs of all in-sync replicas, on their disks."""
