@@ -39,12 +39,11 @@ def test_a_machine_whose_sync_has_failed_is_restarted() -> None:
     one.disk.fail("sync", Reason.IO_ERROR)
     simulation.run_until(lambda: not one.is_on)
     boots = one.disk.boots
-    assert one.disk.has_forgotten
+    assert (one.disk.has_forgotten, one.is_on) == (True, False)
 
     start(one)
 
-    assert not one.disk.has_forgotten
-    assert one.disk.boots == boots + 1
+    assert (one.disk.has_forgotten, one.disk.boots) == (False, boots + 1)
     simulation.run_until(lambda: one.node is not None)
 
 
