@@ -99,7 +99,7 @@ def test_moves_are_read_from_a_file_of_kafkas_own_tool(three: str, tmp_path: Pat
     succeed("cluster", "reassign", f"--file={path}", bootstrap=three)
     assert replicas_of(three, "from-file") == [[1, 2]]
     path.write_text("{}")
-    assert "is no list of moves" in fail("cluster", "reassign", f"--file={path}", bootstrap=three)
+    assert "is not a list of moves" in fail("cluster", "reassign", f"--file={path}", bootstrap=three)
 
 
 def test_a_cluster_is_balanced_by_a_plan_that_can_be_looked_at_first(three: str) -> None:

@@ -32,7 +32,7 @@ def log_levels() -> dict[str, str]:
 
 
 def change_log_levels(node_name: str, node_id: int, changes: Sequence[Change], *, only_check: bool) -> None:
-    """Set levels, or take them away so that the parent's hold. Raises ChangeRefused before any change."""
+    """Set levels, or remove them so that the parent's hold. Raises ChangeRefused before any change."""
     check_logger_changes(node_name, node_id, changes, log_levels().keys())
     if only_check:
         return

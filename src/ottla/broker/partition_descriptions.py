@@ -18,14 +18,14 @@ from ottla.wire.metadata_records.partitions import PartitionRecord
 _LOOK: Final[Callable[[PartitionRecord], tuple[Any, ...]]] = attrgetter(
     "leader", "leader_epoch", "replicas", "isr", "eligible_leader_replicas", "last_known_elr"
 )
-"""All that an answer tells of a partition, but its number."""
+"""All that an answer says about a partition, except its number."""
 _NUMBER: Final = Struct(">i")
 _NUMBER_AT: Final = slice(2, 6)
 """Where the number lies in what describes a partition: behind the error code, in every version."""
 
 
 def leader_and_replicas(record: PartitionRecord, living: frozenset[int]) -> dict[str, Any]:
-    """Return what all answers tell of a partition; one whose leader does not live has none for clients."""
+    """Return what all answers say about a partition; if its leader is not alive, clients see none."""
     has_leader = record.leader in living
     return {
         "error_code": ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,

@@ -194,7 +194,7 @@ def _still_run(queries: "Mapping[str, QueryStatus]", directory: Path) -> list[st
 
 
 def _with_lags(found: "list[QueryStatus]", properties: dict[str, str]) -> "list[QueryStatus]":
-    """Say how far behind queries are now. What a query has told of it may be old, and of a dead one is."""
+    """Say how far behind queries are now. What a query has reported may be old, and is old for a dead one."""
     from ottla.client.errors import ClientError
     from ottla.pipelines.lag import measure_lag
     from ottla.pipelines.link import Link

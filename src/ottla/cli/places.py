@@ -28,7 +28,7 @@ class Kind(Enum):
 
 
 class Place(NamedTuple):
-    """Where to begin: at an end of the log, at an offset, so many records before the end, or at a time."""
+    """Where to begin: an end of the log, an offset, a number of records before the end, or a time."""
 
     kind: Kind
     number: int = 0

@@ -77,7 +77,7 @@ class Topology:
                 item.error_code,
             )  # fmt: skip
             old = None if known is None else known.partitions.get(view.partition)
-            # A broker that is behind may still tell of an older leader (KIP-320): what is newer stays,
+            # A broker that is behind may still name an older leader (KIP-320): what is newer stays,
             # unless the topic was deleted and made again.
             same_topic = known is not None and known.topic_id == topic.topic_id
             if same_topic and old is not None and 0 <= view.leader_epoch < old.leader_epoch:

@@ -123,7 +123,7 @@ def render(answer: Answer) -> str:
             lines += ["", f"also {other.strength.name.lower()}: {other.sentence}", *_evidence_lines(other)]
     if answer.journal_ms is not None:
         first_ms, last_ms = answer.journal_ms
-        lines.append(f"the journal tells of {time_text(first_ms)} to {time_text(last_ms)}")
+        lines.append(f"the journal covers {time_text(first_ms)} to {time_text(last_ms)}")
     lines += [f"not known: {text}" for text in answer.missing]
     return "\n".join(lines)
 

@@ -85,7 +85,7 @@ def measure_heat(topic: str, partitions: int, records: Iterable[RecordFacts]) ->
 
 
 def _busiest(keys: Sequence[bytes], partitions: int) -> float:
-    """Return the share of the busiest partition if keys were placed among so many, as Java clients do."""
+    """Return the share of the busiest partition if keys were placed among this many, as Java clients do."""
     place = next(iter(PARTITIONERS.values()))
     counts = [0] * partitions
     for key in keys:

@@ -98,7 +98,7 @@ class Story:
             lines.append(f"  {when}  {step.kind:10} {step.text}  [{step.source}]")
         if self.journal_ms is not None:
             first_ms, last_ms = self.journal_ms
-            lines.append(f"the journal tells of {time_text(first_ms)} to {time_text(last_ms)}")
+            lines.append(f"the journal covers {time_text(first_ms)} to {time_text(last_ms)}")
         lines += [f"not known: {text}" for text in self.missing]
         return "\n".join(lines)
 

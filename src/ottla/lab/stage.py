@@ -249,11 +249,11 @@ class Stage:
         deadline = time.monotonic() + PATIENCE_S
         while not holds():
             if time.monotonic() > deadline:
-                raise Gone(f"waited for {what} in vain")
+                raise Gone(f"waited too long for {what}")
             time.sleep(0.05)
 
     def until_seen(self, member: Member, count: int = 1) -> None:
-        """Wait until a member has read so many records."""
+        """Wait until a member has read this many records."""
         self.until(lambda: len(member.seen) >= count, f"{member.client_id} to read {count} records")
 
     def until_journal(self, kind: str, since_ms: int = 0, **facts: Any) -> JournalEvent:
@@ -269,7 +269,7 @@ class Stage:
         return found[-1]
 
     def until_joined(self, count: int, group: str | None = None) -> None:
-        """Wait until a group is stable with so many members."""
+        """Wait until a group is stable with this many members."""
 
         def joined() -> bool:
             description = self.ask(lambda access: _describe(access, group or self.group))

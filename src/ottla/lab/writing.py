@@ -67,7 +67,7 @@ def write_steadily(
     stop: threading.Event,
     salt: int,
 ) -> None:
-    """Write so many records a second with our own client, until told to stop."""
+    """Write this many records a second with our own client, until there is an order to stop."""
     from ottla.client.sync import Producer
 
     with Producer(properties=settings) as producer:

@@ -34,7 +34,7 @@ class Changes(Generic[K, V]):
         self.changed[key] = value
 
     def remove(self, key: K) -> None:
-        """Take a key away."""
+        """Remove a key."""
         self.changed[key] = None
 
     def apply(self) -> Mapping[K, V]:

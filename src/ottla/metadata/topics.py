@@ -147,7 +147,7 @@ class TopicChanges:
         self._clear_elr(named)
 
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
-        """Take a topic away. Returns its name."""
+        """Remove a topic. Returns its name."""
         topic_id = record.topic_id
         old = self.base.by_id.get(topic_id)
         if topic_id not in self.created and (old is None or topic_id in self.deleted):

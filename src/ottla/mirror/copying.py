@@ -58,7 +58,7 @@ class Copying:
         self._followed.follow(partitions)
         for part in self._progress.partitions.values():
             if part.error is not None:
-                # An operator may have mended it: it is tried again, from the end of the copy.
+                # An operator may have fixed it: it is tried again, from the end of the copy.
                 part.error, part.copied_to = None, -1
         for node_id in self._source.topology.brokers:
             task = self._tasks.get(node_id)

@@ -36,7 +36,7 @@ class Link:
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise UnusableLink(f"{name} is no regular expression: {pattern!r} ({error})") from error
+                raise UnusableLink(f"{name} is not a regular expression: {pattern!r} ({error})") from error
         if not self.source_name:
             raise UnusableLink("the source has no name: give one, such as the name of its data centre")
 

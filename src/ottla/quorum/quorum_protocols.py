@@ -19,7 +19,7 @@ from ottla.wire.error_code import ErrorCode
 from ottla.world.scheduler import Timer
 
 CallLater: TypeAlias = Callable[[int, Callable[[], None]], Timer]
-"""Have something called after so many milliseconds."""
+"""Have something called after this many milliseconds."""
 
 
 class KnownLeader(NamedTuple):

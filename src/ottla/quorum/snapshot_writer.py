@@ -1,6 +1,6 @@
 """Writes a snapshot of the metadata when one is due, and deletes what it makes superfluous.
 
-One is due after so many bytes of records or after so much time. It is written in steps (`snapshots`).
+One is due after a number of bytes of records or after some time. It is written in steps (`snapshots`).
 """
 
 from collections.abc import Iterator

@@ -61,7 +61,7 @@ def disk_error(error: OSError, path: str, operation: str) -> DiskError:
 
 
 class Descriptors:
-    """The open descriptors of a process's log files, at most so many."""
+    """The open descriptors of a process's log files, at most this many."""
 
     __slots__ = ("_count_max", "_files", "mutex", "owner")
 
@@ -378,7 +378,7 @@ def _fallocate(descriptor: int, size: int) -> None:
     """Reserve blocks up to `size` without changing the file's size. Python's own call would change it."""
     end = os.fstat(descriptor).st_size
     if size > end:
-        # A file system that cannot do it says so. It is a hint: the write itself will tell of a full disk.
+        # A file system that cannot do it says so. It is a hint: the write itself will report a full disk.
         _libc.fallocate(descriptor, _KEEP_SIZE, ctypes.c_int64(end), ctypes.c_int64(size - end))
 
 
@@ -432,7 +432,7 @@ def _syncfs(descriptor: int) -> None:
 
 
 def _syncs_whole_file_systems(system: str, release: str) -> bool:
-    """Say whether `syncfs` tells of errors, which it does since Linux 5.8. Without that it proves nothing."""
+    """Say whether `syncfs` reports errors, which it does since Linux 5.8. Without that it proves nothing."""
     numbers = release.split(".")
     try:
         return system == "Linux" and (int(numbers[0]), int(numbers[1])) >= (5, 8)

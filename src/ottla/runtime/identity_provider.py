@@ -23,7 +23,7 @@ def read_jwks(url: str) -> bytes:
         if parts.scheme == "file":
             return _read_file(parts.path)
         if parts.scheme not in _SCHEMES:
-            raise JwksUnavailable(f"{url} is no file:, http: or https: URL")
+            raise JwksUnavailable(f"{url} is not a file:, http: or https: URL")
         return _ask(Request(url, headers={"Accept": "application/json"}))  # noqa: S310 - checked above
     except (OSError, ValueError) as error:
         raise JwksUnavailable(f"{url} cannot be read: {error}") from error

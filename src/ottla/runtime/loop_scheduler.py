@@ -20,7 +20,7 @@ class LoopScheduler:
         self.when_idle: Callable[[Callable[[], None], int], None] = loop.poller.gather
 
     def call_later(self, delay_ms: int, callback: Callback, *args: Any) -> Timer:
-        """Call after so many milliseconds."""
+        """Call after this many milliseconds."""
         return self._loop.call_later(delay_ms / 1000, callback, *args)
 
     def report(self, message: str, error: Exception) -> None:

@@ -120,7 +120,7 @@ class SyncWorkers:
             job.run()
         except DiskError as caught:
             error = caught
-        except Exception as caught:  # a bug of ours: those who wait must hear of it, not hang
+        except Exception as caught:  # a bug of ours: callers that wait must learn of it, not hang
             error = DiskError(repr(job), "sync", Reason.OTHER, repr(caught))
         self._results.append(SyncResult(job, error, monotonic_ns() - begun_ns))
         # One wake-up per result: the loop may have emptied the deque just before this one came.

@@ -46,7 +46,7 @@ class Threads:
     def close(self) -> None:
         """Wait for what is under way, and drop what has not begun. Nothing is called back from now on.
 
-        A timer that still fires while the loop comes to its end asks in vain.
+        A timer that still fires while the loop comes to its end asks without effect.
         """
         self._is_closed = True
         self._pool.shutdown(wait=True, cancel_futures=True)

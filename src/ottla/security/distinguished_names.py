@@ -129,7 +129,7 @@ class MappingRules:
                     None if default else (re.compile(pattern.replace(r"\/", "/")), replacement, case)
                 )
             except re.error as error:
-                raise InvalidRules(f"{pattern!r} is no regular expression: {error}") from error
+                raise InvalidRules(f"{pattern!r} is not a regular expression: {error}") from error
             position = match.end()
 
     def name_of(self, subject: str) -> str:

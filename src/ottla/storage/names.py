@@ -66,7 +66,7 @@ def directory_name_with_state(partition: TopicPartition, state: DirectoryState, 
 
 
 def holds_whole_topic_name(partition: TopicPartition, state: DirectoryState) -> bool:
-    """Return whether a directory not in use tells of which partition it is, with no part of its name cut."""
+    """Return whether a directory not in use says of which partition it is, with no part of its name cut."""
     # All ids are equally long.
     return len(partition.topic) + len(_after_topic(partition, state, ZERO_UUID)) <= _NAME_CHARACTERS_MAX
 

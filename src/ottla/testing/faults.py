@@ -153,7 +153,7 @@ class Faults:
         return None
 
     def let_go(self) -> None:
-        """Close the connections that wait in vain, so that a node need not wait for them when it stops.
+        """Close the connections that wait for nothing, so that a node need not wait for them when it stops.
 
         Syncs that are over and held back are reported at once.
         """

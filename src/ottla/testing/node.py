@@ -383,7 +383,7 @@ class ProcessNode(LocalNode):
         """Ask the node to stop in order, by SIGTERM."""
         self._hang_up()
         process = self._running()
-        # A process that is paused would not hear of SIGTERM.
+        # A process that is paused would not notice SIGTERM.
         process.send_signal(signal.SIGCONT)
         process.send_signal(signal.SIGTERM)
 

@@ -483,7 +483,7 @@ class SimulatedDisk:
             raise PowerCut(path)
 
     def room_for(self, growth: int) -> int:
-        """Return how many bytes are left after growing by so many; negative when they do not fit."""
+        """Return how many bytes are left after growing by this many; negative when they do not fit."""
         if self.capacity_bytes is None or growth <= 0:
             return 0
         return self.capacity_bytes - self.used_bytes() - growth

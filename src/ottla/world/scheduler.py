@@ -24,7 +24,7 @@ class Scheduler(Protocol):
         """Call after everything that is due now, in the order of these requests."""
 
     def call_later(self, delay_ms: int, callback: Callback, *args: Any) -> Timer:
-        """Call after so many milliseconds. A delay of 0 lets all others run first."""
+        """Call after this many milliseconds. A delay of 0 lets all others run first."""
 
     def when_idle(self, callback: Callable[[], None], at_latest_ns: int) -> None:
         """Call once there is nothing else to do, or at the latest at this time of the monotonic clock.

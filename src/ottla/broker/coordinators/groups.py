@@ -166,7 +166,7 @@ class Groups(HostedCoordinator[GroupCoordinator]):
         return known
 
     def member_lost(self, group_id: str, member_id: str, why: str, after_ms: int) -> None:
-        """Tell the journal of a member that is about to be taken out of its group."""
+        """Write to the journal that a member is about to be removed from its group."""
         shard = self.coordinator.shards.find(group_id)
         if isinstance(shard, ErrorCode):
             return

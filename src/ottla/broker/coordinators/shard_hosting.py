@@ -4,7 +4,7 @@ A shard is loaded in slices on the event loop, so that a large one does not keep
 Meanwhile its clients get an error that says that it loads. A record that cannot be loaded is left out,
 loudly: one that a stranger wrote, or a newer Kafka, must not take the groups or transactions of all others
 from their clients. A log that cannot be read at all makes the shard fail: its clients look for another
-coordinator, in vain. A shard that failed because its log refused a batch is loaded again.
+coordinator, and do not find one. A shard that failed because its log refused a batch is loaded again.
 """
 
 import logging
@@ -141,7 +141,7 @@ class ShardHosting(Generic[S]):
                 shard.fail()
                 return
             except BaseException:
-                # A bug of ours: the loop tells of it. Clients must not wait for a load that has ended.
+                # A bug of ours: the loop reports it. Clients must not wait for a load that has ended.
                 shard.fail()
                 raise
             if log.left_out:

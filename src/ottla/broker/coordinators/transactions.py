@@ -73,7 +73,7 @@ class Transactions(HostedCoordinator[TransactionCoordinator]):
         self._broker.producer_ids.next().when_done(take)
 
     def transaction_expired(self, transaction: Transaction) -> None:
-        """Tell the journal of a transaction that is about to be aborted."""
+        """Write to the journal that a transaction is about to be aborted."""
         self._broker.journal.note(
             f"transaction/{transaction.transactional_id}",
             "transaction-expired",

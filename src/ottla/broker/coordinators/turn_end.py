@@ -27,5 +27,5 @@ class TurnEnd:
             try:
                 action()
             except Exception as error:
-                # A bug of ours, told as the loop tells of one. The others' turn ends all the same.
+                # A bug of ours, reported as the loop reports one. The others' turn ends all the same.
                 self._scheduler.report(f"{action} failed", error)

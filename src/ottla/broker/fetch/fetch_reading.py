@@ -245,7 +245,7 @@ def _find_follower(partition: Partition, ask: FetchPartition, limits: Limits) ->
     leading = partition.leading
     follower = None if leading is None else leading.followers.get(limits.replica_id)
     if leading is None or follower is None:
-        # It knows of an assignment that this node has not heard of. Or it is mistaken, or lies.
+        # It knows of an assignment that this node does not know yet. Or it is mistaken, or lies.
         knows_epoch = ask.current_leader_epoch >= 0
         return ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
     if leading.is_older(limits.replica_id, limits.replica_epoch):

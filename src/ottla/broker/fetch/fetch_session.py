@@ -197,7 +197,7 @@ class FetchSessions:
         self._sessions.pop(session_id, None)
 
     def _has_room(self, size: int, now_ms: int) -> bool:
-        """Say whether there is room for so many partitions, after those are gone that nobody uses."""
+        """Say whether there is room for this many partitions, after those are gone that nobody uses."""
         if size > SESSION_PARTITIONS_MAX:
             return False
         if size <= _FEW_PARTITIONS:

@@ -146,7 +146,7 @@ class Journal:
     def refused(self, context: "RequestContext", errors: "list[tuple[ApiKey, ErrorCode]]") -> None:
         """A client got errors. They are counted, and written once a second.
 
-        Followers are left out: they may hear of a new topic or leader before this node does, and ask again.
+        Followers are left out: they may learn of a new topic or leader before this node does, and ask again.
         """
         is_counted = self.is_on and not is_follower(context)
         for api, error in errors:
@@ -205,7 +205,7 @@ class Journal:
             self._leaving.append((event, context))
 
     def member_lost(self, group_id: str, member_id: str, client_id: str, why: str, after_ms: int) -> None:
-        """A member was taken out of its group: it was not heard of for too long."""
+        """A member was removed from its group: it sent nothing for too long."""
         self.note(
             member_subject(group_id, member_id),
             "member-left",

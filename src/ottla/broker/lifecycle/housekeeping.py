@@ -165,7 +165,7 @@ class Housekeeping:
             controller.append(records[:RECORDS_MAX])
 
     def _look_at_directories(self) -> None:
-        """Tell the controller of directories that have failed, or that new logs are to stay away from."""
+        """Report to the controller directories that have failed, or that new logs are to stay away from."""
         broker = self._broker
         failed = {directory.path for directory in broker.directories.directories if directory.is_offline}
         cordoned = broker.directories.cordoned

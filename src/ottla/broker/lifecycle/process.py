@@ -78,7 +78,7 @@ def run_node(loaded: LoadedConfig, options: NodeOptions, ready: Callable[[str], 
             f"cannot write to {loaded.config.ottla_audit_file}: {error.strerror}; change ottla.audit.file"
         ) from error
     loop = ServingLoop()
-    # A thread that opens a batch computes. Whenever the loop wants to go on it has to wait for so long.
+    # A thread that opens a batch computes. Whenever the loop wants to go on it has to wait this long.
     sys.setswitchinterval(GIVE_WAY_SECONDS)
     try:
         on_loop = NodeOnLoop(loop)

@@ -1,6 +1,6 @@
 """Starting a node, step by step, up to the moment when it serves.
 
-    lock the directories -> take the addresses -> read the metadata -> take away the marks of a clean stop
+    lock the directories -> take the addresses -> read the metadata -> remove the marks of a clean stop
     -> agree on the metadata -> load the logs -> register the broker -> unfence it -> accept clients
 
 The steps run on the node's loop. A step may be done later, by a call back, and what takes long lets the loop

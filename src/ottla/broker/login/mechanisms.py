@@ -87,7 +87,7 @@ def _make(name: str, config: ListenerConfig, world: LoginWorld) -> Mechanism:
                 f"listener {config.listener} enables GSSAPI, but Ottla does not support Kerberos: set "
                 f"listener.name.{config.listener.lower()}.sasl.enabled.mechanisms to SCRAM-SHA-512"
             )
-    raise MechanismRefused(f"listener {config.listener} enables {name}, which is no known SASL mechanism")
+    raise MechanismRefused(f"listener {config.listener} enables {name}, which is not a known SASL mechanism")
 
 
 def jaas_of(config: ListenerConfig, mechanism: str) -> JaasEntry | None:

@@ -24,7 +24,7 @@ class Means(NamedTuple):
 
     workers: Workers
     memory_bytes: int
-    # Says for how many milliseconds to wait after so many bytes were moved.
+    # Says for how many milliseconds to wait after this many bytes were moved.
     delay_after: Callable[[int], int]
     remove_later: Callable[[Deletion], None]
 

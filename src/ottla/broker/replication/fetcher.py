@@ -44,7 +44,7 @@ from ottla.world.scheduler import Scheduler, Timer
 BACKOFF_MS_MIN: Final = 20
 """How long the first pause is. It doubles up to `replica.fetch.backoff.ms`.
 
-Deviation: Kafka pauses for the whole time at once. After an election the followers mostly hear of it before
+Deviation: Kafka pauses for the whole time at once. After an election the followers mostly learn of it before
 the new leader does, and everybody who waits for them would wait for a second."""
 THROTTLED_MS: Final = 100
 """After how long a partition is looked at again that was held back by a throttle."""

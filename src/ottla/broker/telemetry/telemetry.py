@@ -4,7 +4,7 @@ Subscriptions are config resources of the type CLIENT_METRICS. A client asks for
 it, then pushes at most once in an interval. Errors are those of Kafka's ClientMetricsManager.
 
 What is kept is bounded, because clients name their metrics: so many clients, so many series of each. A client
-that has not been heard of for three intervals is forgotten.
+that has sent nothing for three intervals is forgotten.
 """
 
 import re
@@ -205,7 +205,7 @@ class Telemetry:
             if known is not None:
                 fresh.series, fresh.left_out = known.series, known.left_out
             known = fresh
-        # The last one heard of is the last one in the dictionary.
+        # The last one that sent something is the last one in the dictionary.
         self.instances[instance_id] = known
         known.seen_ms = self._clock.monotonic_ms()
         self._forget_old()

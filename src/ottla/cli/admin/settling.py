@@ -1,6 +1,6 @@
 """Waiting until brokers know what was done to topics, so that the next command finds it.
 
-Apache Kafka answers when its controller has decided. Its brokers hear of it a moment later, and until then
+Apache Kafka answers when its controller has decided. Its brokers learn of it a moment later, and until then
 they deny that a new topic exists, or list one that is gone. A broker that takes longer than some seconds is
 not waited for: what was asked for is done.
 """
@@ -18,7 +18,7 @@ _PAUSE_S: Final = 0.02
 
 
 async def until_served(admin: "Admin", name: str, partitions: int) -> None:
-    """Wait until the topic has so many partitions, and all of them a leader."""
+    """Wait until the topic has this many partitions, and all of them a leader."""
 
     async def is_served() -> bool:
         described = (await admin.topics.describe_many([name])).succeeded.get(name)

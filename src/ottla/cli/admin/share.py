@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 BEGINNING_POLLS_MAX: Final = 10
-"""How often in vain `ottla share consume` asks before it takes a partition for one without records."""
+"""How often `ottla share consume` asks without a result before a partition counts as empty."""
 
 
 @click.group()

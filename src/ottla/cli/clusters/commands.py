@@ -223,7 +223,7 @@ def _parse_brokers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(one) for one in text.split(","))
     except ValueError:
-        raise Failure(f"--to {text} is no list of broker ids; write it as 1,2,3") from None
+        raise Failure(f"--to {text} is not a list of broker ids; write it as 1,2,3") from None
 
 
 def _read_targets(path: Path) -> "dict[TopicPartition, tuple[int, ...]]":
@@ -239,7 +239,7 @@ def _read_targets(path: Path) -> "dict[TopicPartition, tuple[int, ...]]":
         }
     except (ValueError, KeyError, TypeError) as error:
         raise Failure(
-            f"{path} is no list of moves ({error!r}); `ottla cluster balance --json` prints one"
+            f"{path} is not a list of moves ({error!r}); `ottla cluster balance --json` prints one"
         ) from error
 
 

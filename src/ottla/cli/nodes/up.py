@@ -130,7 +130,8 @@ def up(
         )
         return
     thresholds = gc.get_threshold()
-    # Nearly all that a start makes stays, so the garbage collector would look at it again and again in vain.
+    # Nearly all that a start makes stays, so the garbage collector would look at it again and again for
+    # nothing.
     gc.set_threshold(_START_OBJECTS)
     from ottla.broker.lifecycle.process import NodeFailure, NodeOptions, run_node
     from ottla.runtime.log_lines import set_up_logging

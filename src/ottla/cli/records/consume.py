@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ottla.cli.records.reading import Wish
 
 IDLE_POLLS_MAX: Final = 60
-"""How often in vain a member of a group asks, half a second each, before it takes that for the end."""
+"""How often a member of a group asks without a result, half a second each, before that is the end."""
 POLL_MS: Final = 500
 
 

@@ -173,7 +173,7 @@ class Reading:
                 self._say(f"older records were deleted: {where} begins at {start}")
 
     async def _first_of_last(self, where: TopicPartition, start: int, end: int) -> int:
-        """Find the offset from which on so many records follow.
+        """Find the offset from which on this many records follow.
 
         Offsets do not tell: markers of transactions have some, and compaction leaves gaps. So it looks at
         what is there, from ever further back.

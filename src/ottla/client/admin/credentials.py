@@ -87,7 +87,7 @@ class Credentials:
         await self._alter(AlterUserScramCredentialsRequest(deletions=(), upsertions=(upsertion,)))
 
     async def delete(self, user: str, mechanism: ScramMechanism) -> None:
-        """Take a credential away."""
+        """Delete a credential."""
         deletion = ScramCredentialDeletion(name=user, mechanism=mechanism)
         await self._alter(AlterUserScramCredentialsRequest(deletions=(deletion,), upsertions=()))
 

@@ -13,7 +13,7 @@ _Sources = dict[str, tuple[str, ...]]
 
 
 def describe_streams_group(group: DescribedGroup, node_id: int) -> GroupDescription | ClientError:
-    """Return what a coordinator tells of a streams group."""
+    """Return what a coordinator says about a streams group."""
     sources = _sources(group)
     description = GroupDescription(
         group_id=group.group_id,

@@ -84,7 +84,7 @@ class BrokerLedMembership(Membership):
             return
         wanted = await self._by_name(target)
         if wanted is None:
-            # A topic so new that nobody here heard of it. The next metadata will have it.
+            # A topic so new that it is not known here. The next metadata will have it.
             return
         owned = self._handover.owned
         if revoked := owned - wanted:
@@ -97,7 +97,7 @@ class BrokerLedMembership(Membership):
         self._beat_soon.set()
 
     def subscription_changed(self) -> None:
-        """Tell the broker of new topics."""
+        """Send new topics to the broker."""
         self._must_tell_subscription = True
         self._beat_soon.set()
 

@@ -36,7 +36,7 @@ class HandingOver:
         return records[0] if records else None
 
     def take(self, records_max: int) -> list[ConsumerRecord]:
-        """Return up to so many records. Each partition gets its turn."""
+        """Return up to this many records. Each partition gets its turn."""
         states = list(self._assignment.states.values())
         taken: list[ConsumerRecord] = []
         for step in range(len(states)):

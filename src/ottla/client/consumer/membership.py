@@ -113,7 +113,7 @@ class Membership(Heartbeats):
 
     @abstractmethod
     def subscription_changed(self) -> None:
-        """Tell the group of new topics."""
+        """Send new topics to the group."""
 
     @abstractmethod
     async def leave(self) -> None:

@@ -43,7 +43,7 @@ class ShareMembership(Heartbeats):
         self._interval_s = _FIRST_INTERVAL_S
 
     def subscribe(self, topics: Collection[str]) -> None:
-        """Tell the group of the topics to read."""
+        """Send the topics to read to the group."""
         self.topics = frozenset(topics)
         self._must_tell_topics = True
         self._beat_soon.set()

@@ -67,7 +67,7 @@ def refused_description(group_id: str, error_code: ErrorCode) -> DescribedGroup:
 
 
 def delete_group(group_id: str, group: Group | None, offsets: CommittedOffsets) -> list[CoordinatorRecord]:
-    """Return the records that take a group and its offsets away. Raises `Refused`."""
+    """Return the records that delete a group and its offsets. Raises `Refused`."""
     if group is None:
         raise Refused(ErrorCode.GROUP_ID_NOT_FOUND)
     group.check_delete()

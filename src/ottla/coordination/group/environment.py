@@ -65,7 +65,7 @@ class Environment(Protocol):
         """Return a random id, for a new member."""
 
     def member_lost(self, group_id: str, member_id: str, why: str, after_ms: int) -> None:
-        """Take note that a member is about to be taken out, for it was not heard of for so long."""
+        """Take note that a member is about to be removed, because it sent nothing for so long."""
 
     def submit(
         self, decide: Callable[[], Decision[R]], answer: Answer[R] = ignore, refuse: Refuse = ignore

@@ -80,4 +80,4 @@ class Group(Protocol):
         """Return from when on an offset ages, or None while it does not."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Return the records that take the group away, without its offsets."""
+        """Return the records that delete the group, without its offsets."""

@@ -1,4 +1,4 @@
-"""DescribeTransactions and ListTransactions: what a shard tells of its transactional ids."""
+"""DescribeTransactions and ListTransactions: what a shard says about its transactional ids."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple

@@ -107,7 +107,7 @@ def transaction_record(transaction: Transaction, transaction_version: int) -> Co
 
 
 def transaction_tombstone(transactional_id: str) -> CoordinatorRecord:
-    """Return the record that takes an id away."""
+    """Return the record that deletes an id."""
     return CoordinatorRecord(TransactionLogKey(transactional_id=transactional_id), None, -1)
 
 

@@ -119,7 +119,7 @@ def departure(event: JournalEvent) -> Evidence:
     facts = event.facts
     how = {
         "left": "left" + (f" ({facts['reason']})" if facts.get("reason") else ""),
-        "session": f"was not heard of for {duration_text(facts.get('after_ms', 0))}",
+        "session": f"sent nothing for {duration_text(facts.get('after_ms', 0))}",
         "rebalance": f"did not join again within {duration_text(facts.get('after_ms', 0))}",
         "sync": "did not ask for its assignment in time",
     }.get(facts.get("why", ""), "is gone")
@@ -397,8 +397,8 @@ def _not_fetching(case: GroupCase) -> Iterator[Cause]:
         if last.kind != "fetch-stopped" and not is_left_out:
             continue
         position = positions[lag.where][0] if lag.where in positions else lag.committed
-        # A fetch names where it begins. What it brought lies behind that, so a commit behind it tells of
-        # records that were fetched and are being worked on, too.
+        # A fetch names where it begins. What it brought lies behind that, so a commit behind it is evidence
+        # of records that were fetched and are being worked on, too.
         if (
             is_left_out
             or position == lag.committed

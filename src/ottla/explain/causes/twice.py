@@ -307,7 +307,7 @@ def _how(left: JournalEvent | None) -> tuple[str | None, str]:
     why, is_connected = facts.get("why"), bool(facts.get("connected"))
     after = duration_text(facts.get("after_ms", 0))
     if why == "left" and (is_connected or "poll" in (facts.get("reason") or "")):
-        return "poll-interval-exceeded", "exceeded max.poll.interval.ms and was taken out of the group"
+        return "poll-interval-exceeded", "exceeded max.poll.interval.ms and was removed from the group"
     if why == "rebalance":
         return "poll-interval-exceeded", f"did not come back to poll within {after}, and was left out"
     if why == "session" and is_connected:

@@ -1,4 +1,4 @@
-"""What `__consumer_offsets` tells of a group: each commit with its time, each generation with its members.
+"""What `__consumer_offsets` says about a group: each commit with its time, each generation with its members.
 
 Any Kafka keeps it, until compaction takes what is superseded. The newest segment is never compacted, so the
 last hours are nearly always whole. Classic groups write one record for a generation, with all members and

@@ -53,7 +53,7 @@ class Situation(NamedTuple):
 
 Overrides = Mapping[str, str]
 NewTexts = dict[str, str | None]
-"""The configs to write, by name; None takes an override away."""
+"""The configs to write, by name; None removes an override."""
 
 
 def decide_changes(

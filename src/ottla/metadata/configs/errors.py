@@ -4,7 +4,7 @@ from ottla.wire.error_code import ErrorCode
 
 
 class InvalidConfig(ValueError):
-    """A value does not fit its config. `where` says which line of which file it stands in, if any."""
+    """A value does not fit its config. `where` says which line of which file it is in, if any."""
 
     def __init__(self, name: str, value: object, reason: str, where: str | None = None) -> None:
         prefix = f"{where}: " if where else ""

@@ -75,7 +75,7 @@ def broker_layers(
     """Put the overrides that lie in the metadata on top of what the node was started with.
 
     Overrides that cannot be used are passed over, and the layer below holds. A broker that refused to start
-    over them could not be mended by the cluster's own tools.
+    over them could not be fixed by the cluster's own tools.
     """
     return BrokerLayers(
         static,

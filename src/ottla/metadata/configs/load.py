@@ -1,7 +1,7 @@
 """The configs a node starts with: a properties file as Kafka's server takes it, and settings on top.
 
 Nothing is read here: the caller has the file's bytes. Every problem is found before anything is raised, so
-that a user mends a file once. An unknown key is only a warning, with the known key it resembles most: Kafka
+that a user fixes a file once. An unknown key is only a warning, with the known key it resembles most: Kafka
 accepts such keys too, and plugins have keys of their own.
 """
 

@@ -91,7 +91,7 @@ class Forwarding:
         now_s = asyncio.get_running_loop().time()
         for where, part in self._progress.partitions.items():
             if now_s >= self._resting_until_s.get(where, 0.0):
-                # An operator may have mended it.
+                # An operator may have fixed it.
                 part.error = None
         if self._task is None:
             self._task = asyncio.create_task(self._run())

@@ -171,7 +171,7 @@ class ProgressListener(StreamingQueryListener):
 
 
 def new_progress(query: Any, after_batch: int | None) -> list[str]:
-    """Return what a query tells of the batches after one, as JSON. Spark remembers the last twenty.
+    """Return what a query reports about the batches after one, as JSON. Spark remembers the last twenty.
 
     A query that waits tells so under the number of the batch that it waits for. That is no batch.
     """

@@ -1,4 +1,4 @@
-"""Runs pipelines: one Spark session for all, a supervised query for each output, files that tell of them."""
+"""Runs pipelines: one Spark session for all, a supervised query for each output, files that describe them."""
 
 import os
 import time
@@ -145,7 +145,7 @@ def _planned(
     try:
         return plan_queries(spark, definition, settings.options)
     except PySparkException as error:
-        # Nothing has run yet: Spark does not understand what the function returns. Time will not mend that.
+        # Nothing has run yet: Spark does not understand what the function returns. Time will not fix that.
         raise InvalidPipeline(f"pipeline {definition.name!r}: {reason_of(error)}") from error
 
 

@@ -44,7 +44,7 @@ def refuse_incremental_alter_configs(
 def decide_incremental_alter_configs(
     view: ControllerView, ask: IncrementalAlterConfigsRequest
 ) -> Decision[IncrementalAlterConfigsResponse]:
-    """Change single configs. Each resource stands for itself."""
+    """Change single configs. Each resource is decided on its own."""
 
     def judge(index: int, resource: ConfigResource, situation: Situation) -> NewTexts:
         changes = [
@@ -78,7 +78,7 @@ def refuse_alter_configs(ask: AlterConfigsRequest, refusal: Refusal) -> AlterCon
 
 @decides(AlterConfigsRequest, refuse=refuse_alter_configs)
 def decide_alter_configs(view: ControllerView, ask: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
-    """Replace all configs of resources. Each resource stands for itself."""
+    """Replace all configs of resources. Each resource is decided on its own."""
 
     def judge(index: int, resource: ConfigResource, situation: Situation) -> NewTexts:
         wanted = [(config.name, config.value) for config in ask.resources[index].configs]

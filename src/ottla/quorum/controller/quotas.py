@@ -72,7 +72,7 @@ def refuse_alter_client_quotas(ask: AlterClientQuotasRequest, refusal: Refusal) 
 def decide_alter_client_quotas(
     view: ControllerView, ask: AlterClientQuotasRequest
 ) -> Decision[AlterClientQuotasResponse]:
-    """Set and remove quotas. Each entity stands for itself."""
+    """Set and remove quotas. Each entity is decided on its own."""
     outcomes: dict[QuotaEntity, Refusal | None] = {}
     records: list[Any] = []
     for entry in ask.entries:

@@ -48,7 +48,7 @@ def refuse_alter_scram_credentials(
 def decide_alter_scram_credentials(
     view: ControllerView, ask: AlterUserScramCredentialsRequest
 ) -> Decision[AlterUserScramCredentialsResponse]:
-    """Set and remove credentials. Each user stands for itself, and can be altered once in a request."""
+    """Set and remove credentials. Each user is decided on its own, and can be altered once in a request."""
     changes: list[ScramCredentialDeletion | ScramCredentialUpsertion] = [*ask.deletions, *ask.upsertions]
     refused: dict[str, Refusal] = {}
     records: dict[str, Any] = {}

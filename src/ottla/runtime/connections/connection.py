@@ -435,7 +435,7 @@ class Connection:
             self._transport.change(events)
 
     def _stop_reading(self, mask: int) -> None:
-        """Bytes came while none are wanted: leave them in the kernel, unless it is the peer's farewell."""
+        """Bytes came while none are wanted: leave them in the kernel, unless the peer closes."""
         if mask & GONE:
             self.close()
             return
@@ -451,7 +451,7 @@ class Connection:
         self._watch(self._events & ~READABLE)
 
     def _peer_is_gone(self, error: Exception | None) -> None:
-        """Close, once everything is served that came whole: who says farewell may not wait for the answer."""
+        """Close, once everything that came whole is served: it counts, even if the peer reads no answer."""
         if not self._buffer.has_frame():
             self.close(error)
 

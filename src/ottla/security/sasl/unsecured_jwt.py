@@ -67,5 +67,5 @@ def _time_ms(claims: Mapping[str, Any], name: str, *, is_required: bool) -> int:
     if value is None and not is_required:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidToken(f"the claim {name!r} is no time")
+        raise InvalidToken(f"the claim {name!r} is not a time")
     return int(value * 1000)

@@ -37,7 +37,7 @@ CHECKED_RECORDS: Final = 100 if IS_COMPILED else 3
 MEASURED_RECORDS: Final = 100 if IS_COMPILED else 16
 """Of how many records the lengths are always looked at. A wrong count shows in them."""
 BYTES_FOR_ANOTHER: Final = 500 if IS_COMPILED else 8192
-"""How large a batch must be to have one more checked: by so many bytes a produce takes ten times as long."""
+"""How large a batch must be to have one more checked: at this size a produce takes ten times as long."""
 BEGINNING_BYTES: Final = 64 * 1024
 """How much of an uncompressed batch is copied to check its beginning."""
 OPENED_BYTES_MAX: Final = 1024
@@ -47,7 +47,7 @@ _LIMITS: Final = DecompressionLimits(bytes_max=BEGINNING_BYTES)
 
 
 def have_room(count: int, size: int, codec: int) -> bool:
-    """Say whether so many records can be in an area of this size, however well it is compressed."""
+    """Say whether this many records can be in an area of this size, however well it is compressed."""
     if codec:
         size = max(size * DEFAULT_LIMITS.ratio_max, DEFAULT_LIMITS.ratio_free_bytes)
     return count * RECORD_BYTES_MIN <= size

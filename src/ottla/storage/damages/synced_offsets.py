@@ -43,7 +43,7 @@ _OFFSET: Final = Struct(">q")
 _OFFSET_AT: Final = 20
 _CRC: Final = Struct(">I")
 _CRC_AT: Final = 28
-# From so few bytes for each slot on, one write of all between is cheaper than many.
+# From this few bytes for each slot on, one write of all between is cheaper than many.
 _TOGETHER_BYTES: Final = 4096
 
 _Key = tuple[bytes, int]

@@ -99,7 +99,8 @@ class OffsetIndex:
         and foreign files. Whether every entry points at a batch shows when the log is scanned.
         """
         if len(self.entries) % ENTRY_BYTES:
-            raise CorruptFile("offset index", f"{len(self.entries)} bytes are no multiple of {ENTRY_BYTES}")
+            what = f"{len(self.entries)} bytes are not a multiple of {ENTRY_BYTES}"
+            raise CorruptFile("offset index", what)
         if not self.entries:
             return
         relative_offset, position = _ENTRY.unpack_from(self.entries, len(self.entries) - ENTRY_BYTES)

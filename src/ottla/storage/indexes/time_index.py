@@ -92,7 +92,7 @@ class TimeIndex:
     def check(self) -> None:
         """Raise `CorruptFile` unless the entries are plausible: whole, and ending later than they began."""
         if len(self.entries) % ENTRY_BYTES:
-            raise CorruptFile("time index", f"{len(self.entries)} bytes are no multiple of {ENTRY_BYTES}")
+            raise CorruptFile("time index", f"{len(self.entries)} bytes are not a multiple of {ENTRY_BYTES}")
         if not self.entries:
             return
         first, last = self._entry_at(0), self.last

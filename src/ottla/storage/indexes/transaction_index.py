@@ -54,7 +54,7 @@ def encode_transaction_index(transactions: Iterable[AbortedTransaction]) -> byte
 def decode_transaction_index(entries: bytes | memoryview, base_offset: Offset) -> list[AbortedTransaction]:
     """Read an index file. Raises `CorruptFile` for what no writer of the segment at `base_offset` leaves."""
     if len(entries) % ENTRY_BYTES:
-        raise CorruptFile("transaction index", f"{len(entries)} bytes are no multiple of {ENTRY_BYTES}")
+        raise CorruptFile("transaction index", f"{len(entries)} bytes are not a multiple of {ENTRY_BYTES}")
     transactions: list[AbortedTransaction] = []
     previous = base_offset - 1
     for version, producer_id, first_offset, last_offset, last_stable_offset in _ENTRY.iter_unpack(entries):

@@ -78,7 +78,7 @@ class LogFiles:
                 del self.of_kind[kind][segment.base_offset]
 
     def settle_snapshots(self, log: Log) -> None:
-        """Remove the snapshots that no segment starts at, save the newest, and those above the log end."""
+        """Remove the snapshots that no segment starts at, except the newest, and those above the log end."""
         bases = {segment.base_offset for segment in log.segments}
         offsets = sorted(self.of_kind[FileKind.PRODUCER_SNAPSHOT])
         for offset in offsets:

@@ -5,8 +5,8 @@ have to survive a power cut before anything is appended: a log without `partitio
 stray, and one without its first segment would seem to start at its second one.
 
 Nothing else is there yet, so the order of the syncs does not matter, only that all is safe in the end. Many
-logs are made safe by one sync of their file system. A power cut before that leaves directories by halves.
-They hold no record, and are made again by the next start.
+logs are made safe by one sync of their file system. A power cut before that leaves directories that are half
+made. They hold no record, and are made again by the next start.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
 
 TOGETHER_MIN: Final = 16
-"""From so many logs on, their whole file system is synced instead of each of them."""
+"""From this many logs on, their whole file system is synced instead of each of them."""
 
 
 class NewLog(NamedTuple):

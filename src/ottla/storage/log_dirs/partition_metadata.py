@@ -37,7 +37,7 @@ def decode_partition_metadata(text: bytes) -> Uuid:
     except ValueError as error:
         raise CorruptFile(FILE, str(error)) from error
     if topic_id == ZERO_UUID:
-        raise CorruptFile(FILE, "the zero id is no topic's")
+        raise CorruptFile(FILE, "the zero id is not an id of a topic")
     return topic_id
 
 

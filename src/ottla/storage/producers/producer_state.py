@@ -281,7 +281,7 @@ class ProducerState:
     def note_epoch(self, producer_id: ProducerId, epoch: int, timestamp_ms: int) -> None:
         """Take notice of a marker of which only the epoch is left, since all data of its transaction is gone.
 
-        The transaction may be open here, if a snapshot tells of it.
+        The transaction may be open here, if a snapshot has it.
 
         Deviation: Kafka keeps such batches in the log, so that an older instance of the producer stays
         fenced, but passes over them when it reads the log again.

@@ -1,7 +1,7 @@
 """Syncing for many who wait: appends that arrive while a sync is under way share the next one.
 
 A sync takes about as long for a thousand batches as for one, so the busier a log is, the less each of its
-appends costs. Each log has at most one sync under way; all logs together at most so many. When many logs wait
+appends costs. Each log has at most one sync under way; all logs together have a limit. When many logs wait
 they are started all at once, for then one sync of the whole file system is cheaper than one of each file.
 
 This is the state machine alone. The caller says when to start what is wanted, and learns which tickets to

@@ -66,7 +66,7 @@ def run_campaign(
     clients: int = THREADS,
     process_class: ProcessClass = ConfluentProcess,
 ) -> Result:
-    """Run so many operations while `faults` breaks things until it has to stop, and judge the history.
+    """Run operations while `faults` breaks things until it has to stop, and judge the history.
 
     `faults` is called in a thread of its own. When it returns, everything must work again.
     """

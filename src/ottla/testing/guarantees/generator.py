@@ -49,7 +49,7 @@ def copy_of(key: int) -> int:
 
 
 def all_keys(operations: int) -> list[int]:
-    """Return the keys that so many operations use at most."""
+    """Return the keys that this many operations use at most."""
     plain = range(ACTIVE_KEYS + operations * STEPS_MAX // WRITES_PER_KEY + 1)
     return [*plain, *map(copy_of, plain), *ACCOUNTS]
 

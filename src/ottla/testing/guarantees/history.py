@@ -101,7 +101,7 @@ def read_events(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
             except ValueError as error:
                 raise MalformedHistory(f"line {number}: {error}") from error
             if not isinstance(event, dict) or not {"t", "proc", "type", "f", "value"} <= event.keys():
-                raise MalformedHistory(f"line {number} is no event")
+                raise MalformedHistory(f"line {number} is not an event")
             yield event
 
 
@@ -165,4 +165,4 @@ def _step(step: list[Any]) -> Step:
                     for bound, offsets in bounds.items()
                 }
             )
-    raise MalformedHistory(f"{step} is no step")
+    raise MalformedHistory(f"{step} is not a step")

@@ -83,7 +83,7 @@ class OttlaProcess(Process):
         self._sent.append((sent, acknowledge))
 
     async def flush(self) -> None:
-        """Wait for acknowledgements, and tell of all that came."""
+        """Wait for acknowledgements, and report all that came."""
         failure: ClientFailed | None = None
         for sent, acknowledge in self._sent:
             try:

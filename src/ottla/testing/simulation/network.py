@@ -1,8 +1,8 @@
 """A simulated network: streams of bytes that arrive in order, in pieces, and after a while.
 
 What TCP promises holds within a connection: bytes arrive in order and none are lost while it lasts. They may
-be cut anywhere. Between connections there is no order. A sender has at most so many bytes on their way that
-the peer has not received, so a peer that does not read holds up the sender.
+be cut anywhere. Between connections there is no order. A sender has a limited number of bytes on their way
+that the peer has not received, so a peer that does not read holds up the sender.
 
 Ways to make it fail:
 
@@ -64,7 +64,7 @@ class SimulatedNetwork:
         return NetworkOfMachine(self, machine)
 
     def unplug(self, host: str, is_silent: bool = False) -> None:
-        """Take a machine away: it listens no more, and the others see their connections to it break.
+        """Remove a machine: it no longer listens, and the others see their connections to it break.
 
         If it is silent, they find out only by waiting, or when the machine is there again and knows nothing.
         """

@@ -214,7 +214,7 @@ class Machine:
     call_from_thread = call_soon
 
     def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Event:
-        """Call after so many milliseconds."""
+        """Call after this many milliseconds."""
         event = Event(callback, args, self.life)
         self.simulation.post(self, 1000 * delay_ms, event)
         return event

@@ -54,7 +54,7 @@ class ConsumerGroupPartitionMetadataValue:
 
 @message(api_key=5, versions="0")
 class ConsumerGroupMemberMetadataKey:
-    """The key of what a member of a consumer group has told of itself."""
+    """The key of what a member of a consumer group has said about itself."""
 
     group_id: str = wire("0")
     member_id: str = wire("0")

@@ -6,7 +6,7 @@ from ottla.wire.declare import i8, i32, i64, message, struct, wire
 
 @message(api_key=10, versions="0")
 class ShareGroupMemberMetadataKey:
-    """The key of what a member of a share group has told of itself."""
+    """The key of what a member of a share group has said about itself."""
 
     group_id: str = wire("0")
     member_id: str = wire("0")

@@ -30,7 +30,7 @@ class StreamsGroupMetadataValue:
 
 @message(api_key=19, versions="0")
 class StreamsGroupMemberMetadataKey:
-    """The key of what a member of a streams group has told of itself."""
+    """The key of what a member of a streams group has said about itself."""
 
     group_id: str = wire("0")
     member_id: str = wire("0")

@@ -35,7 +35,7 @@ class TokenSource(NamedTuple):
         """Return what is missing or wrong; None if nothing is."""
         scheme = urlsplit(self.url).scheme
         if scheme not in ("file", "http", "https"):
-            return f"{self.url!r} is no file:, http: or https: URL"
+            return f"{self.url!r} is not a file:, http: or https: URL"
         if scheme != "file" and not (self.client_id and self.client_secret):
             return "the id and the secret of the client are missing"
         return None

@@ -37,7 +37,7 @@ def api_versions(ask: ApiVersionsRequest, context: RequestContext) -> ApiVersion
     return ApiVersionsResponse(
         api_keys=advertised_versions(
             context.listener,
-            # As in Kafka, clients are only told of telemetry where somebody receives it.
+            # As in Kafka, clients only see telemetry where somebody receives it.
             with_telemetry=is_broker and context.broker.config.ottla_telemetry_enable,
             with_unstable=is_broker and context.broker.config.unstable_api_versions_enable,
         ),

@@ -1,7 +1,7 @@
 """DeleteRecords: give up the head of a log.
 
 Readers miss it at once; its files go with the next retention check. The answer waits until all living
-replicas have heard of it.
+replicas know of it.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions: topics with all that is known of their partitions, page by page (KIP-966).
 
-Topics come in the order of their names. A page ends after so many partitions, and its cursor says where the
-next one begins.
+Topics come in the order of their names. A page ends after a number of partitions, and its cursor says where
+the next one begins.
 """
 
 from functools import partial

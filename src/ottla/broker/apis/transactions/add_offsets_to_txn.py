@@ -3,7 +3,7 @@
 What becomes part of it is the partition of `__consumer_offsets` that keeps the group. Clients of version 2
 do not send this: their TxnOffsetCommit does it.
 
-This may be the first that a cluster hears of any group: some clients ask for the group's coordinator only
+A cluster may learn of its first group in this way: some clients ask for the group's coordinator only
 afterwards. So the topic is made here too, if need be.
 Deviation: Kafka adds the partition that the group will have, and leaves the topic to be made later.
 """

@@ -288,12 +288,12 @@ class ClassicGroup(OffsetRules):
         return CoordinatorRecord(GroupMetadataKey(group=self.group_id), value, GROUP_METADATA_VERSION)
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Return the record that takes the group away."""
+        """Return the record that deletes the group."""
         return [CoordinatorRecord(GroupMetadataKey(group=self.group_id), None, -1)]
 
 
 def group_of_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """Return the group that a record tells of. With members it is stable: that is when it was written."""
+    """Return the group that a record describes. With members it is stable: that is when it was written."""
     group = ClassicGroup(
         group_id,
         state=GroupState.STABLE if value.members else GroupState.EMPTY,

@@ -128,11 +128,11 @@ class Rebalances:
                 self.expect_heartbeat(group, member)
 
     def expect_heartbeat(self, group: ClassicGroup, member: Member) -> None:
-        """Give a member until its session ends to be heard of again."""
+        """Give a member until its session ends to send something again."""
         self.expect_word_of(group.group_id, member.member_id, member.session_timeout_ms)
 
     def expect_word_of(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """Give an id this long to be heard of."""
+        """Wait this long for a request with an id."""
         self._env.timers.schedule(
             ("session", group_id, member_id),
             timeout_ms,
@@ -155,7 +155,7 @@ class Rebalances:
         return self.go_on(group, now_ms)
 
     def resume(self, group: ClassicGroup, now_ms: int) -> None:
-        """Go on with a group that was loaded: its members have their whole session to be heard of."""
+        """Go on with a group that was loaded: its members have their whole session to send something."""
         for member in group.members.values():
             self.expect_heartbeat(group, member)
         if len(group.members) > self._env.settings.classic_group_size_max:

@@ -1,4 +1,4 @@
-"""Members that leave a consumer group, for good or for now, or are taken out of it."""
+"""Members that leave a consumer group, for good or for now, or are removed from it."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -66,7 +66,7 @@ class Downgrades:
     ) -> Downgrade | None:
         """Return the downgrade by a classic member that takes a static one's place.
 
-        Its records come after those that replaced the member, so they take the new one away.
+        Its records come after those that replaced the member, so they delete the new one.
         """
         ids = {member_id: member_id for member_id in group.members} | {replaced.member_id: joining.member_id}
         staying = [member for member_id, member in group.members.items() if member_id != replaced.member_id]

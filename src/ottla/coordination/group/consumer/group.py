@@ -1,6 +1,6 @@
 """A consumer group (KIP-848): all of it is described by its records.
 
-The group's epoch counts up whenever members, subscriptions or the subscribed topics change. The target is
+The group's epoch increases whenever members, subscriptions or the subscribed topics change. The target is
 computed for an epoch of the group; each member follows in its own epoch, which becomes that of the target
 when it has given up what it must. So `member epoch <= assignment epoch <= group epoch`.
 
@@ -60,7 +60,7 @@ class ConsumerGroup(OffsetRules[Member, Partitions]):
         """Instance id to member id."""
         self.resolved_regexes: dict[str, ResolvedRegex] = {}
         self.has_partition_metadata = False
-        """Whether a release before 4.1 left a record that is to be taken away."""
+        """Whether a release before 4.1 left a record that is to be deleted."""
         # Derived from the members.
         self.name_counts: Counter[str] = Counter()
         self.regex_counts: Counter[str] = Counter()
@@ -215,11 +215,11 @@ class ConsumerGroup(OffsetRules[Member, Partitions]):
         return topics
 
     def topics_are_checked(self, now_ms: int) -> bool:
-        """Say whether the subscribed topics are known to be as they were when the epoch last counted up."""
+        """Say whether the subscribed topics are known to be as they were when the epoch last increased."""
         return now_ms < self._topics_checked_until_ms
 
     def expect_topics_unchanged(self, now_ms: int) -> None:
-        """The topics have been looked at, and if they had changed the epoch has counted up."""
+        """The topics have been looked at, and if they had changed the epoch has increased."""
         self._topics_checked_until_ms = now_ms + _TOPICS_CHECK_INTERVAL_MS
 
     def topics_have_changed(self) -> None:
@@ -293,7 +293,7 @@ class ConsumerGroup(OffsetRules[Member, Partitions]):
         return self.state.value
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Return the records that take the group away, without its offsets."""
+        """Return the records that delete the group, without its offsets."""
         return self.tombstones_of(self.members)
 
     def tombstones_of(self, member_ids: Iterable[str]) -> list[CoordinatorRecord]:

@@ -36,7 +36,7 @@ member_tombstones: Final = TOMBSTONES.all_of_member
 
 
 def member_record(group_id: str, member: Member) -> CoordinatorRecord:
-    """Tell who a member is and what it subscribes to."""
+    """Record who a member is and what it subscribes to."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -53,18 +53,18 @@ def member_record(group_id: str, member: Member) -> CoordinatorRecord:
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
-    """Tell the group's epoch, and for which topics it holds."""
+    """Record the group's epoch, and for which topics it holds."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return record(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
 def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
-    """Take away what releases before 4.1 wrote instead of the hash."""
+    """Delete what releases before 4.1 wrote instead of the hash."""
     return tombstone(ConsumerGroupPartitionMetadataKey(group_id=group_id))
 
 
 def target_record(group_id: str, member_id: str, partitions: Partitions) -> CoordinatorRecord:
-    """Tell what a member should have."""
+    """Record what a member should have."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=tuple(
             TargetTopicPartitions(topic_id=topic, partitions=tuple(sorted(partitions[topic])))
@@ -76,7 +76,7 @@ def target_record(group_id: str, member_id: str, partitions: Partitions) -> Coor
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """Tell for which epoch of the group the target was made, and when."""
+    """Record for which epoch of the group the target was made, and when."""
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
@@ -84,7 +84,7 @@ def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Coordin
 
 
 def current_record(group_id: str, member: Member) -> CoordinatorRecord:
-    """Tell what a member has, and what it has yet to give up."""
+    """Record what a member has, and what it has yet to give up."""
     assignment = member.assignment
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=assignment.member_epoch,
@@ -100,7 +100,7 @@ def current_record(group_id: str, member: Member) -> CoordinatorRecord:
 def regex_record(
     group_id: str, regex: str, topics: frozenset[str], version: int, timestamp_ms: int
 ) -> CoordinatorRecord:
-    """Tell which topics a regular expression matched, as of which metadata, and when."""
+    """Record which topics a regular expression matched, as of which metadata, and when."""
     value = ConsumerGroupRegularExpressionValue(
         topics=tuple(sorted(topics)), version=version, timestamp=timestamp_ms
     )
@@ -109,7 +109,7 @@ def regex_record(
 
 
 def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
-    """Take a regular expression away that nobody subscribes to any more."""
+    """Delete a regular expression that nobody subscribes to any more."""
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
     return tombstone(key)
 

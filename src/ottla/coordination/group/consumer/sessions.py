@@ -4,7 +4,7 @@ heartbeat    any sign of life, within the session timeout
 revocation   that it gives up what it must, within its rebalance timeout
 join, sync   for a member of the classic protocol: that it joins again when told to, and then syncs
 
-A member that lets one of these pass is taken out of the group.
+A member that lets one of these pass is removed from the group.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class Sessions:
         self._fence = fence
 
     def expect_heartbeat(self, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
-        """Give a member its session to be heard of again; that of a consumer group if no other is given."""
+        """Give a member its session to send something again. The default is that of a consumer group."""
         if timeout_ms is None:
             timeout_ms = self._env.consumer_intervals(group_id).session_timeout_ms
         self._expect("heartbeat", group_id, member_id, timeout_ms)

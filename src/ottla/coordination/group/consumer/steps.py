@@ -1,7 +1,7 @@
 """The steps that every request of a member goes through, whichever protocol it uses.
 
 1. What the member says of itself is written down if it has changed.
-2. If subscriptions or the subscribed topics have changed, the group's epoch counts up.
+2. If subscriptions or the subscribed topics have changed, the group's epoch increases.
 3. If the target is older than that, a new one is computed, but not too often.
 4. The member makes its next step towards its target.
 

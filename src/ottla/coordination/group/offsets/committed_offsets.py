@@ -196,6 +196,6 @@ def commit_record(
 
 
 def offset_tombstone(group_id: str, topic_partition: TopicPartition) -> CoordinatorRecord:
-    """Return the record that takes a commit away."""
+    """Return the record that deletes a commit."""
     key = OffsetCommitKey(group=group_id, topic=topic_partition.topic, partition=topic_partition.partition)
     return CoordinatorRecord(key, None, -1)

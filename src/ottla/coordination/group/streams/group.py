@@ -1,6 +1,6 @@
 """A streams group (KIP-1071): all that counts is described by its records.
 
-The group's epoch counts up whenever members, the topics of its topology or its configs change. The target is
+The group's epoch increases whenever members, the topics of its topology or its configs change. The target is
 computed for an epoch of the group; each member follows in its own epoch. So
 `member epoch <= assignment epoch <= group epoch`.
 

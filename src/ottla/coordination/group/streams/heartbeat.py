@@ -4,7 +4,7 @@
 2. The first member brings the topology.
 3. The topology is fitted to the topics that exist. Internal topics that are missing are named in the outcome;
    the broker creates them, and they are there when a later heartbeat looks.
-4. If members, topics or configs have changed, the group's epoch counts up, and a new target is computed: not
+4. If members, topics or configs have changed, the group's epoch increases, and a new target is computed: not
    before a new group has waited for more members, and not too often.
 5. The member makes its next step towards its target.
 
@@ -133,7 +133,7 @@ class Heartbeats:
         member_id = ask.member_id
         shut_down = partial(_request_shutdown, group, member_id) if ask.shutdown_application else None
         if member_id not in group.members:
-            # As in Kafka, even somebody who was taken out already can have the application shut down.
+            # As in Kafka, even a member that was removed already can have the application shut down.
             refused = refused_heartbeat(ErrorCode.UNKNOWN_MEMBER_ID, not_a_member(group, member_id))
             return Decision(reply=refused, after_append=shut_down)
         response = answer(ask, member_epoch=ask.member_epoch)

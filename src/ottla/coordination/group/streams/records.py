@@ -37,7 +37,7 @@ member_tombstones: Final = TOMBSTONES.all_of_member
 
 
 def member_record(group_id: str, member: Member) -> CoordinatorRecord:
-    """Tell who a member is and what it runs."""
+    """Record who a member is and what it runs."""
     value = StreamsGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -60,7 +60,7 @@ def epoch_record(
     validated_topology_epoch: int,
     assignment_configs: Mapping[str, str],
 ) -> CoordinatorRecord:
-    """Tell the group's epoch, and for which topics, topology and configs it holds."""
+    """Record the group's epoch, and for which topics, topology and configs it holds."""
     value = StreamsGroupMetadataValue(
         epoch=epoch,
         metadata_hash=metadata_hash,
@@ -73,17 +73,17 @@ def epoch_record(
 
 
 def topology_record(group_id: str, value: StreamsGroupTopologyValue) -> CoordinatorRecord:
-    """Tell what the group runs."""
+    """Record what the group runs."""
     return record(StreamsGroupTopologyKey(group_id=group_id), value)
 
 
 def topology_tombstone(group_id: str) -> CoordinatorRecord:
-    """Take the topology away."""
+    """Delete the topology."""
     return tombstone(StreamsGroupTopologyKey(group_id=group_id))
 
 
 def target_record(group_id: str, member_id: str, target: TargetTasks) -> CoordinatorRecord:
-    """Tell what a member should have."""
+    """Record what a member should have."""
     value = StreamsGroupTargetAssignmentMemberValue(
         active_tasks=_target_tasks(target.active),
         standby_tasks=_target_tasks(target.standby),
@@ -94,7 +94,7 @@ def target_record(group_id: str, member_id: str, target: TargetTasks) -> Coordin
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """Tell for which epoch of the group the target was made, and when."""
+    """Record for which epoch of the group the target was made, and when."""
     value = StreamsGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
@@ -102,7 +102,7 @@ def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Coordin
 
 
 def current_record(group_id: str, member: Member) -> CoordinatorRecord:
-    """Tell what a member has, and what it has yet to give up."""
+    """Record what a member has, and what it has yet to give up."""
     has = member.assignment
     value = StreamsGroupCurrentMemberAssignmentValue(
         member_epoch=has.member_epoch,

@@ -54,7 +54,7 @@ def source_names(subtopology: Subtopology) -> Iterator[str]:
 
 
 def topology_of_record(value: StreamsGroupTopologyValue) -> Topology:
-    """Return the topology that a record tells of."""
+    """Return the topology that a record describes."""
     return Topology(value.epoch, {one.subtopology_id: one for one in value.subtopologies})
 
 

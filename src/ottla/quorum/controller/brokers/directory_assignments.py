@@ -36,7 +36,7 @@ def refuse_assign_replicas_to_dirs(
 def decide_assign_replicas_to_dirs(
     view: ControllerView, ask: AssignReplicasToDirsRequest
 ) -> Decision[AssignReplicasToDirsResponse]:
-    """Note where replicas lie. Each stands for itself."""
+    """Note where replicas lie. Each is decided on its own."""
     broker = view.image.brokers.get(ask.broker_id)
     if broker is None or broker.broker_epoch != ask.broker_epoch:
         return Decision(refuse_assign_replicas_to_dirs(ask, Refusal(ErrorCode.STALE_BROKER_EPOCH)))

@@ -39,7 +39,7 @@ def refuse_alter_partition(_ask: AlterPartitionRequest, refusal: Refusal) -> Alt
 def decide_alter_partition(
     view: ControllerView, ask: AlterPartitionRequest
 ) -> Decision[AlterPartitionResponse]:
-    """Change in-sync replicas. Each partition stands for itself."""
+    """Change in-sync replicas. Each partition is decided on its own."""
     broker = view.image.brokers.get(ask.broker_id)
     if broker is None or broker.broker_epoch != ask.broker_epoch:
         return Decision(refuse_alter_partition(ask, Refusal(ErrorCode.STALE_BROKER_EPOCH)))

@@ -52,7 +52,7 @@ def refuse_alter_reassignments(
 def decide_alter_reassignments(
     view: ControllerView, ask: AlterPartitionReassignmentsRequest
 ) -> Decision[AlterPartitionReassignmentsResponse]:
-    """Begin and cancel moves. Each partition stands for itself."""
+    """Begin and cancel moves. Each partition is decided on its own."""
     records: list[Any] = []
     responses = []
     for topic in ask.topics:

@@ -60,7 +60,7 @@ def refuse_create_acls(ask: CreateAclsRequest, refusal: Refusal) -> CreateAclsRe
 
 @decides(CreateAclsRequest, refuse=refuse_create_acls)
 def decide_create_acls(view: ControllerView, ask: CreateAclsRequest) -> Decision[CreateAclsResponse]:
-    """Make rules. Each stands for itself, and one that is there already is not made again."""
+    """Make rules. Each is decided on its own, and one that is there already is not made again."""
     if not view.configs.node.authorizer_class_name:
         return Decision(refuse_create_acls(ask, _DISABLED))
     if len(ask.creations) > RECORDS_MAX:

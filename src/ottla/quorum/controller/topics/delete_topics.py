@@ -23,7 +23,7 @@ def refuse_delete_topics(ask: DeleteTopicsRequest, refusal: Refusal) -> DeleteTo
 
 @decides(DeleteTopicsRequest, refuse=refuse_delete_topics, strict_from=5)
 def decide_delete_topics(view: ControllerView, ask: DeleteTopicsRequest) -> Decision[DeleteTopicsResponse]:
-    """Delete topics. Each stands for itself; their logs go when the brokers have read the record."""
+    """Delete topics. Each is decided on its own; their logs go when the brokers have read the record."""
     wanted = _wanted(ask)
     if not view.configs.node.delete_topic_enable:
         disabled = Refusal(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")

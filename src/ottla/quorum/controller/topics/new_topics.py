@@ -55,7 +55,7 @@ def refuse_create_topics(ask: CreateTopicsRequest, refusal: Refusal) -> CreateTo
 
 @decides(CreateTopicsRequest, refuse=refuse_create_topics, strict_from=6)
 def decide_create_topics(view: ControllerView, ask: CreateTopicsRequest) -> Decision[CreateTopicsResponse]:
-    """Create topics. Each stands for itself: one that is refused spoils no other."""
+    """Create topics. Each is decided on its own: one that is refused spoils no other."""
     try:
         return _create_topics(view, ask)
     except Refusal as refusal:
@@ -236,7 +236,7 @@ def refuse_create_partitions(ask: CreatePartitionsRequest, refusal: Refusal) -> 
 def decide_create_partitions(
     view: ControllerView, ask: CreatePartitionsRequest
 ) -> Decision[CreatePartitionsResponse]:
-    """Add partitions to topics. Each topic stands for itself."""
+    """Add partitions to topics. Each topic is decided on its own."""
     times = Counter(topic.name for topic in ask.topics)
     duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results = [_refused_partitions(name, duplicate) for name, count in times.items() if count > 1]

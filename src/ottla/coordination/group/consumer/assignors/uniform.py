@@ -184,8 +184,8 @@ def _even_out_by_chains(shares: _Shares, wanted_by: Mapping[Uuid, list[str]]) ->
 def _find_chain(shares: _Shares, wanted_by: Mapping[Uuid, list[str]]) -> list[_Link]:
     """Find a chain that ends with a member who has two less than the first, at least. Its last link is first.
 
-    Those with most are tried first. Whom they have reached in vain need not be tried again: nobody behind
-    them has few enough, and they themselves have no more than who reached them.
+    Those with most are tried first. Members that they have reached without success need not be tried again:
+    nobody behind them has few enough, and they themselves have no more than who reached them.
     """
     load = shares.load
     reached: set[str] = set()
