@@ -35,6 +35,9 @@ TURNS = {
     r"\bkeeps? (nothing|nobody|no one) from\b": "does not prevent",
     r"\bare let\b": "may",
     r"\bin good order\b": "cleanly",
+    r"\bin vain\b": "without success",
+    r"\bfarewell\b": "-",
+    r"\bby halves\b": "in part",
 }
 _TURN = re.compile("|".join(f"(?:{turn})" for turn in TURNS), re.IGNORECASE)
 
