@@ -4,6 +4,7 @@ A coordinator serves as long as its node leads the partition, in the epoch in wh
 quiet, what it knows is what its log says, read by a simple model.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tests.simulation.cluster.wrong import Wrong, must
@@ -63,6 +64,20 @@ class CoordinatorRules:
                     _check_transactions(name, shard.state.transactions, latest)
                 elif hosted.topic == "__consumer_offsets":
                     _check_offsets(name, shard.state.offsets, latest)
+
+
+def check_producer_ids(nodes: Sequence[SimulatedNode]) -> None:
+    """A producer id is given away once."""
+    owners: dict[int, str] = {}
+    for one in nodes:
+        assert one.node is not None
+        for shard in one.node.broker.transactions.coordinator.shards:
+            for name, transaction in shard.state.transactions.items():
+                owner = owners.setdefault(transaction.producer_id, name)
+                must(
+                    owner == name,
+                    f"coordinator: {owner!r} and {name!r} have the producer id {transaction.producer_id}",
+                )
 
 
 def _coordinators(one: SimulatedNode) -> list[HostedCoordinator[Any]]:

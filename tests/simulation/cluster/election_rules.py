@@ -19,7 +19,7 @@ from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.testing.simulation.node import DATA, SimulatedNode
 
 PATH: Final = f"{DATA}/{directory_name(METADATA_PARTITION)}/{FILE}"
-LATE_US_MAX: Final = 1_500_000
+LATE_US_MAX: Final = 500_000
 """How long after its time-out a follower may take to stand for election."""
 
 

@@ -25,8 +25,8 @@ from ottla.storage.read import ReadLimit
 SAMPLES: Final = 8
 
 
-def check_replica(name: str, log: Log, rng: Random) -> None:
-    """Compare what a log knows with its batches."""
+def check_replica(name: str, log: Log, rng: Random, *, is_fresh: bool = False) -> None:
+    """Compare what a log knows with its batches. One that is fresh was neither loaded nor cut."""
     try:
         batches = read_batches(read_log(log))
     except AssertionError as error:
@@ -37,14 +37,15 @@ def check_replica(name: str, log: Log, rng: Random) -> None:
     if log.config.is_compacted:
         _check_kept(name, log, batches)
     else:
-        _check_producers(name, log, replay)
+        _check_producers(name, log, replay, is_fresh)
         if log.segments[0].base_offset == 0:
             _check_aborted(name, log, replay)
 
 
-def check_stable(name: object, log: Log) -> None:
+def check_stable(name: object, log: Log, *, is_fresh: bool) -> None:
     """What was decided counts only if the decision is on all replicas. A decision that is not is rare."""
-    if log.high_watermark == log.log_end_offset:
+    if log.high_watermark == log.log_end_offset or not is_fresh:
+        # A start does not know which decisions are on all replicas.
         return
     tail = log.read(log.high_watermark, 1 << 20, ReadLimit.LOG_END).read()
     if not any(batch.is_control for batch in read_batches(tail)):
@@ -99,7 +100,14 @@ def _check_look_ups(name: str, log: Log, batches: list[Batch], rng: Random) -> N
         )
 
 
-def _check_producers(name: str, log: Log, replay: Replay) -> None:
+def check_cut(name: str, log: Log, rng: Random) -> None:
+    """Compare what a log knows that was just cut with the batches that are left."""
+    beyond = [entry for entry in log.leader_epochs.entries if entry.start_offset >= log.log_end_offset > 0]
+    must(not beyond, f"log: {name} ends at {log.log_end_offset}, but knows epochs {beyond}")
+    check_replica(name, log, rng)
+
+
+def _check_producers(name: str, log: Log, replay: Replay, is_fresh: bool) -> None:
     live = log.producer_state.producers
     for producer_id, expected in replay.producers.items():
         found = live.get(ProducerId(producer_id))
@@ -108,6 +116,12 @@ def _check_producers(name: str, log: Log, replay: Replay) -> None:
         first = None if found.transaction_first_offset < 0 else found.transaction_first_offset
         window = [(last, offset) for last, offset, *_ in found.batches]
         known = (found.epoch, first, window)
+        if is_fresh and log.log_start_offset == 0:
+            must(
+                len(window) == len(expected.window),
+                f"log: {name}: of producer {producer_id} {expected.window} are the last batches, but only "
+                f"{window} are known",
+            )
         must(
             found.epoch == expected.epoch
             and _is_open_at(log, expected, first)

@@ -136,11 +136,11 @@ STATE_BUGS: Final[dict[str, Bug]] = {
         "status = _S.PREPARE_COMMIT if committed else _S.PREPARE_ABORT",
         "status = _S.PREPARE_ABORT",
     ),
-    "markers-for-one-leader": Bug(
-        "markers are written to the partitions of one leader only",
+    "one-marker-for-each-leader": Bug(
+        "of the markers for one leader only the last is sent",
         MarkerWriter._by_leader,
         "by_leader.setdefault(record.leader, []).append(one)",
-        "by_leader.setdefault(min([record.leader, *by_leader]), []).append(one)",
+        "by_leader[record.leader] = [one]",
     ),
     "markers-of-others-are-forgotten": Bug(
         "markers are written where the coordinator leads, and nowhere else",
