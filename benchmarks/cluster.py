@@ -37,8 +37,8 @@ def main() -> None:
     given = parser.parse_args()
     scale = given.scale
     root = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
-    ours = MixedCluster(root / "ottla", "ooo", (1, 2, 3))
-    theirs = MixedCluster(root / "apache", "aaa", (1, 2, 3), java_options=JAVA_OPTIONS)
+    ours = MixedCluster(root / "ottla", "ooo", (1, 2, 3), is_checked=False)
+    theirs = MixedCluster(root / "apache", "aaa", (1, 2, 3), java_options=JAVA_OPTIONS, is_checked=False)
     try:
         if given.failovers:
             with ours:

@@ -21,6 +21,7 @@ from typing import Self
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.java.apache_kafka import free_ports
 from tests.java.jars import QUICK_START, java_classpath
+from tests.support.cluster_checks import find_wrong
 from tests.support.ottla_node import ottla_command
 from tests.support.plain_client import PlainClient
 
@@ -162,9 +163,15 @@ class MixedCluster:
         java_options: Sequence[str] = JAVA_OPTIONS,
         hosts: Sequence[str] | None = None,
         prefixes: Sequence[Sequence[str]] | None = None,
+        *,
+        is_checked: bool = True,
     ) -> None:
-        """`hosts` are the addresses of the nodes, and `prefixes` go before the commands that start them."""
+        """`hosts` are the addresses of the nodes, and `prefixes` go before the commands that start them.
+
+        `is_checked` says whether leaving checks all logs first, if all nodes run.
+        """
         root.mkdir(parents=True, exist_ok=True)
+        self._is_checked = is_checked
         count = len(kinds)
         # A node with an address of its own has all ports for itself.
         ports = free_ports(2 * count) if hosts is None else [9092] * count + [9093] * count
@@ -213,6 +220,28 @@ class MixedCluster:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        try:
+            # A test that has failed, or has ended some nodes, says enough by itself.
+            is_over = self._is_checked and exc_info == (None, None, None)
+            if is_over and all(node.is_running for node in self.nodes):
+                self.check()
+        finally:
+            self._end()
+
+    def check(self) -> None:
+        """See that all replicas are in sync and equal, and no offset is missing: see `cluster_checks`."""
+        wrong: list[str | None] = []
+
+        def is_right() -> bool:
+            wrong[:] = [find_wrong(self)]
+            return wrong == [None]
+
+        try:
+            wait_until(is_right, "all replicas are equal")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {wrong[-1]}") from error
+
+    def _end(self) -> None:
         # A broker of Apache Kafka that cannot ask its controller any more takes minutes to stop.
         for node in self.nodes:
             node.kill()
