@@ -40,6 +40,9 @@ QUICK: Final = {
     "replica.lag.time.max.ms": "4000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "controlled.shutdown.enable": "true",
+    # Producers that crashed on purpose live on in the process of the clients. Those of the last slice would
+    # create topics of the next one, with too few partitions.
+    "auto.create.topics.enable": "false",
     # So that a few hundred MiB are enough.
     "log.segment.bytes": "16777216",
 }

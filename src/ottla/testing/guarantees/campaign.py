@@ -9,7 +9,6 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Final, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -129,9 +128,4 @@ def _create_topics(bootstrap: str, keys: Sequence[int]) -> None:
     # As many replicas as the cluster gives by default.
     futures = admin.create_topics([NewTopic(topic, PARTITIONS_PER_TOPIC, -1) for topic in topics])
     for future in futures.values():
-        try:
-            future.result(30)
-        except KafkaException as error:
-            # A request whose answer got lost is sent again, and finds what it has made.
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
+        future.result(30)
