@@ -19,6 +19,7 @@ from tests.simulation.cluster.wrong import Wrong, must
 from tests.simulation.storage.batches import HEADER
 
 from ottla.broker.logs.partition import Partition
+from ottla.broker.logs.scrubber import Scrubber
 from ottla.model.ids import Offset
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.quorum.raft.states import Leader
@@ -109,6 +110,8 @@ class Invariants:
         self._refusing: dict[Place, tuple[tuple[int, int], int]] = {}
         # Replicas with damaged bytes on their disks, until they are healed.
         self._rotten: set[tuple[int, Place]] = set()
+        # How often a node has to have looked for damage, so that it has found all there is.
+        self._rounds_due: dict[int, tuple[Scrubber, int]] = {}
 
     def begin(self) -> None:
         """Begin to look."""
@@ -119,6 +122,10 @@ class Invariants:
     def note_rot(self, node_id: int, place: Place) -> None:
         """Take note that a replica is damaged. It is not compared before the end."""
         self._rotten.add((node_id, place))
+        node = self._cluster[node_id].node
+        assert node is not None, "only disks of nodes that serve are damaged"
+        # The round that is under way may have passed the place already.
+        self._rounds_due[node_id] = (node.broker.scrubber, node.broker.scrubber.rounds + 2)
 
     def _look_before_turn(self, one: SimulatedNode) -> None:
         self._quorum.look(one)
@@ -441,6 +448,10 @@ class Invariants:
     def _find_damage(self) -> str | None:
         for one in self._cluster.serving:
             assert one.node is not None
+            scrubber = one.node.broker.scrubber
+            known, rounds = self._rounds_due.get(one.node_id, (scrubber, 0))
+            if scrubber.rounds < (rounds if scrubber is known else 1):
+                return f"node {one.node_id} does not look for damage"
             for part in one.node.broker.partitions:
                 if part.log.unhealed:
                     return f"{part}: damage on node {one.node_id} is not healed"
