@@ -336,7 +336,9 @@ class Invariants:
                         f"committed: {part} ends at {log.log_end_offset} on node {one.node_id}, which leads, "
                         f"but {highest} were committed"
                     )
-                self._highest[place] = max(highest, log.high_watermark)
+                # Alone, a leader has committed what it has written. It tells nobody before that is synced.
+                synced = log.high_watermark if len(part.in_sync) > 1 else log.recovery_point
+                self._highest[place] = max(highest, min(log.high_watermark, synced))
             self._look_at_followers(one, part)
         if not log.config.is_compacted and (one.node_id, place) not in self._rotten and not log.unhealed:
             check_stable(part, log, is_fresh=_is_fresh(one, log))
