@@ -1,5 +1,7 @@
 """The same conversations with a live Apache Kafka and with Ottla: the same answers."""
 
+import time
+
 import pytest
 from tests.differential.transaction_scenarios import SCENARIOS, Scenario, Told
 from tests.java.apache_kafka import ApacheKafka
@@ -9,6 +11,11 @@ from tests.support.plain_client import PlainClient
 from tests.support.readiness import wait_until_led
 from tests.support.transaction_talk import TransactionTalk
 
+from ottla.wire.error_code import ErrorCode
+
+END_OF_TWO_TRANSACTIONS = 3
+"""A record and two markers."""
+
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_answers_are_those_of_apache_kafka(
@@ -16,6 +23,32 @@ def test_answers_are_those_of_apache_kafka(
 ) -> None:
     expected = talk_with(apache_kafka.bootstrap, scenario)
     assert talk_with(ottla_node.bootstrap, scenario) == expected
+
+
+def test_a_sequence_of_an_aborted_transaction_that_is_used_again_loses_nothing(
+    apache_kafka: ApacheKafka, ottla_node: OttlaNode
+) -> None:
+    """librdkafka does so if it aborts without answers. Apache Kafka acknowledges the record and drops it."""
+    assert talk_with(apache_kafka.bootstrap, use_a_sequence_again) == [ErrorCode.NONE, []]
+    assert talk_with(ottla_node.bootstrap, use_a_sequence_again) == [
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        [],
+    ]
+
+
+def use_a_sequence_again(talk: TransactionTalk) -> Told:
+    talk.version = 1
+    talk.init()
+    talk.add("a")
+    assert talk.write("a", b"aborted") is ErrorCode.NONE
+    assert talk.end(False).error_code is ErrorCode.NONE
+    talk.sequences.clear()
+    talk.add("a")
+    code = talk.write("a", b"another record")
+    assert talk.end(code is ErrorCode.NONE).error_code is ErrorCode.NONE
+    while talk.stable_offset("a") < END_OF_TWO_TRANSACTIONS:
+        time.sleep(0.05)
+    return [code, talk.committed_values("a")]
 
 
 def talk_with(bootstrap: str, scenario: Scenario) -> Told:

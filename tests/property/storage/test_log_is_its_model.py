@@ -7,6 +7,7 @@ offset and timestamp is looked up.
 
 from random import Random
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -33,9 +34,11 @@ from tests.simulation.storage.world import Partition, World
 from ottla.model.ids import Offset, ProducerId
 from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.config import LogConfig
+from ottla.storage.errors import AppendError
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
 from ottla.storage.read import ReadLimit
 from ottla.storage.timestamps import find_offset_for_timestamp
+from ottla.wire.error_code import ErrorCode
 
 EXPIRATION_MS = 1_000
 
@@ -139,7 +142,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(number=producer_ids, back=st.integers(0, 4))
     def repeat(self, number: int, back: int) -> None:
-        """A batch of the window that is sent again is a duplicate of itself."""
+        """A batch of the window that is sent again is a duplicate of itself, until its transaction ends."""
         known = self.partition.log.producer_state.producers.get(ProducerId(number))
         if known is None or len(known.batches) <= back:
             return
@@ -150,6 +153,12 @@ class LogMachine(RuleBasedStateMachine):
             return
         again = bytearray(original.data)
         again[:8] = bytes(8)
+        first_offset = self.truth.replay.producers[number].transaction_first_offset
+        if original.is_transactional and (first_offset is None or last_offset < first_offset):
+            with pytest.raises(AppendError) as refused:
+                self.world.append(self.partition, again)
+            assert refused.value.error_code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            return
         info = self.world.append(self.partition, again)
         assert (info.is_duplicate, info.first_offset, info.last_offset) == (
             True,

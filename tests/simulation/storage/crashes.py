@@ -163,6 +163,10 @@ def _repeat(world: World, partition: Partition, rng: Random) -> None:
         return
     again = bytearray(original.data)
     again[:8] = bytes(8)
+    if original.is_transactional and not 0 <= producer.transaction_first_offset <= last_offset:
+        # Its transaction has ended: a producer that uses the sequence again sends something else.
+        assert _refusal(world, partition, again) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        return
     info = world.append(partition, again)
     assert info.is_duplicate, f"a batch of producer {producer_id} was appended twice"
     assert (info.first_offset, info.last_offset) == (last_offset - delta, last_offset), (

@@ -206,9 +206,10 @@ def _check_producer(
     """Return the answer to a duplicate, or check that the batch is its producer's next."""
     state = log.producer_state
     producer = state.producers.get(producer_id)
+    is_transactional = attributes & TRANSACTIONAL_BIT != 0
     if producer is not None:
         last_sequence = (base_sequence + last_delta) & SEQUENCE_MASK
-        duplicate = producer.find_duplicate(epoch, base_sequence, last_sequence)
+        duplicate = producer.find_duplicate(epoch, base_sequence, last_sequence, is_transactional)
         if duplicate is not None:
             _, last_offset, delta, timestamp_ms = duplicate
             return AppendInfo(
@@ -220,7 +221,6 @@ def _check_producer(
                 log.log_start_offset,
                 is_duplicate=True,
             )
-    is_transactional = attributes & TRANSACTIONAL_BIT != 0
     expected = log.verifications.get(producer_id) if log.verifications else None
     if is_transactional:
         check_verified(log, producer_id, epoch, expected, verification)

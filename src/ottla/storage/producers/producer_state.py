@@ -74,14 +74,26 @@ class Producer:
         batches.append((last_sequence, last_offset, offset_delta, timestamp_ms))
         self.timestamp_ms = timestamp_ms
 
-    def find_duplicate(self, epoch: int, base_sequence: int, last_sequence: int) -> BatchNote | None:
-        """Find the batch that this one repeats, if it is one of the last five."""
+    def find_duplicate(
+        self, epoch: int, base_sequence: int, last_sequence: int, is_transactional: bool
+    ) -> BatchNote | None:
+        """Find the batch that this one repeats, if it is one of the last five.
+
+        Deviation: in Kafka a batch may also repeat one of an earlier transaction. A producer has all answers
+        before it ends a transaction, so it has no reason to. But librdkafka drops batches that wait to be
+        sent again when it aborts, and gives their sequences to other records. If the dropped ones had been
+        written, the others would be acknowledged and lost. Here they are refused as out of order.
+        """
         if epoch != self.epoch:
             return None
         for batch in self.batches:
             if batch[0] == last_sequence and _sequence_before(last_sequence, batch[2]) == base_sequence:
-                return batch
+                return None if is_transactional and self._has_ended(batch) else batch
         return None
+
+    def _has_ended(self, batch: BatchNote) -> bool:
+        """Say whether the transaction of a batch has ended."""
+        return not self.has_open_transaction or batch[1] < self.transaction_first_offset
 
 
 def _sequence_before(sequence: int, distance: int) -> int:

@@ -109,7 +109,9 @@ class ConfluentProcess(Process):
 
     async def flush(self) -> None:
         """Wait for acknowledgements."""
-        if self._producer.flush(SEND_S):
+        with _named_errors():
+            left = self._producer.flush(SEND_S)
+        if left:
             raise ClientFailed("_TIMED_OUT")
         if self._errors:
             raise ClientFailed(self._errors[0].name())

@@ -86,7 +86,7 @@ def test_a_batch_that_wraps_is_found_as_duplicate() -> None:
     state = ProducerState()
     note(state, sequence=SEQUENCE_MAX - 1, count=4, offset=10)
     producer = state.producers[ProducerId(1)]
-    assert producer.find_duplicate(0, SEQUENCE_MAX - 1, 1) == (1, 13, 3, 0)
+    assert producer.find_duplicate(0, SEQUENCE_MAX - 1, 1, False) == (1, 13, 3, 0)
     check(state, 2)
 
 
@@ -95,15 +95,28 @@ def test_the_last_five_batches_are_found_as_duplicates_and_the_sixth_is_not() ->
     for number in range(6):
         note(state, sequence=number, offset=number)
     producer = state.producers[ProducerId(1)]
-    assert producer.find_duplicate(0, 0, 0) is None
+    assert producer.find_duplicate(0, 0, 0, False) is None
     for number in range(1, 6):
-        assert producer.find_duplicate(0, number, number) == (number, number, 0, 0)
+        assert producer.find_duplicate(0, number, number, False) == (number, number, 0, 0)
 
 
 def test_a_batch_of_the_same_end_but_other_start_is_no_duplicate() -> None:
     state = ProducerState()
     note(state, sequence=0, count=3)
-    assert state.producers[ProducerId(1)].find_duplicate(0, 1, 2) is None
+    assert state.producers[ProducerId(1)].find_duplicate(0, 1, 2, False) is None
+
+
+def test_a_batch_of_a_transaction_that_has_ended_is_not_repeated_by_another_one() -> None:
+    """It is another record, with a sequence that the producer has used twice."""
+    state = ProducerState()
+    note(state, sequence=0, offset=10, is_transactional=True)
+    producer = state.producers[ProducerId(1)]
+    assert producer.find_duplicate(0, 0, 0, True) == (0, 10, 0, 0)
+    end(state, 1, 11, is_abort=True)
+    assert producer.find_duplicate(0, 0, 0, True) is None
+    note(state, sequence=1, offset=12, is_transactional=True)
+    assert producer.find_duplicate(0, 0, 0, True) is None
+    assert producer.find_duplicate(0, 1, 1, True) == (1, 12, 0, 0)
 
 
 def test_an_older_epoch_is_refused() -> None:
@@ -127,7 +140,7 @@ def test_a_new_epoch_forgets_the_batches_of_the_old_one() -> None:
     state = ProducerState()
     note(state, epoch=5, sequence=9)
     note(state, epoch=6, sequence=0)
-    assert state.producers[ProducerId(1)].find_duplicate(5, 9, 9) is None
+    assert state.producers[ProducerId(1)].find_duplicate(5, 9, 9, False) is None
 
 
 def test_a_plain_batch_is_refused_while_a_transaction_is_open() -> None:
