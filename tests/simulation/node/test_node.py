@@ -43,8 +43,8 @@ def test_a_disk_whose_syncs_do_nothing_is_found_out() -> None:
     run = Run(1, records=100, cuts=2)
     run.node.start()
     run.node.disk.sync_lies = True
-    # Records are missing, or the node sees by itself that its metadata was cut, and refuses to start.
-    with pytest.raises(Wrong, match=r"lost|was synced up to"):
+    # Records are missing, or the node sees by itself that its metadata was cut or torn, and refuses to start.
+    with pytest.raises(Wrong, match=r"lost|was synced up to|cannot be read"):
         run.loop.run(_work_and_check(run))
 
 
