@@ -6,6 +6,9 @@ Each round chooses a node, a file of one of its logs, and a few bits of it. The 
 stopped or killed and started again. Then the node has to say that the file is damaged, if it is a log, and
 the file has to become what it is on the other nodes. At the end nothing that was acknowledged is lost or
 there twice, and all replicas are the same bytes.
+
+Metadata is read when a node starts, so bits of it are flipped while a node is down. It fetches the metadata
+again, and votes when it has it.
 """
 
 import argparse
@@ -21,7 +24,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.support.acknowledged_load import AcknowledgedLoad
 from tests.support.mixed_cluster import ClusterNode, MixedCluster, wait_until
 
+from ottla.quorum.raft.metadata_log import ABSTAINING_FILE
+
 TOPIC, COMPACTED, TRANSACTIONAL = "rotten", "compacted", "transactional"
+METADATA = "__cluster_metadata-0"
 PARTITIONS = 3
 SETTINGS = {
     "broker.session.timeout.ms": "3000",
@@ -35,6 +41,7 @@ SETTINGS = {
 KINDS = (".log", ".log", ".log", ".log", ".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint")
 HOWS = ("running", "running", "running", "stopped", "killed")
 BITS_MAX = 5
+METADATA_SHARE = 0.3
 TOLD = (" is damaged: ", "no other replica has")
 
 
@@ -106,7 +113,7 @@ class Rot:
             node.stop()
         elif how == "killed":
             node.kill()
-        path = self._choose_file(node)
+        path = self._choose_file(node, how)
         lines_before = self._lines_of(node)
         flipped = flip_bits(path, rng)
         print(f"{number}: node {node.number} {how}: {path.parent.name}/{path.name} {flipped}", flush=True)
@@ -120,15 +127,21 @@ class Rot:
             wait(lambda: self._is_told(node, lines_before, path), f"node {node.number} tells of {path}")
             if not path.parent.name.startswith((COMPACTED, "__")):
                 wait(lambda: self._is_healed(node, path), f"{path} is healed")
-        self.outcome[f"{how} {path.suffix or path.name}"] += 1
+        is_metadata = path.parent.name == METADATA
+        if is_metadata:
+            abstaining = path.parent / ABSTAINING_FILE
+            wait(lambda: not abstaining.exists(), f"node {node.number} votes again")
+        self.outcome[f"{how} {METADATA if is_metadata else path.suffix or path.name}"] += 1
 
-    def _choose_file(self, node: ClusterNode) -> Path:
+    def _choose_file(self, node: ClusterNode, how: str) -> Path:
+        if how != "running" and self._rng.random() < METADATA_SHARE:
+            return self._rng.choice(sorted(node.data_directory.glob(f"{METADATA}/*.log")))
         while True:
             kind = self._rng.choice(KINDS)
             found = [
                 path
                 for path in sorted(node.data_directory.glob(f"*-[0-9]*/*{kind}"))
-                if not path.parent.name.startswith("__cluster_metadata") and path.stat().st_size > 200
+                if path.parent.name != METADATA and path.stat().st_size > 200
             ]
             if found:
                 return self._rng.choice(found)
