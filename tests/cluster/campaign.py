@@ -140,7 +140,7 @@ def main() -> int:
     parser.add_argument("--root", type=Path, default=TARGET)
     parser.add_argument("--network", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    # Whoever ends it early must not leave nodes, disks and networks behind.
+    # If it is ended early, it must not leave nodes, disks and networks behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if options.network is None:
         if (reason := why_not()) is not None:
