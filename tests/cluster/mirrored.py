@@ -19,16 +19,18 @@ Row = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], in
 """Key, value, headers and timestamp."""
 
 
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds. Clusters may be away meanwhile."""
+def until(holds: Callable[[], bool], explain: Callable[[], str] = str) -> None:
+    """Wait until something holds. Clusters may be away meanwhile. `explain` says why it does not hold."""
     deadline = time.monotonic() + WAIT_S
+    error: ClientError | None = None
     while True:
         try:
             if holds():
                 return
-        except ClientError:
-            pass
-        assert time.monotonic() < deadline, "it did not come to hold in time"
+            error = None
+        except ClientError as raised:
+            error = raised
+        assert time.monotonic() < deadline, f"it did not come to hold in time ({error!r}). {explain()}"
         time.sleep(0.1)
 
 

@@ -9,6 +9,7 @@ import random
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tests.support.mixed_cluster import MixedCluster
 from tests.support.ottla_node import OttlaNode
 
 from ottla.client.consumer import TopicPartition
+from ottla.client.errors import ClientError
 
 KILLS = int(os.environ.get("MIRROR_KILLS", "1"))
 """How often each process is killed."""
@@ -44,27 +46,51 @@ def loaded(bootstrap: str) -> Iterator[AcknowledgedLoad]:
     load.check(bootstrap)
 
 
-def kill_by_turns(kills: Sequence[Callable[[], None]], target: str, way: str) -> None:
-    """Kill this and that in an order drawn by chance, each time after the copy has grown."""
-    turns = [kill for kill in kills for _ in range(KILLS)]
-    random.shuffle(turns)
-    copies = [TopicPartition(COPIES[way], number) for number in range(PARTITIONS)]
-    for kill in turns:
-        wait_for_more(target, copies)
-        kill()
-    wait_for_more(target, copies)
+@dataclass(frozen=True)
+class Mirrored:
+    """A mirror at work, and the clusters on both sides."""
+
+    source: str
+    target: str
+    way: str
+    mirror: MirrorProcess
+    load: AcknowledgedLoad
+
+    def kill_by_turns(self, kills: Sequence[Callable[[], None]]) -> None:
+        """Kill this and that in an order drawn by chance, each time after the copy has grown."""
+        turns = [kill for kill in kills for _ in range(KILLS)]
+        random.shuffle(turns)
+        for kill in turns:
+            self._wait_for_more()
+            kill()
+        self._wait_for_more()
+
+    def _wait_for_more(self) -> None:
+        """Wait until records come to all copies."""
+        before: dict[TopicPartition, int] = {}
+
+        def has_grown() -> bool:
+            now = ends_of(self.target, COPIES[self.way])
+            before.update({where: now[where] for where in now if where not in before})
+            return all(now[where] > before[where] for where in now)
+
+        until(has_grown, self._explain)
+
+    def _explain(self) -> str:
+        """Say how far all of them are."""
+        sides = ((self.source, "payments"), (self.target, COPIES[self.way]))
+        found = []
+        for bootstrap, topic in sides:
+            try:
+                found.append(f"{topic} ends at {list(ends_of(bootstrap, topic).values())}.")
+            except ClientError as error:
+                found.append(f"{topic} has no ends: {error}.")
+        return " ".join((*found, self.load.describe(), self.mirror.describe()))
 
 
-def wait_for_more(bootstrap: str, copies: Sequence[TopicPartition]) -> None:
-    """Wait until records come to all copies."""
-    before: dict[TopicPartition, int] = {}
-
-    def has_grown() -> bool:
-        now = asyncio.run(ends(bootstrap, copies))
-        before.update({where: now[where] for where in copies if where not in before})
-        return all(now[where] > before[where] for where in copies)
-
-    until(has_grown)
+def ends_of(bootstrap: str, topic: str) -> dict[TopicPartition, int]:
+    """Return where the partitions of a topic end."""
+    return asyncio.run(ends(bootstrap, [TopicPartition(topic, number) for number in range(PARTITIONS)]))
 
 
 def killing(node: OttlaNode | ApacheKafka) -> Callable[[], None]:
@@ -101,7 +127,7 @@ def test_a_copy_of_apache_kafka_is_right_whatever_is_killed(tmp_path: Path, way:
         with mirror:
             with loaded(source.bootstrap) as load:
                 kills = [killing(source), killing(target), killing_mirror(mirror)]
-                kill_by_turns(kills, target.bootstrap, way)
+                Mirrored(source.bootstrap, target.bootstrap, way, mirror, load).kill_by_turns(kills)
             check_copies(source.bootstrap, target.bootstrap, way)
         if way == "exact":
             # Every acknowledged record is in the copy, at the offset that its producer was told.
@@ -109,14 +135,15 @@ def test_a_copy_of_apache_kafka_is_right_whatever_is_killed(tmp_path: Path, way:
 
 
 def test_a_copy_in_apache_kafka_is_right_whatever_is_killed(tmp_path: Path) -> None:
+    way = "mirror-maker"
     with OttlaNode(tmp_path / "source") as source, ApacheKafka(tmp_path / "target") as target:
         make_topic(source.bootstrap, "payments", PARTITIONS)
-        mirror = mirror_of(tmp_path, source.bootstrap, target.bootstrap, "mirror-maker")
+        mirror = mirror_of(tmp_path, source.bootstrap, target.bootstrap, way)
         with mirror:
-            with loaded(source.bootstrap):
+            with loaded(source.bootstrap) as load:
                 kills = [killing(source), killing(target), killing_mirror(mirror)]
-                kill_by_turns(kills, target.bootstrap, "mirror-maker")
-            check_copies(source.bootstrap, target.bootstrap, "mirror-maker")
+                Mirrored(source.bootstrap, target.bootstrap, way, mirror, load).kill_by_turns(kills)
+            check_copies(source.bootstrap, target.bootstrap, way)
 
 
 @pytest.mark.parametrize("way", COPIES)
@@ -134,11 +161,11 @@ def test_a_copy_in_three_nodes_is_right_while_leaders_are_killed(tmp_path: Path,
 
         mirror = mirror_of(tmp_path, source.bootstrap, target.bootstrap, way)
         with mirror:
-            with loaded(source.bootstrap):
+            with loaded(source.bootstrap) as load:
                 numbers = random.sample((1, 2, 3), min(KILLS, 3))
                 kills: list[Callable[[], None]] = [partial(kill, number) for number in numbers]
                 kills.append(killing_mirror(mirror))
-                kill_by_turns(kills, target.bootstrap, way)
+                Mirrored(source.bootstrap, target.bootstrap, way, mirror, load).kill_by_turns(kills)
             check_copies(source.bootstrap, target.bootstrap, way)
 
 

@@ -50,6 +50,12 @@ class MirrorProcess:
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, text=True)
 
+    def describe(self) -> str:
+        """Say whether it runs, and what it said last."""
+        code = None if self._process is None else self._process.poll()
+        state = "runs" if self._process is not None and code is None else f"has ended ({code})"
+        return f"The mirror {state}, and said: {self.log_path.read_text()[-2000:]}"
+
     def end(self, by: signal.Signals) -> int:
         """End it, in order or as a crash would."""
         assert self._process is not None

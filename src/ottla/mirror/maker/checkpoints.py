@@ -15,7 +15,7 @@ from ottla.mirror.link import Link
 from ottla.mirror.maker.formats import Checkpoint, UnreadableRecord, decode_checkpoint, encode_checkpoint
 from ottla.mirror.maker.offset_syncs import OffsetSyncs
 from ottla.mirror.maker.options import MakerOptions
-from ottla.mirror.maker.own_topics import make_topic, read_topic
+from ottla.mirror.maker.own_topics import make_topic, partitions_of, read_committed
 from ottla.mirror.progress import Progress
 from ottla.model.ids import TopicPartition
 
@@ -73,7 +73,7 @@ class Checkpoints:
                 await asyncio.sleep(_PAUSE_S)
 
     async def _load(self, topic: str) -> None:
-        async for record in read_topic(self._cluster, topic):
+        async for record in read_committed(self._cluster, await partitions_of(self._cluster, topic)):
             try:
                 checkpoint = decode_checkpoint(record.key, record.value)
             except UnreadableRecord as error:

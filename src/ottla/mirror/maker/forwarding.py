@@ -26,7 +26,7 @@ from ottla.mirror.maker.formats import encode_source_offset
 from ottla.mirror.maker.offset_map import Run
 from ottla.mirror.maker.offset_syncs import OffsetSyncs
 from ottla.mirror.maker.options import MakerOptions
-from ottla.mirror.maker.own_topics import make_topic, read_positions
+from ottla.mirror.maker.own_topics import made_partitions, make_topic, read_positions
 from ottla.mirror.maker.transactional_writer import PartitionRefused, TransactionalWriter
 from ottla.mirror.progress import PartitionProgress, Progress
 from ottla.model.ids import TopicPartition
@@ -136,8 +136,9 @@ class Forwarding:
         writer = TransactionalWriter(
             self._target, self._link.target, f"ottla-mirror.{names.source}->{names.target}"
         )
-        await writer.start()
-        self._stored = await read_positions(self._target, names)
+        own = await made_partitions(self._target, topic)
+        await writer.start(self._admin, [*self._followed.by_source.values(), *own])
+        self._stored = await read_positions(self._target, own)
         self._fetched_to.clear()
         self._written_to.clear()
         await self._syncs.begin(self._stored, self._followed.by_source)

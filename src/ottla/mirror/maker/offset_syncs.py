@@ -20,7 +20,7 @@ from ottla.mirror.link import Link
 from ottla.mirror.maker.formats import OffsetSync, UnreadableRecord, decode_offset_sync, encode_offset_sync
 from ottla.mirror.maker.offset_map import OffsetMap, Run
 from ottla.mirror.maker.options import MakerOptions
-from ottla.mirror.maker.own_topics import make_topic, read_topic
+from ottla.mirror.maker.own_topics import make_topic, partitions_of, read_committed
 from ottla.model.ids import TopicPartition
 from ottla.records.codec import Headers
 
@@ -80,11 +80,12 @@ class OffsetSyncs:
             self._maps.setdefault(source, OffsetMap()).add(run)
 
     async def _load(self) -> None:
-        async for record in read_topic(self._cluster, self._options.offset_syncs_topic):
+        topic = self._options.offset_syncs_topic
+        async for record in read_committed(self._cluster, await partitions_of(self._cluster, topic)):
             try:
                 sync = decode_offset_sync(record.key, record.value)
             except UnreadableRecord as error:
-                _logger.warning("%s: %s", self._options.offset_syncs_topic, error)
+                _logger.warning("%s: %s", topic, error)
                 continue
             run = Run(sync.upstream, sync.downstream, _length_in(record.headers))
             self._maps.setdefault(sync.where, OffsetMap()).add(run)

@@ -6,10 +6,12 @@ has taken its first batch: whatever fails ends it, and the caller begins again f
 """
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from ottla.client.admin import Admin
 from ottla.client.backoff import backoff_s
 from ottla.client.cluster import Cluster
 from ottla.client.connection import BrokerConnection
@@ -20,9 +22,12 @@ from ottla.client.producer.produce_requests import ProduceRequests
 from ottla.client.producer.settings import ProducerSettings
 from ottla.client.producer.transactions import Transactions
 from ottla.mirror.maker.batches import Outgoing, stamped
+from ottla.mirror.maker.left_open import left_open, was_committed
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.produce import TOPIC_IDS_FROM, PartitionProduceResponse
+
+_logger = logging.getLogger("ottla.mirror")
 
 _IN_FLIGHT_MAX: Final = 5
 _REQUEST_BYTES_MAX: Final = 16 << 20
@@ -56,12 +61,34 @@ class TransactionalWriter:
     def __init__(self, cluster: Cluster, properties: Mapping[str, str], transactional_id: str) -> None:
         settings = ProducerSettings.of(dict(properties), transactional_id=transactional_id)
         self._cluster = cluster
+        self._transactional_id = transactional_id
         self._identity = ProducerIdentity()
         self._transactions = Transactions(cluster, settings, self._identity)
         self._requests = ProduceRequests(cluster, settings, self._identity, self._transactions)
 
-    async def start(self) -> None:
-        """Take the transactional id. Every transaction before it is committed or aborted afterwards."""
+    async def start(self, admin: Admin, partitions: Collection[TopicPartition]) -> None:
+        """Take the transactional id. Every transaction before it is committed or aborted afterwards.
+
+        This holds in `partitions` even if their markers got lost. `admin` is one of the same cluster.
+        """
+        commit = await was_committed(admin, self._transactional_id)
+        await self._transactions.initialize()
+        if left := await left_open(admin, partitions, self._identity.producer_id):
+            _logger.warning(
+                "the last transaction is still open in %s, without its coordinator: it is %s there",
+                ", ".join(map(str, left)), "committed" if commit else "aborted",
+            )  # fmt: skip
+            await self._end_again(left, commit)
+
+    async def _end_again(self, partitions: Collection[TopicPartition], commit: bool) -> None:
+        """Have markers written to partitions, by a transaction that writes nothing itself."""
+        # By the newer protocol, only a record makes a partition part of a transaction.
+        self._transactions.is_v2 = False
+        self._transactions.begin()
+        for where in partitions:
+            await self._transactions.may_send(where)
+        await self._transactions.end(commit)
+        # This waits until the markers are there, and settles the protocol again.
         await self._transactions.initialize()
 
     async def write(
