@@ -17,8 +17,9 @@ class TransactionShard:
     def __init__(self, environment: TransactionEnvironment) -> None:
         self.env = environment
         self.transactions: dict[str, Transaction] = {}
-        # Those that may time out: few, however many ids there are.
-        self.ongoing: set[str] = set()
+        # Those that may time out: few, however many ids there are. In order, since a set of names has another
+        # one in each process: a simulation could not be repeated.
+        self.ongoing: dict[str, None] = {}
 
     def find(self, transactional_id: str) -> Transaction | None:
         """Return what is known of an id."""
@@ -36,14 +37,14 @@ class TransactionShard:
         name = key.transactional_id
         if record.value is None:
             self.transactions.pop(name, None)
-            self.ongoing.discard(name)
+            self.ongoing.pop(name, None)
             return
         after = replayed(self.transactions.get(name), name, record.value)
         self.transactions[name] = after
         if after.status is TransactionStatus.ONGOING:
-            self.ongoing.add(name)
+            self.ongoing[name] = None
         else:
-            self.ongoing.discard(name)
+            self.ongoing.pop(name, None)
 
     def replay_marker(self, _producer: ProducerIdentity, _committed: bool) -> None:
         """Do nothing: nobody writes to this topic in a transaction."""

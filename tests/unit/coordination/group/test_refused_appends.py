@@ -8,6 +8,7 @@ from tests.support.consumer_world import GROUP, ConsumerWorld
 from tests.support.group_requests import commit_request, delete_offsets_request, join_request
 
 from ottla.coordination.group.consumer.group import ConsumerGroup
+from ottla.coordination.group.deadlines import RETRY_MS
 from ottla.wire.error_code import ErrorCode
 
 
@@ -90,3 +91,15 @@ def test_a_refused_append_leaves_everything_as_it_was(ask: Callable[[ConsumerWor
     world.logs[0].refusal = None
     assert ask(world).error_code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED)
     assert seen(world) != before, "otherwise nothing was to be refused"
+
+
+def test_a_member_whose_session_ends_while_nothing_can_be_written_is_taken_out_as_soon_as_it_can() -> None:
+    world = ConsumerWorld()
+    assert world.join("a").member_epoch == 2
+    world.logs[0].refusal = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.advance(45_000)
+    world.advance(10_000)
+    assert set(world.group().members) == {"a"}
+    world.logs[0].refusal = None
+    world.advance(RETRY_MS)
+    assert not world.group().members

@@ -126,6 +126,23 @@ def test_write_is_told_to_come_again_if_that_takes_too_long(node: Node) -> None:
     assert node.add(identity(given), B) is ErrorCode.CONCURRENT_TRANSACTIONS
 
 
+def test_transactions_that_time_out_together_are_aborted_in_the_order_in_which_they_began(node: Node) -> None:
+    names = [f"transaction {number}" for number in range(8)]
+    deadline_ms = node.now_ms() + 10_000
+    for name in names:
+        who = identity(node.ask(node.serving.init_producer_id, name, deadline_ms - node.now_ms() - 200, None))
+        added = node.ask(node.serving.add_partitions, name, who, frozenset((A,)), 2, waits=True)
+        assert added is ErrorCode.NONE
+    node.run(deadline_ms + 1000)
+    aborted = [
+        record.key.transactional_id
+        for batch in node.log.batches()
+        for record in batch.records
+        if record.value is not None and record.value.transaction_status == TransactionStatus.PREPARE_ABORT
+    ]
+    assert aborted == names
+
+
 def test_transaction_that_lasts_too_long_is_aborted(node: Node) -> None:
     who = identity(node.init(timeout_ms=1000))
     node.add(who, A)

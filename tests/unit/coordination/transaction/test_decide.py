@@ -175,6 +175,8 @@ def test_fencing_aborts_and_takes_the_epoch_away(version: int) -> None:
 def test_time_runs_from_the_first_partition() -> None:
     assert not has_timed_out(ONGOING, 5 + 1000)
     assert has_timed_out(ONGOING, 5 + 1001)
+    assert not has_timed_out(ONGOING, 5 - 1000)
+    assert has_timed_out(ONGOING, 5 - 1001), "the clock was set back"
     assert not has_timed_out(ONGOING._replace(timeout_ms=TWO_PHASE_TIMEOUT_MS), 2**40)
     assert not has_timed_out(EMPTY, 2**40)
 

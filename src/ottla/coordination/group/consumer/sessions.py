@@ -8,8 +8,10 @@ A member that lets one of these pass is removed from the group.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
+from ottla.coordination.group.deadlines import decide_later
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.runtime.decision import Decision
 
@@ -79,10 +81,10 @@ class Sessions:
     def _expect(
         self, what: str, group_id: str, member_id: str, timeout_ms: int, epoch: int | None = None
     ) -> None:
-        env, fence = self._env, self._fence
-
-        def over(now_ms: int) -> None:
-            env.member_lost(group_id, member_id, _REASONS[what], timeout_ms)
-            env.submit(lambda: fence(group_id, member_id, epoch, now_ms))
-
-        env.timers.schedule((what, group_id, member_id), timeout_ms, over)
+        decide_later(
+            self._env,
+            (what, group_id, member_id),
+            timeout_ms,
+            partial(self._fence, group_id, member_id, epoch),
+            partial(self._env.member_lost, group_id, member_id, _REASONS[what], timeout_ms),
+        )

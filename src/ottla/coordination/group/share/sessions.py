@@ -1,8 +1,10 @@
 """How long the coordinator waits for a heartbeat of a member of a share group."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from ottla.coordination.group.deadlines import decide_later
 from ottla.coordination.group.environment import Environment
 from ottla.coordination.runtime.decision import Decision
 
@@ -21,12 +23,13 @@ class Sessions:
         """Give a member its session to send the next heartbeat."""
         env, fence = self._env, self._fence
         timeout_ms = env.share_intervals(group_id).session_timeout_ms
-
-        def over(_now_ms: int) -> None:
-            env.member_lost(group_id, member_id, "session", timeout_ms)
-            env.submit(lambda: fence(group_id, member_id))
-
-        env.timers.schedule(("heartbeat", group_id, member_id), timeout_ms, over)
+        decide_later(
+            env,
+            ("heartbeat", group_id, member_id),
+            timeout_ms,
+            lambda _now_ms: fence(group_id, member_id),
+            partial(env.member_lost, group_id, member_id, "session", timeout_ms),
+        )
 
     def forget(self, group_id: str, member_id: str) -> None:
         """Expect nothing of a member any more."""

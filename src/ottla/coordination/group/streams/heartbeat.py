@@ -20,6 +20,7 @@ from ottla.coordination.group.classic.group import ClassicGroup
 from ottla.coordination.group.classic.rebalance import Rebalances
 from ottla.coordination.group.consumer.metadata_hash import MetadataHashes
 from ottla.coordination.group.consumer.sessions import Sessions
+from ottla.coordination.group.deadlines import decide_later
 from ottla.coordination.group.environment import Client, Environment
 from ottla.coordination.group.kinds import Group
 from ottla.coordination.group.modern.member import LEFT
@@ -276,13 +277,9 @@ class Heartbeats:
 
     def _delay_first_target(self, group_id: str) -> None:
         """Wait for more members before tasks are assigned for the first time."""
-        env = self._env
-        delay_ms = env.streams_intervals(group_id).initial_rebalance_delay_ms
-
-        def over(now_ms: int) -> None:
-            env.submit(lambda: self._decide_first_target(group_id, now_ms))
-
-        env.timers.schedule(_initial_delay(group_id), delay_ms, over)
+        delay_ms = self._env.streams_intervals(group_id).initial_rebalance_delay_ms
+        decide = partial(self._decide_first_target, group_id)
+        decide_later(self._env, _initial_delay(group_id), delay_ms, decide)
 
     def _decide_first_target(self, group_id: str, now_ms: int) -> Decision[None]:
         group = self._groups.get(group_id)
