@@ -31,7 +31,10 @@ class Broker:
 
     def __init__(self) -> None:
         self.in_flight = 0
+        self.asked = 0
         self.fails_with: Exception | None = None
+        # How many requests it answers.
+        self.answers = asyncio.Semaphore(1000)
 
     def version_for(self, _kind: type[Any], _at_most: int | None = None) -> int:
         return 13
@@ -39,6 +42,8 @@ class Broker:
     async def ask(self, request: Any, _version: int) -> ProduceResponse:
         if self.fails_with is not None:
             raise self.fails_with
+        self.asked += 1
+        await self.answers.acquire()
         return ProduceResponse(
             responses=tuple(
                 TopicProduceResponse(
@@ -100,7 +105,7 @@ class Gate:
 class World:
     """A sender, with a batch of one record for each partition."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, **changed: str) -> None:
         self.broker = Broker()
         self.cluster = Cluster(self.broker)
         settings = ProducerSettings.of(
@@ -110,11 +115,14 @@ class World:
                 "max.in.flight.requests.per.connection": "1",
                 "linger.ms": "0",
                 "retry.backoff.ms": "1",
+                **changed,
             }
         )
+        identity = ProducerIdentity()
 
-        async def no_identity() -> None:
-            raise AssertionError("nobody needs one here")
+        async def acquire_identity() -> None:
+            assert settings.is_idempotent, "nobody else needs one"
+            identity.assume(7, 0)
 
         def accumulator(wake: Callable[[], None]) -> Accumulator:
             return Accumulator(1000, 0.0, 10_000, wake, asyncio.get_running_loop().time)
@@ -123,21 +131,22 @@ class World:
             self.cluster,  # type: ignore[arg-type]  # all of a cluster that a sender asks for
             settings,
             accumulator,
-            ProducerIdentity(),
+            identity,
             gate,
-            no_identity,
+            acquire_identity,
             None,
         )
-        self.sent = [self._append(where) for where in PARTITIONS]
+        self.sent = [self.append(where) for where in PARTITIONS]
         self.sender.start()
 
-    def _append(self, where: TopicPartition) -> SentRecord:
-        return SentRecord(self.sender.accumulator.append(where, 0, None, b"value", (), 100), 0, 0)
+    def append(self, where: TopicPartition, size_bytes: int = 100) -> SentRecord:
+        """Append a record, which is said to be so large."""
+        return SentRecord(self.sender.accumulator.append(where, 0, None, b"value", (), size_bytes), 0, 0)
 
 
-def run(gate: Gate, scene: Callable[[World], Awaitable[None]]) -> None:
+def run(gate: Gate, scene: Callable[[World], Awaitable[None]], **changed: str) -> None:
     async def play() -> None:
-        world = World(gate)
+        world = World(gate, **changed)
         try:
             await scene(world)
         finally:
@@ -246,3 +255,23 @@ def test_a_connection_that_others_were_using_is_looked_at_again(monkeypatch: pyt
         assert [(await sent).offset for sent in world.sent] == [0, 0]
 
     run(Gate(), scene)
+
+
+def test_the_first_batch_of_a_partition_is_sent_alone() -> None:
+    async def until_asked(world: World, count: int) -> None:
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert world.broker.asked == count
+
+    async def scene(world: World) -> None:
+        world.broker.answers = asyncio.Semaphore(0)
+        # Each is a batch by itself.
+        sent = [*world.sent, *(world.append(PARTITIONS[0], 1000) for _ in range(3))]
+        await until_asked(world, 1)
+        world.broker.answers.release()
+        await until_asked(world, 4)
+        for _ in range(3):
+            world.broker.answers.release()
+        assert [(await one).offset for one in sent] == [0] * 5
+
+    run(Gate(), scene, **{"enable.idempotence": "true", "max.in.flight.requests.per.connection": "5"})

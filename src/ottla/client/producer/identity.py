@@ -16,6 +16,7 @@ class ProducerIdentity:
         self.producer_id = -1
         self.producer_epoch = -1
         self._next_sequence: dict[TopicPartition, int] = {}
+        self._known_in: set[TopicPartition] = set()
 
     @property
     def is_known(self) -> bool:
@@ -24,6 +25,8 @@ class ProducerIdentity:
 
     def assume(self, producer_id: int, producer_epoch: int) -> None:
         """Take the id and epoch a broker gave. Sequences start again."""
+        if producer_id != self.producer_id:
+            self._known_in.clear()
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self._next_sequence.clear()
@@ -33,3 +36,14 @@ class ProducerIdentity:
         sequence = self._next_sequence.get(where, 0)
         self._next_sequence[where] = (sequence + records) % _SEQUENCES
         return sequence
+
+    def acknowledged(self, where: TopicPartition) -> None:
+        """Note that a partition has a batch of this producer."""
+        self._known_in.add(where)
+
+    def is_known_in(self, where: TopicPartition) -> bool:
+        """Say whether every leader of a partition knows this producer, and takes no sequence but the next.
+
+        Of a producer that it does not know, a broker takes any sequence as the first one (KIP-360).
+        """
+        return where in self._known_in

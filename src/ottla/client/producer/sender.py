@@ -160,7 +160,7 @@ class Sender:
         by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
         unknown: set[str] = set()
         for where, _ in self.accumulator.ready(now_s):
-            if where in self._held_back or self._must_bump_epoch:
+            if where in self._held_back or self._must_bump_epoch or self._awaits_first(where):
                 continue
             view = self._cluster.topology.leader_of(where)
             if view is None:
@@ -176,6 +176,15 @@ class Sender:
             await asyncio.sleep(next(self._backoff))
             self._work.set()
 
+    def _awaits_first(self, where: TopicPartition) -> bool:
+        """Say whether the first batch of a partition is on its way.
+
+        Until it is acknowledged, no other follows. If the first was refused, or went to an old leader, a
+        broker would take the second one, and the first could only come after it.
+        """
+        is_first = self._settings.is_idempotent and not self._identity.is_known_in(where)
+        return is_first and bool(self._in_flight.get(where))
+
     async def _send_to(self, leader: int, partitions: list[TopicPartition]) -> None:
         connection = await self._cluster.connection(leader)
         if connection.in_flight >= self._settings.max_in_flight_requests_per_connection:
@@ -185,8 +194,8 @@ class Sender:
         batches: list[Batch] = []
         size_bytes = 0
         for where in allowed:
-            if not self.accumulator.queue_length(where):
-                continue  # The transaction was aborted meanwhile.
+            if not self.accumulator.queue_length(where) or where in self._held_back:
+                continue  # The transaction was aborted, or another batch refused, meanwhile.
             batch = self.accumulator.take(where)
             self._produce_requests.encode(batch)
             assert batch.encoded is not None
@@ -360,6 +369,7 @@ class Sender:
         self._home(batch)
 
     def _landed(self, batch: Batch, how: Acknowledged) -> None:
+        self._identity.acknowledged(batch.where)
         self._home(batch)
         self.accumulator.release(batch)
         if self._listener is not None:
