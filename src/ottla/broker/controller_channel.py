@@ -191,10 +191,25 @@ class ClusterController:
             if asked in self._open:
                 self._send(asked)
 
-    def _leader_changed(self, _leader: KnownLeader) -> None:
-        if self._waiting and not self._is_closed:
+    def _leader_changed(self, leader: KnownLeader) -> None:
+        if (self._waiting or self._is_elsewhere(leader)) and not self._is_closed:
             # In a turn of its own: the one who tells this is in the midst of a change.
-            self._scheduler.call_soon(self._send_waiting)
+            self._scheduler.call_soon(self._follow_leader)
+
+    def _is_elsewhere(self, leader: KnownLeader) -> bool:
+        return self._link is not None and leader.endpoint not in (None, self._linked)
+
+    def _follow_leader(self) -> None:
+        """Send to the new controller what waits, and what the old one has not answered.
+
+        A machine that lost its power says nothing, so its answers would be waited for until a timeout. Until
+        then no leader here could change its in-sync replicas. Deviation: Kafka waits for
+        `controller.socket.timeout.ms`.
+        """
+        if self._link is not None and self._is_elsewhere(self._quorum.leader):
+            link, self._link, self._linked = self._link, None, None
+            link.close()
+        self._send_waiting()
 
     # What comes back
 

@@ -22,6 +22,7 @@ class QuorumMessenger:
     def __init__(self, make_link: Callable[[str, int], Link]) -> None:
         self._make_link = make_link
         self._links: dict[tuple[str, int], Link] = {}
+        self._is_closed = False
 
     def send(
         self,
@@ -30,7 +31,9 @@ class QuorumMessenger:
         answered: Callable[[Any], None],
         failed: Callable[[ErrorCode], None],
     ) -> None:
-        """Send a request in the newest version that both nodes know."""
+        """Send a request in the newest version that both nodes know. After `close` nothing is sent."""
+        if self._is_closed:
+            return
         is_pre_vote = isinstance(request, VoteRequest) and request.topics[0].partitions[0].pre_vote
         self._link_to(destination.host, destination.port).ask(
             request,
@@ -39,7 +42,8 @@ class QuorumMessenger:
         )
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections. Requests that fail by that may lead to others, which nobody needs."""
+        self._is_closed = True
         for link in self._links.values():
             link.close()
 

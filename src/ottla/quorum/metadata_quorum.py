@@ -156,7 +156,8 @@ class MetadataQuorum:
     @property
     def driver(self) -> RaftDriver:
         """The replica of this node."""
-        return self._parts.driver
+        assert self._started is not None, "the quorum was started"
+        return self._started.driver
 
     @property
     def snapshot_writer(self) -> SnapshotWriter:
@@ -176,7 +177,7 @@ class MetadataQuorum:
         return self.controller is not None
 
     def when_leader_changes(self, listener: Callable[[KnownLeader], None]) -> None:
-        """Call `listener` whenever another leader is known, or none, or another epoch has begun."""
+        """Call `listener` whenever another leader is known, or where it is, or none, or another epoch."""
         self._leader_listeners.append(listener)
 
     def leader_changed(self, leader: KnownLeader) -> None:

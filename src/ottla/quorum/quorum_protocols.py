@@ -45,7 +45,7 @@ class LeaderWatch(Protocol):
         """Say whether the active controller is on this node, so that it can be asked without the network."""
 
     def when_leader_changes(self, listener: Callable[[KnownLeader], None]) -> None:
-        """Call `listener` whenever another leader is known, or none, or another epoch has begun."""
+        """Call `listener` whenever another leader is known, or where it is, or none, or another epoch."""
 
 
 class NotLeader(Exception):

@@ -564,6 +564,14 @@ class RealDisk:
     def lock(self, path: str) -> RealLock:
         return RealLock(path)
 
+    def identity(self, path: str) -> str:
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise disk_error(error, path, "look at") from error
+        # The number of the device may be another one after a reboot. No tool can set the time of a change.
+        return f"{status.st_ino}-{status.st_ctime_ns}"
+
     def usage(self, path: str) -> Usage:
         try:
             status = os.statvfs(path)

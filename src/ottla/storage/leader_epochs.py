@@ -35,13 +35,17 @@ class LeaderEpochs:
         """Note that `epoch` starts at `start_offset`. Says whether that was news.
 
         Entries that contradict it (a later epoch, or a later start) are from a history that was truncated.
+
+        Deviation: an earlier start of the same epoch contradicts nothing. Kafka forgets it if a later epoch
+        is forgotten, and would then say of the epoch before that it ended too late.
         """
         entries = self.entries
         if epoch < 0 or (entries and epoch == self.latest and start_offset >= entries[-1].start_offset):
             return False
-        while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
+        while entries and (entries[-1].epoch > epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
-        entries.append(EpochEntry(epoch, start_offset))
+        if not entries or entries[-1].epoch < epoch:
+            entries.append(EpochEntry(epoch, start_offset))
         self.latest = epoch
         return True
 

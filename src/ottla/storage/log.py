@@ -55,6 +55,7 @@ class Log:
 
     __slots__ = (
         "awaiting_replicas",
+        "checked_gaps",
         "cleaning",
         "config",
         "damages",
@@ -130,6 +131,8 @@ class Log:
         self.unhealed: tuple[Unhealed, ...] = ()
         # What no other replica has either. Readers are led past it, as on a node that is alone.
         self.lost: tuple[Unhealed, ...] = ()
+        # Where segments with gaps begin, and up to where these are known to be right. See `gaps`.
+        self.checked_gaps: tuple[tuple[Offset, Offset], ...] = ()
         self.when_damaged: Callable[[Offset], None] | None = None
         self.cleaning: RunningCleaning | None = None
 

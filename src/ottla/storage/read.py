@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset, ProducerId
 from ottla.records.batch import HEADER_BYTES
 from ottla.storage.damages.damage import Damage
+from ottla.storage.damages.gaps import check_gap
 from ottla.storage.damages.unhealed import end_before_damage, is_lost, position_before_damage
 from ottla.storage.errors import DamagedRecords, OffsetOutOfRange
 from ottla.storage.indexes.transaction_index import find_aborted
@@ -105,6 +106,10 @@ def _read_below(
         place = _find_noted(log, segment, offset)
         if place is None:
             place = segment.find_batch(offset) or _find_behind_damage(log, segment, offset)
+            first_offset = max(offset, segment.base_offset)
+            next_offset = log.end_of(segment) if place is None else Offset(place.base_offset)
+            if next_offset > first_offset:
+                check_gap(log, segment, first_offset, next_offset)
             if place is None:
                 # Compaction removed the rest of this segment.
                 continue
@@ -130,6 +135,26 @@ def _read_below(
     return _result(log, None, 0, 0, aborted)
 
 
+def _find_behind_known(log: "Log", segment: Segment, offset: Offset, position: int) -> BatchPlace | None:
+    """Find a batch behind damage that is being healed, and that ends before `offset`.
+
+    A follower that has what is damaged here must be able to go on. Otherwise it would never learn that this
+    is committed, and could not hand it over.
+    """
+    ends = {
+        one.position: one.end
+        for one in log.unhealed
+        if one.base_offset == segment.base_offset and one.next_offset <= offset
+    }
+    while position in ends:
+        position = ends[position]
+        while (place := segment.find_batch_at(position)) is not None:
+            if place.last_offset >= offset:
+                return place
+            position = place.end
+    return None
+
+
 def _find_behind_damage(log: "Log", segment: Segment, offset: Offset) -> BatchPlace | None:
     """Find the first sound batch from `offset` on behind bytes that are no batch, and report those.
 
@@ -139,6 +164,8 @@ def _find_behind_damage(log: "Log", segment: Segment, offset: Offset) -> BatchPl
     expected, position = segment.end_of_batches_from(offset)
     if position >= segment.size:
         return None
+    if log.unhealed and (place := _find_behind_known(log, segment, offset, position)) is not None:
+        return place
     if log.when_damaged is not None and not is_lost(log, offset):
         # Another replica has what is missing here, so nobody is led past it.
         log.when_damaged(offset)

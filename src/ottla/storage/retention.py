@@ -6,6 +6,7 @@ active segment may go too, a new one is started for it.
 
 When several segments go at once, a power cut may bring some of them back and not others, and recovery would
 take the gap for the end of the log. So the log start is made durable first, and a start drops what is below.
+Afterwards the new names are: the next checkpoint says nothing of a log that starts with its first segment.
 """
 
 from collections.abc import Callable
@@ -105,11 +106,16 @@ def _delete(
     first = log.segments[len(going)].base_offset
     if first > log.log_start_offset:
         increment_log_start_offset(log, first)
-    if len(going) > 1 and keep_log_start is not None:
-        keep_log_start()
     if log.has_unsynced_names or log.recovery_point < first:
         # Else nothing might be left after a power cut, and the log would start again at offset 0.
         log.volume.disk.sync_directory(log.path)
+    if len(going) == 1:
+        keep_log_start = None
+    if keep_log_start is not None:
+        keep_log_start()
     log.segments = log.segments[len(going) :]
     log.end_position = (Offset(-1), None, 0)
-    return take_out(log, going)
+    deletions = take_out(log, going)
+    if keep_log_start is not None:
+        log.volume.disk.sync_directory(log.path)
+    return deletions

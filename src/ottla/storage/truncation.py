@@ -170,8 +170,7 @@ def _set_end(log: "Log", offset: Offset) -> None:
     log.recovery_point = min(log.recovery_point, offset)
     log.truncations += 1
     log.end_position = (Offset(-1), None, 0)
-    if log.unhealed or log.lost:
-        forget_from(log, offset)
+    forget_from(log, offset)
     log.leader_epochs.truncate_from_end(offset)
     log.has_unsynced_epochs = True
     log.has_unsynced_names = True

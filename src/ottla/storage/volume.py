@@ -12,6 +12,7 @@ from ottla.storage.damages.damage import Damage
 from ottla.storage.damages.synced_offsets import SyncedOffsets
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.indexes.index_cache import IndexCache
+from ottla.storage.log_dirs.epoch_note import EpochNote
 from ottla.storage.syncing.syncs import Syncs, SyncsAtOnce
 from ottla.world.disk import Disk, DiskError
 
@@ -33,6 +34,7 @@ class Volume:
         "damaged_bytes",
         "damaged_ranges",
         "disk",
+        "epoch_note",
         "error",
         "index_cache",
         "path",
@@ -67,6 +69,7 @@ class Volume:
         self.syncs: Syncs = syncs or SyncsAtOnce()
         # Set when the logs of the directory are loaded.
         self.synced: SyncedOffsets | None = None
+        self.epoch_note: EpochNote | None = None
 
     def save_synced(self) -> None:
         """Write down how far logs were synced, after syncs and before anybody learns of them."""
@@ -76,10 +79,20 @@ class Volume:
             except DiskError as error:
                 self.fail(error)
 
+    def promise_nothing(self) -> None:
+        """Have it known, and for good, that a log here may lose what it has acknowledged."""
+        if self.epoch_note is not None and self.error is None:
+            try:
+                self.epoch_note.withdraw()
+            except DiskError as error:
+                self.fail(error)
+
     def fail(self, error: DiskError) -> LogDirectoryOffline:
         """Mark the directory offline and return the error to raise."""
         if self.error is None:
             self.error = error
+            if self.epoch_note is not None:
+                self.epoch_note.fail()
         return self.offline_error()
 
     def offline_error(self) -> LogDirectoryOffline:

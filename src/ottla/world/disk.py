@@ -175,5 +175,8 @@ class Disk(Protocol):
     def lock(self, path: str) -> Lock:
         """Lock the file `path`, made if need be, against other processes. Held elsewhere: LOCKED."""
 
+    def identity(self, path: str) -> str:
+        """Return what tells a file from every copy of it, for as long as nobody changes the file."""
+
     def usage(self, path: str) -> Usage:
         """Return the bytes, in all and usable, of the file system that `path` lies on."""

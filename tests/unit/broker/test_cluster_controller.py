@@ -143,6 +143,23 @@ def test_a_request_goes_on_when_the_controller_of_this_node_loses_its_leadership
     assert [topic.error_code for topic in channel.wait().topics] == [ErrorCode.NONE]
 
 
+def test_what_a_silent_controller_was_asked_goes_to_the_next_one_which_may_be_here() -> None:
+    channel = Channel()
+    channel.node.start()
+    channel.watch.change(KnownLeader(1, 1, CONTROLLER))
+    channel.ask(creation("orders"), ALICE)
+    channel.simulation.run_for(1)
+    channel.node.cut_power(is_silent=True)
+    channel.simulation.run_for(1000)
+    assert channel.answers == []
+    decided: list[Any] = []
+    channel.decides = lambda ask, answer: decided.append((ask, answer))
+    channel.watch.is_active = True
+    channel.watch.change(KnownLeader(2, 2, Endpoint("CONTROLLER", "10.0.0.8", 9093)))
+    channel.simulation.run_for(100)
+    assert [ask for ask, _ in decided] == [creation("orders")]
+
+
 def test_a_request_that_no_controller_decides_about_is_refused_in_the_end() -> None:
     channel = Channel()
     channel.ask(creation("orders"), ALICE, timeout_ms=3000)

@@ -68,6 +68,36 @@ def test_gaps_of_a_compacted_leader_are_kept() -> None:
     assert follower.log_end_offset == 21
 
 
+def test_what_comes_after_a_gap_that_cannot_be_is_left_for_the_next_fetch() -> None:
+    follower = new_log()
+    records = memoryview(bytearray(batch(2)) + batch(1, base_offset=20) + batch(1, base_offset=21))
+    follower.append_as_follower(records, gaps_end=19)
+    assert offsets_of(follower) == [(0, 1)]
+
+
+@pytest.mark.parametrize("gaps_end", [20, 1 << 62])
+def test_what_comes_after_a_gap_that_may_be_is_appended(gaps_end: int) -> None:
+    follower = new_log()
+    records = memoryview(bytearray(batch(2)) + batch(1, base_offset=20))
+    follower.append_as_follower(records, gaps_end=gaps_end)
+    assert offsets_of(follower) == [(0, 1), (20, 20)]
+
+
+def test_a_gap_that_the_leader_answers_with_is_kept() -> None:
+    follower = new_log()
+    follower.append_as_follower(batch(1, base_offset=20), gaps_end=0)
+    assert offsets_of(follower) == [(20, 20)]
+
+
+def test_batches_that_go_back_are_damaged() -> None:
+    follower = new_log()
+    records = memoryview(bytearray(batch(2)) + batch(1, base_offset=20) + batch(1, base_offset=2))
+    with pytest.raises(AppendError) as refused:
+        follower.append_as_follower(records)
+    assert refused.value.error_code is ErrorCode.CORRUPT_MESSAGE
+    assert follower.log_end_offset == 0
+
+
 def test_offsets_that_are_there_already_are_refused() -> None:
     follower = new_log()
     follower.append_as_follower(batch(3))

@@ -40,6 +40,13 @@ def test_entries_that_contradict_a_new_one_are_dropped() -> None:
     assert entries_of(known) == [(1, 0), (4, 30)]
 
 
+def test_an_earlier_start_of_an_older_epoch_stays_when_a_later_epoch_is_dropped() -> None:
+    epochs = LeaderEpochs([EpochEntry(LeaderEpoch(1), Offset(0)), EpochEntry(LeaderEpoch(2), Offset(82))])
+    assert epochs.assign(LeaderEpoch(1), Offset(82))
+    assert epochs.entries == [EpochEntry(LeaderEpoch(1), Offset(0))]
+    assert epochs.latest == 1
+
+
 def test_no_epoch_is_not_assigned() -> None:
     known = epochs()
     assert not known.assign(LeaderEpoch(-1), Offset(0))

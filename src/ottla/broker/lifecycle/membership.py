@@ -21,8 +21,10 @@ from ottla.broker.lifecycle.bound_listeners import BoundListener
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import SUPPORTED
 from ottla.metadata.image import MetadataImage
+from ottla.model.ids import TopicPartition
 from ottla.model.uuid import Uuid
-from ottla.storage.log_dirs.directories import LogDirectories
+from ottla.storage.errors import LogDirectoryOffline
+from ottla.storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import broker_registration
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -97,6 +99,8 @@ class Membership:
         # The controller has said so. The broker's own metadata may not show it yet.
         self._is_unfenced = False
         self._told_offset = -1
+        # Of the run before, if its replicas are what they were.
+        self._last_epoch: int | None = None
 
     def join(self, listeners: Sequence[BoundListener]) -> Deferred[None]:
         """Make the broker a member of the cluster that leads and follows.
@@ -157,7 +161,12 @@ class Membership:
     def _register(self) -> None:
         self.state = State.REGISTERING
         self._is_unfenced = False
-        ask = _registration(self._broker, self._incarnation_id, self._listeners)
+        if self._last_epoch is None:
+            self._last_epoch = _find_last_epoch(self._broker)
+            if self._last_epoch >= 0:
+                # If this start is interrupted from here on, it is still true.
+                self._note_epoch(self._last_epoch)
+        ask = _registration(self._broker, self._incarnation_id, self._listeners, self._last_epoch)
         timeout_ms = self._broker.config.broker_session_timeout_ms
         self._broker.controller.ask(ask, None, timeout_ms).when_done(self._registered, self._fail)
 
@@ -167,7 +176,9 @@ class Membership:
         if answer.error_code is ErrorCode.NONE:
             self._failures = 0
             self._broker.broker_epoch = answer.broker_epoch
+            self._note_epoch(answer.broker_epoch)
             self.state = State.FENCED
+            self._broker.directory_reports.registered()
             self._heartbeat()
             return
         reason = _REASONS.get(answer.error_code, answer.error_code.name)
@@ -177,6 +188,15 @@ class Membership:
             return
         _logger.warning("the broker could not be registered, trying again: %s", reason)
         self._again(self._back_off_ms(), self._register)
+
+    def _note_epoch(self, broker_epoch: int) -> None:
+        """Note the epoch in all directories. Nothing is in sync in it before the next heartbeat."""
+        for directory in self._broker.directories.online:
+            try:
+                directory.note_epoch(broker_epoch)
+            except LogDirectoryOffline as error:
+                # The heartbeat tells the controller.
+                _logger.critical("%s", error)
 
     def _fail(self, error: Exception) -> None:
         if not self._joined.is_done:
@@ -290,7 +310,7 @@ def heartbeat(broker: "Broker", wants_shut_down: bool = False) -> BrokerHeartbea
 
 
 def _registration(
-    broker: "Broker", incarnation_id: Uuid, listeners: Sequence[BoundListener]
+    broker: "Broker", incarnation_id: Uuid, listeners: Sequence[BoundListener], last_epoch: int
 ) -> BrokerRegistrationRequest:
     directory_ids = [directory.meta.directory_id for directory in broker.directories.online]
     return BrokerRegistrationRequest(
@@ -314,11 +334,36 @@ def _registration(
         ),
         rack=broker.config.broker_rack,
         log_dirs=tuple(sorted(one for one in directory_ids if one is not None)),
-        previous_broker_epoch=_previous_broker_epoch(broker.directories),
+        previous_broker_epoch=last_epoch,
     )
 
 
-def _previous_broker_epoch(directories: LogDirectories) -> int:
-    """Return the epoch of the last clean stop, if all directories agree on one."""
-    epochs = {directory.clean_stop_epoch for directory in directories.directories}
-    return epochs.pop() if len(epochs) == 1 and directories.was_clean else -1
+def _find_last_epoch(broker: "Broker") -> int:
+    """Return the epoch of the run before if all directories agree on one, and nothing that counts is lost.
+
+    The controller lets such a broker keep its place among the eligible leaders (KIP-966). It takes any other
+    for one that may have lost what was acknowledged.
+
+    Deviation: in Kafka only a clean stop counts, since brokers acknowledge what is in memory. Here all below
+    the high watermark is on the disk of every in-sync replica, so a kill or a power cut takes nothing of it.
+    `epoch_note` says what else has to be the case.
+    """
+    directories = broker.directories
+    if directories.was_clean:
+        epochs = {directory.clean_stop_epoch for directory in directories.directories}
+    elif directories.offline_paths or not _has_all_in_sync(broker):
+        return NO_BROKER_EPOCH
+    else:
+        epochs = {directory.find_kept_epoch() for directory in directories.directories}
+    return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH
+
+
+def _has_all_in_sync(broker: "Broker") -> bool:
+    """Say whether there is a log of each partition that this broker may be elected to lead."""
+    for topic in broker.image.topics:
+        for number, record in topic.partitions.items():
+            if broker.node_id in record.isr or broker.node_id in (record.eligible_leader_replicas or ()):
+                log = broker.directories.find(TopicPartition(topic.name, number))
+                if log is None or log.topic_id != topic.id:
+                    return False
+    return True

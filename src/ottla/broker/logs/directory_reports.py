@@ -28,7 +28,10 @@ REPLICAS_MAX: Final = 2000
 """How many replicas one report names: each makes a record, and a batch of records has a bound."""
 
 RETRY_MS: Final = 1000
-"""After how long a report is sent again that found no controller."""
+"""After how long a report is sent again that was refused."""
+
+NOT_REGISTERED: Final = -1
+"""The broker epoch until the controller has registered the broker."""
 
 
 class DirectoryReports:
@@ -45,7 +48,14 @@ class DirectoryReports:
             self._scheduler.call_soon(self._send)
         self._due[partition] = None
 
+    def registered(self) -> None:
+        """Send what was found before the controller knew the broker: while its metadata was loaded."""
+        if self._due:
+            self._scheduler.call_soon(self._send)
+
     def _send(self) -> None:
+        if self._broker.broker_epoch == NOT_REGISTERED:
+            return
         some = list(islice(self._due, REPLICAS_MAX))
         for partition in some:
             del self._due[partition]
@@ -57,8 +67,9 @@ class DirectoryReports:
         )
 
         def reported(answer: AssignReplicasToDirsResponse) -> None:
-            if answer.error_code is ErrorCode.NOT_CONTROLLER:
-                # Another controller will be found. Partitions that are gone by then are no matter.
+            # Another controller will be found, or the broker be registered again. Partitions that are gone by
+            # then are no matter. A metadata version that knows no directories needs no report.
+            if answer.error_code not in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
                 self._scheduler.call_later(RETRY_MS, self._repeat, some)
 
         broker.controller.ask(ask).when_done(reported)

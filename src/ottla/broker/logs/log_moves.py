@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.logs.partition import Partition
 from ottla.model.ids import Offset
-from ottla.storage.errors import LogDirectoryOffline, StorageError
+from ottla.storage.errors import DamagedRecords, LogDirectoryOffline, StorageError
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.names import DirectoryState
@@ -121,6 +121,9 @@ class LogMoves:
                 )
             else:
                 self._switch(move)
+        except DamagedRecords:
+            # It is being checked or healed.
+            self._later(move, PAUSE_MS)
         except StorageError as error:
             self._fail(move, error)
 

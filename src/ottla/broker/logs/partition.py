@@ -193,6 +193,8 @@ class Partition:
 
     def configure(self, config: LogConfig, in_sync_replicas_min: int) -> None:
         """Take over the settings of the topic."""
+        if not config.acks_all_sync:
+            self.log.volume.promise_nothing()
         self.log.config = config
         self.in_sync_replicas_min = in_sync_replicas_min
         self._renew_takes_writes()

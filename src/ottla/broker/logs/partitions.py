@@ -78,8 +78,9 @@ class Partitions:
         self._clock = clock
         self._leaving = leaving
         self._image: MetadataImage | None = None
-        # Those whose topic sets `flush.ms`: few, if any, so that nobody has to go through all of them.
-        self.flushed_by_time: set[Partition] = set()
+        # Those whose topic sets `flush.ms`: few, if any, so that nobody has to go through all of them. In
+        # a set, the order of the syncs would depend on addresses in memory.
+        self.flushed_by_time: dict[Partition, None] = {}
         self.by_key: dict[tuple[str | Uuid, int], Partition] = {}
 
     def __iter__(self) -> Iterator[Partition]:
@@ -226,7 +227,7 @@ class Partitions:
         partition = self.by_key.pop((change.topic_id, change.partition), None)
         if partition is None:
             return
-        self.flushed_by_time.discard(partition)
+        self.flushed_by_time.pop(partition, None)
         if self.by_key.get((change.topic, change.partition)) is partition:
             del self.by_key[change.topic, change.partition]
         partition.leave()
@@ -300,6 +301,6 @@ class Partitions:
             self._limits_moves and node_id in record.adding_replicas
         )
         if settings.log.flush_ms < LONG_MAX:
-            self.flushed_by_time.add(partition)
+            self.flushed_by_time[partition] = None
         else:
-            self.flushed_by_time.discard(partition)
+            self.flushed_by_time.pop(partition, None)

@@ -2,7 +2,7 @@
 
 A disk that loses bits says nothing. So every `ottla.scrub.interval.ms` all logs are read once, not faster
 than `ottla.scrub.bytes.per.second`, and every checksum is verified. Somebody who meets something strange in a
-log has the segment checked at once (`check`).
+log has the segment checked at once (`check`), beside the round.
 
 A worker reads. What it finds is reported once, and passed on to be healed.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.broker.logs.partition import Partition
 from ottla.model.ids import Offset
 from ottla.storage.damages.damage import Damage
+from ottla.storage.damages.gaps import note_checked
 from ottla.storage.damages.unhealed import Unhealed
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ottla.broker.node import Broker
 
     # Imported where it is needed: the first round comes some time after the start.
-    from ottla.storage.damages.checking import CheckTask
+    from ottla.storage.damages.checking import CheckedSegment, CheckTask
 
 FIRST_MS_MAX: Final = 600_000
 """How long after a start the first round begins, at the latest."""
@@ -40,6 +41,13 @@ class _Check(NamedTuple):
     is_slow: bool
 
 
+class _Result(NamedTuple):
+    """What a check has found. It grows in the worker."""
+
+    damaged: list[Unhealed]
+    checked: "list[CheckedSegment]"
+
+
 class Scrubber:
     """Reads logs, one after the other."""
 
@@ -49,8 +57,8 @@ class Scrubber:
         self._found = found
         self._urgent: deque[_Check] = deque()
         self._round: Iterator[Partition] = iter(())
-        self._running: LongWork | None = None
-        self._results: list[Unhealed] = []
+        # By whether it is slow: a check of a round may take hours, and somebody waits for an urgent one.
+        self._running: dict[bool, LongWork] = {}
         self._timer: Timer | None = None
         self._is_stopping = False
         self.checked_bytes = 0
@@ -65,8 +73,8 @@ class Scrubber:
         self._is_stopping = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._running is not None:
-            self._running.ask_to_end()
+        for running in self._running.values():
+            running.ask_to_end()
 
     def check(self, partition: Partition, offset: Offset | None) -> None:
         """Have the segment that holds `offset` read soon, or all of a log."""
@@ -94,16 +102,16 @@ class Scrubber:
     # One check after the other
 
     def _go_on(self) -> None:
-        while self._running is None and not self._is_stopping:
+        while not self._is_stopping:
             check = self._next()
             if check is None:
                 return
             self._begin(check)
 
     def _next(self) -> _Check | None:
-        if self._urgent:
+        if self._urgent and False not in self._running:
             return self._urgent.popleft()
-        if self._timer is not None:
+        if self._timer is not None or True in self._running:
             return None
         partition = next(self._round, None)
         if partition is not None:
@@ -124,11 +132,12 @@ class Scrubber:
             return
         if not task.segments:
             return
-        self._results = []
-        steps = self._read(log, task, check.is_slow)
-        self._running = self._broker.workers.run_steps(steps, lambda: self._ended(partition, log, task))
+        result = _Result([], [])
+        self._running[check.is_slow] = self._broker.workers.run_steps(
+            self._read(log, task, check.is_slow, result), lambda: self._ended(check, log, task, result)
+        )
 
-    def _read(self, log: Log, task: "CheckTask", is_slow: bool) -> Steps:
+    def _read(self, log: Log, task: "CheckTask", is_slow: bool, result: "_Result") -> Steps:
         from ottla.storage.damages.checking import check_segment
 
         disk = log.volume.disk
@@ -139,7 +148,8 @@ class Scrubber:
                         self.checked_bytes += step
                         yield Pause(self._delay_ms(step) if is_slow else 0)
                     else:
-                        self._results += step
+                        result.damaged.extend(step)
+                        result.checked.append(segment)
             except DiskError:
                 # It was deleted or cleaned meanwhile. A disk that fails shows by itself.
                 continue
@@ -147,23 +157,25 @@ class Scrubber:
     def _delay_ms(self, size_bytes: int) -> int:
         return size_bytes * 1000 // max(1, self._broker.config.ottla_scrub_bytes_per_second)
 
-    def _ended(self, partition: Partition, log: Log, task: "CheckTask") -> None:
+    def _ended(self, check: _Check, log: Log, task: "CheckTask", result: "_Result") -> None:
         from ottla.storage.damages.checking import is_same_segment
 
-        self._running = None
-        found, self._results = self._results, []
+        del self._running[check.is_slow]
+        partition = check.partition
         if partition.log is log and log.truncations == task.truncations:
-            found = [one for one in found if is_same_segment(log, one, task.segments)]
+            found = [one for one in result.damaged if is_same_segment(log, one, task.segments)]
             for one in found:
                 _tell(log, one)
             if found:
                 self._found(partition, tuple(found))
+            if check.offset is not None:
+                note_checked(log, result.checked)
         self._scheduler.call_soon(self._go_on)
 
 
 def _tell(log: Log, found: Unhealed) -> None:
     """Tell of damage, and count it. Once."""
-    base_offset, position, end, first_offset, next_offset, _ = found
+    base_offset, position, end, first_offset, next_offset, *_ = found
     path = next(one.file.path for one in log.segments if one.base_offset == base_offset)
     damage = Damage(
         log.topic_partition, path, position, end - position, first_offset, next_offset, "", was_synced=True

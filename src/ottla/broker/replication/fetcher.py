@@ -27,6 +27,7 @@ from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.broker.replication.divergence import find_common_end
 from ottla.broker.replication.replica_session import Key, ReplicaSession
 from ottla.model.ids import LeaderEpoch, Offset
+from ottla.storage.damages.gaps import expected_gaps_end
 from ottla.storage.errors import AppendError, LogDirectoryOffline, StorageError
 from ottla.storage.log import Log
 from ottla.wire.error_code import ErrorCode
@@ -90,7 +91,7 @@ class FetchingNode(Protocol):
         """Empty a log, and let it go on at `offset`."""
 
     def may_fetch(self, partition: Partition, is_behind: bool) -> bool:
-        """Say whether a partition is not held back by a throttle."""
+        """Say whether a partition is not held back, by a throttle or by damage."""
 
     def fetched(self, partition: Partition, size_bytes: int) -> None:
         """Take note of records that were copied."""
@@ -105,7 +106,16 @@ class FetchingNode(Protocol):
 class FollowedPartition:
     """A partition of a fetcher."""
 
-    __slots__ = ("ask", "backoff_ms", "is_locating", "lag", "leader_epoch", "partition", "rests_until_ms")
+    __slots__ = (
+        "ask",
+        "backoff_ms",
+        "has_gaps",
+        "is_locating",
+        "lag",
+        "leader_epoch",
+        "partition",
+        "rests_until_ms",
+    )
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -116,6 +126,8 @@ class FollowedPartition:
         self.rests_until_ms = 0
         # Whether the leader is being asked where its log starts and ends.
         self.is_locating = False
+        # Whether the leader has stood by a gap, so that its log may have others.
+        self.has_gaps = False
         self.lag = -1
 
     def renew_ask(self, bytes_max: int) -> FetchPartition:
@@ -339,7 +351,7 @@ class Fetcher:
         partition = followed.partition
         log, records = partition.log, data.records
         if records:
-            self._append(followed, records, LeaderEpoch(ask.current_leader_epoch))
+            self._append(followed, ask, records, Offset(data.high_watermark))
         followed.lag = max(0, data.high_watermark - log.log_end_offset)
         high_watermark = Offset(min(data.high_watermark, log.log_end_offset))
         if high_watermark > log.high_watermark:
@@ -351,7 +363,9 @@ class Fetcher:
         if records:
             self._sync(followed)
 
-    def _append(self, followed: FollowedPartition, records: memoryview, leader_epoch: LeaderEpoch) -> None:
+    def _append(
+        self, followed: FollowedPartition, ask: FetchPartition, records: memoryview, high_watermark: Offset
+    ) -> None:
         partition = followed.partition
         log, now_ms = partition.log, self._node.clock.now_ms()
         if log.log_start_offset == log.log_end_offset:
@@ -359,8 +373,12 @@ class Fetcher:
             if 0 <= base_offset < log.log_end_offset:
                 # The leader's log starts within a batch. It is copied whole (KAFKA-6975).
                 self._node.restart_log(log, Offset(base_offset))
-        info = log.append_as_follower(records, leader_epoch, now_ms)
+        gaps_end = expected_gaps_end(log, high_watermark)
+        if followed.has_gaps:
+            gaps_end = max(gaps_end, high_watermark)
+        info = log.append_as_follower(records, LeaderEpoch(ask.current_leader_epoch), now_ms, gaps_end)
         if info is not None:
+            followed.has_gaps |= info.first_offset > ask.fetch_offset
             self._node.fetched(partition, len(records))
             if info.flush_is_due:
                 self._node.flush_is_due(partition)

@@ -15,6 +15,9 @@ or among transactions whose end a start had to guess, the replica is copied agai
     3. when it has everything, the controller learns where the replica lies
 
 If no other replica has the records, they stay lost, as on a node that is alone.
+
+A batch of which nothing but the base offset is wrong need not be fetched, and may be one that nobody else
+has: where it belongs follows from its neighbours (`checking`).
 """
 
 import logging
@@ -26,6 +29,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.metadata.directory_ids import LOST
 from ottla.model.ids import Offset
+from ottla.storage.damages.gaps import note_healed
 from ottla.storage.damages.unhealed import Unhealed
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
@@ -72,9 +76,9 @@ class Healing:
         self.healed_ranges = 0
 
     def found(self, partition: Partition, damaged: Iterable[Unhealed]) -> None:
-        """Have damage healed that was found in a replica, unless it is the only one."""
+        """Have damage healed that was found in a replica, if it is the only one as far as it can itself."""
         if len(partition.replicas) < 2:
-            return
+            damaged = [one for one in damaged if one.is_displaced]
         log = partition.log
         known = {(one.base_offset, one.position) for one in log.unhealed}
         new = [one for one in damaged if (one.base_offset, one.position) not in known]
@@ -95,6 +99,14 @@ class Healing:
                 bridged.append(found)
         if bridged:
             self.found(partition, bridged)
+
+    def is_about_to_cut(self, partition: Partition) -> bool:
+        """Say whether the log of a follower is to be cut where it is damaged.
+
+        If it went on fetching, its leader would take it for in sync again, and it could not be cut any more.
+        """
+        patient = self._patients.get(partition)
+        return patient is not None and patient.is_copied_again
 
     def forget(self, partition: Partition) -> None:
         """Stop: this node has no replica any more, or stops."""
@@ -132,10 +144,11 @@ class _Patient:
         self._is_closed = False
         # Brokers that have said that they lack what is missing here.
         self._without: set[int] = set()
-        self._is_copied_again = False
+        self.is_copied_again = False
         self._told_lost_ms = -LOST_AGAIN_MS
         self._round: HealingRound | None = None
         self._failures = 0
+        self._turns = 0
         self._waits = 0
 
     def close(self) -> None:
@@ -152,7 +165,7 @@ class _Patient:
             return
         there = {segment.base_offset for segment in log.segments}
         log.unhealed = tuple([one for one in log.unhealed if one.base_offset in there])
-        if self._is_copied_again:
+        if self.is_copied_again:
             self._copy_again()
         elif not log.unhealed:
             self._close_peers()
@@ -173,6 +186,9 @@ class _Patient:
 
     def _ask(self, damaged: Unhealed) -> None:
         partition = self._partition
+        if damaged.is_displaced:
+            self._put_back(damaged)
+            return
         if partition.is_leader and damaged.next_offset > partition.log.high_watermark:
             # Nobody but this replica may have it, and it holds the others up.
             self._begin_copying_again()
@@ -189,7 +205,10 @@ class _Patient:
             return
         from ottla.storage.damages.splicing import Received
 
-        self._fetch(alive[0], damaged, Received(damaged, partition.log.leader_epochs))
+        # One that has it may not know yet that it is committed. The next may.
+        asked = alive[self._turns % len(alive)]
+        self._turns += 1
+        self._fetch(asked, damaged, Received(damaged, partition.log.leader_epochs))
 
     def _fetch(self, broker_id: int, damaged: Unhealed, received: "Received") -> None:
         partition, replication = self._partition, self._broker.replication
@@ -234,7 +253,7 @@ class _Patient:
         elif not received.take(data.records):
             self._try_another(broker_id)
         elif received.is_complete:
-            self._put_in(broker_id, damaged, received)
+            self._put_in_received(broker_id, damaged, received)
         elif received.size_bytes > HEALED_BYTES_MAX:
             self._begin_copying_again()
         else:
@@ -264,19 +283,34 @@ class _Patient:
 
     # Putting in what they had
 
-    def _put_in(self, broker_id: int, damaged: Unhealed, received: "Received") -> None:
-        from ottla.broker.logs.healing_round import HealingRound
-        from ottla.storage.damages.splicing import plan_splice
-
+    def _put_in_received(self, broker_id: int, damaged: Unhealed, received: "Received") -> None:
         log = self._partition.log
         if damaged.is_bridged and (received.is_transactional or log.producer_state.open_transactions):
             # Where transactions end has been guessed, here and in what follows.
             self._begin_copying_again()
             return
+        self._put_in(broker_id, damaged, received.content)
+
+    def _put_back(self, damaged: Unhealed) -> None:
+        from ottla.storage.damages.splicing import put_back
+
+        log = self._partition.log
+        try:
+            content = put_back(log, damaged)
+        except DiskError as error:
+            _logger.critical("%s", log.volume.fail(error))
+            return
+        self._put_in(self._broker.node_id, damaged, content)
+
+    def _put_in(self, broker_id: int, damaged: Unhealed, content: bytes) -> None:
+        from ottla.broker.logs.healing_round import HealingRound
+        from ottla.storage.damages.splicing import plan_splice
+
+        log = self._partition.log
         if log.cleaning is not None:
             self._later()
             return
-        splice = plan_splice(log, damaged, received.content)
+        splice = plan_splice(log, damaged, content)
         if splice is None:
             self._drop(damaged)
             self.go_on()
@@ -326,11 +360,11 @@ class _Patient:
             return
         self._note_healed(round_, damaged)
         _logger.warning(
-            "%r: healed offsets %d to %d from broker %d%s",
+            "%r: healed offsets %d to %d %s%s",
             self._partition,
             damaged.first_offset,
             damaged.next_offset - 1,
-            broker_id,
+            "by their neighbours" if damaged.is_displaced else f"from broker {broker_id}",
             f"; the damaged bytes are kept in {round_.kept}" if round_.kept else "",
         )
         self.go_on()
@@ -344,6 +378,7 @@ class _Patient:
         self._without.clear()
         self._drop(damaged)
         log.damages = tuple([one for one in log.damages if one.first_offset != damaged.first_offset])
+        note_healed(log, damaged.base_offset)
         log.next_positions.clear()
         log.end_position = (Offset(-1), None, 0)
         if round_.hid_batches:
@@ -358,10 +393,10 @@ class _Patient:
     # Copying the replica again
 
     def _begin_copying_again(self) -> None:
-        if not self._is_copied_again:
+        if not self.is_copied_again:
             partition = self._partition
             _logger.warning("%r is damaged in a way that it has to be copied again", partition)
-            self._is_copied_again = True
+            self.is_copied_again = True
         self.go_on()
 
     def _copy_again(self) -> None:
@@ -382,7 +417,7 @@ class _Patient:
             log.unhealed = log.damages = ()
         if partition.is_leader or broker.replication.is_caught_up(partition):
             broker.directory_reports.add(partition)
-            self._is_copied_again = False
+            self.is_copied_again = False
             self.go_on()
             return
         self._later()
@@ -393,7 +428,7 @@ class _Patient:
         if self._waits < WAITS_MAX:
             self._later()
         else:
-            self._is_copied_again = False
+            self.is_copied_again = False
             self._give_up(self._partition.log.unhealed[0])
 
     def _tell_lost(self) -> None:

@@ -11,6 +11,10 @@ in-sync replicas: whichever turns out to be the one, all of its members have wha
 
 The high watermark stays where it is while there are fewer in-sync replicas than `min.insync.replicas`
 (KIP-966): otherwise eligible leaders could lack what consumers have seen.
+
+Deviation: it does not pass what the leader itself has on disk, where `ottla.acks.all.sync` is true. Followers
+ask for more only when they have synced what they got. So all in-sync replicas have on disk what is below the
+high watermark, and a power cut takes nothing of it (see docs/internals/replication.md).
 """
 
 from collections.abc import Callable
@@ -81,7 +85,7 @@ class ReplicatingNode(Protocol):
 class Leading:
     """The followers of one partition, as long as this node leads it."""
 
-    __slots__ = ("_node", "epoch_start_offset", "followers", "partition", "proposal")
+    __slots__ = ("_awaits_sync", "_node", "epoch_start_offset", "followers", "partition", "proposal")
 
     def __init__(self, partition: "Partition", node: ReplicatingNode) -> None:
         self.partition = partition
@@ -89,6 +93,8 @@ class Leading:
         self.followers: dict[int, RemoteReplica] = {}
         self.proposal: Proposal | None = None
         self.epoch_start_offset = Offset(0)
+        # Whether the high watermark goes on when a sync of the log is done.
+        self._awaits_sync = False
 
     def take_assignment(self, replicas: "Iterable[int]", begins_epoch: bool, is_new_leader: bool) -> None:
         """Take over what the metadata says. It overrides what was proposed before."""
@@ -147,6 +153,10 @@ class Leading:
     def appended(self) -> None:
         """Act on records that were appended here."""
         self._node.appends += 1
+        log = self.partition.log
+        if log.config.acks_all_sync:
+            # It runs while followers fetch. The high watermark needs it even if no producer waits for it.
+            log.volume.syncs.request(log)
         if len(self.partition.in_sync) == 1:
             # Otherwise a follower's fetch decides, and that is yet to come.
             self.maybe_advance()
@@ -166,9 +176,28 @@ class Leading:
                 new = Offset(follower.log_end_offset)
                 if new <= high_watermark:
                     return False
+        if not self._is_on_disk(new):
+            new = log.recovery_point
+            if new <= high_watermark:
+                return False
         log.update_high_watermark(new)
         self._node.high_watermark_moved(partition)
         return True
+
+    def _is_on_disk(self, offset: Offset) -> bool:
+        """Say whether the leader has all below `offset` on disk. If not, have that seen to."""
+        log = self.partition.log
+        if log.recovery_point >= offset or not log.config.acks_all_sync:
+            return True
+        if not self._awaits_sync:
+            self._awaits_sync = True
+            log.volume.syncs.request(log, log.log_end_offset, self._synced)
+        return log.recovery_point >= offset
+
+    def _synced(self, error: Exception | None) -> None:
+        self._awaits_sync = False
+        if error is None and self.partition.leading is self:
+            self.maybe_advance()
 
     def _is_about_to_join(self, follower: RemoteReplica) -> bool:
         """Say whether to wait for a follower that is nearly in sync: otherwise it might never get there."""
@@ -185,6 +214,8 @@ class Leading:
         if (
             offset >= self.partition.log.high_watermark
             and offset >= self.epoch_start_offset
+            # With one replica, the high watermark does not wait for the disk.
+            and self._is_on_disk(self.partition.log.high_watermark)
             and self._node.may_be_in_sync(follower.broker_id, follower.broker_epoch)
         ):
             self._propose(self.partition.in_sync | {follower.broker_id}, is_growing=True)

@@ -292,7 +292,9 @@ class Replication:
         committed.cut_off(log)
 
     def may_fetch(self, one: Partition, is_behind: bool) -> bool:
-        """Say whether a partition is not held back by a throttle."""
+        """Say whether a partition is not held back: by a throttle, or since its log is about to be cut."""
+        if one.log.unhealed and self._broker.healing.is_about_to_cut(one):
+            return False
         return not (is_behind and one.is_copying_limited and self.copying.is_exceeded(self.monotonic_ms()))
 
     def fetched(self, one: Partition, size_bytes: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ottla.model.ids import Offset
 from ottla.quorum.snapshot_file import SnapshotId
+from ottla.quorum.voters import Endpoint
 
 
 class Destination(NamedTuple):
@@ -47,10 +48,11 @@ class HighWatermarkMoved(NamedTuple):
 
 
 class LeaderChanged(NamedTuple):
-    """Another leader, or none (-1), is known in another epoch."""
+    """Another leader, or none (-1), is known in another epoch, or it is known where the leader listens."""
 
     leader_id: int
     epoch: int
+    endpoints: tuple[Endpoint, ...] = ()
 
 
 class BecameLeader(NamedTuple):

@@ -338,7 +338,9 @@ class Replica:
             # Several changes of state in one step are fine; more come with the next.
             self.wake_ms = now.ms + 1
         self.persist()
-        told = LeaderChanged(-1 if isinstance(self.state, Resigned) else self.leader_id, self.epoch)
+        leader_id = -1 if isinstance(self.state, Resigned) else self.leader_id
+        # After a start an observer may know who leads, but not yet where.
+        told = LeaderChanged(leader_id, self.epoch, self.state.leader_endpoints)
         if told != self._told:
             self._told = told
             self.add(told)

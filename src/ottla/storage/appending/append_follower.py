@@ -6,6 +6,7 @@ from ottla.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
 from ottla.records.batch import BatchHeader, BatchView, LegacyBatchView
 from ottla.storage.appending.append_info import AppendInfo
 from ottla.storage.appending.write_batches import AssignedBatch, whole_batches, write_batches
+from ottla.storage.config import LONG_MAX
 from ottla.storage.errors import AppendError
 from ottla.wire.error_code import ErrorCode
 
@@ -14,12 +15,20 @@ if TYPE_CHECKING:
 
 
 def append_as_follower(
-    log: "Log", records: memoryview, leader_epoch: LeaderEpoch | None = None, now_ms: int = NO_TIMESTAMP
+    log: "Log",
+    records: memoryview,
+    leader_epoch: LeaderEpoch | None = None,
+    now_ms: int = NO_TIMESTAMP,
+    gaps_end: int = LONG_MAX,
 ) -> AppendInfo | None:
     """Append batches as the leader has them. Returns None if there was no whole one.
 
     A batch that is cut off at the end is left out: the next fetch brings it. With a `leader_epoch`, a batch
     of a later one is left out too, with all after it: it must come from the leader of that epoch.
+
+    So is a batch above `gaps_end` that does not follow the one before it: no checksum covers its base offset.
+    The next fetch asks for what is missing, so the leader sees the gap itself, and checks it (`gaps`). The
+    first batch may come after a gap: it is what the leader has for the offset that it was asked for.
     """
     log.volume.check()
     batches: list[AssignedBatch] = []
@@ -30,11 +39,11 @@ def append_as_follower(
         header = _follower_header(batch)
         if leader_epoch is not None and header.leader_epoch > leader_epoch:
             break
-        if not next_offset <= header.base_offset <= header.last_offset:
-            raise AppendError(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"batch {header.base_offset} to {header.last_offset} must not be appended at {next_offset}",
-            )
+        if not next_offset == header.base_offset <= header.last_offset:
+            is_first = not batches and info is None
+            if header.base_offset > max(next_offset, gaps_end) and not is_first:
+                break
+            _check_order(header, next_offset, is_first)
         if not batch.crc_is_valid():
             raise AppendError(
                 ErrorCode.CORRUPT_MESSAGE,
@@ -47,6 +56,15 @@ def append_as_follower(
         position += len(batch.view)
         next_offset = Offset(header.last_offset + 1)
     return _append_chunk(log, batches, now_ms, info) if batches else info
+
+
+def _check_order(header: BatchHeader, next_offset: Offset, is_first: bool) -> None:
+    """Raise if a batch goes back. Behind others, that is damage: of its own base offset, or of theirs."""
+    if not next_offset <= header.base_offset <= header.last_offset:
+        raise AppendError(
+            ErrorCode.UNKNOWN_SERVER_ERROR if is_first else ErrorCode.CORRUPT_MESSAGE,
+            f"batch {header.base_offset} to {header.last_offset} must not be appended at {next_offset}",
+        )
 
 
 def _follower_header(batch: BatchView) -> BatchHeader:

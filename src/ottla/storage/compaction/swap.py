@@ -117,6 +117,8 @@ def _retire(segment: Segment) -> str:
     path = segment.file.path + FileState.DELETED.value
     segment.volume.disk.rename(segment.file.path, path)
     segment.file.path = path
+    # A sync that is under way may look for the old name.
+    segment.volume.renames += 1
     segment.volume.index_cache.forget(segment)
     return path
 

@@ -3,7 +3,12 @@
 Every batch is read, and its checksum verified. Two fields are not covered by it: the base offset has to fit
 those of the neighbours, and the leader epoch has to be the one that the log knows for this offset.
 
-Only what was synced is looked at. So whatever is wrong there was right before.
+How many offsets a batch has is covered. If all batches of a segment together have as many as there are from
+its beginning to its end, there are no gaps in it. Then it is certain where each batch begins, and a base
+offset that is wrong can be put right without another replica.
+
+A round looks only at what was synced. If somebody has met something strange, what was written since then is
+looked at, too: the kernel writes by itself, and a disk may have lost bits before anybody asked for a sync.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +42,7 @@ _LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD
 
 
 class CheckedSegment(NamedTuple):
-    """A segment to look at: the bytes that were synced, and the offsets that they cover."""
+    """A segment to look at: which of its bytes, and the offsets that they cover."""
 
     base_offset: Offset
     path: str
@@ -54,17 +59,18 @@ class CheckTask(NamedTuple):
 
 
 def plan_check(log: "Log", offset: Offset | None = None) -> CheckTask:
-    """Take a picture of a log, or of the segment that holds `offset`."""
+    """Take a picture of what a log has synced, or of the whole segment that holds `offset`."""
+    end_offset = log.recovery_point if offset is None else log.log_end_offset
     segments = [
         CheckedSegment(segment.base_offset, segment.file.path, segment.size, log.end_of(segment))
         for segment in log.segments
-        if segment.size and log.end_of(segment) <= log.recovery_point
+        if segment.size and log.end_of(segment) <= end_offset
     ]
     active = log.active_segment
-    if active.size and log.log_end_offset > log.recovery_point > active.base_offset:
-        place = active.find_batch(log.recovery_point)
+    if active.size and log.log_end_offset > end_offset > active.base_offset:
+        place = active.find_batch(end_offset)
         size = active.size if place is None else place.position
-        segments.append(CheckedSegment(active.base_offset, active.file.path, size, log.recovery_point))
+        segments.append(CheckedSegment(active.base_offset, active.file.path, size, end_offset))
     if offset is not None:
         segments = [one for one in segments if one.base_offset <= offset < one.end_offset]
     return CheckTask(tuple(segments), LeaderEpochs(log.leader_epochs.entries), log.truncations)
@@ -80,7 +86,7 @@ def check_segment(
             yield from _check_batches(file, segment, epochs)
         except (RecordsError, _Wrong):
             parts = examine(file, segment.size, segment.base_offset, segment.end_offset)
-            yield tuple(_find_damage(segment, parts, epochs))
+            yield tuple(_find_damage(file, segment, parts, epochs))
         else:
             yield ()
     finally:
@@ -128,17 +134,46 @@ def _is_epoch_right(leader_epoch: int, base_offset: int, epochs: LeaderEpochs) -
 
 
 def _find_damage(
-    segment: CheckedSegment, parts: Iterator[SoundBatch | DamagedRange], epochs: LeaderEpochs
-) -> Iterator[Unhealed]:
+    file: File, segment: CheckedSegment, parts: Iterator[SoundBatch | DamagedRange], epochs: LeaderEpochs
+) -> list[Unhealed]:
+    found: list[Unhealed] = []
+    expected, is_gapless = segment.base_offset, True
     for part in parts:
+        first = Offset(part.first_offset if isinstance(part, DamagedRange) else part.base_offset)
         if isinstance(part, DamagedRange):
             after = segment.end_offset if part.next_offset is None else Offset(part.next_offset)
-            yield Unhealed(segment.base_offset, part.position, part.end, Offset(part.first_offset), after)
-        elif part.header is not None and not _is_epoch_right(
-            part.header.leader_epoch, part.base_offset, epochs
-        ):
-            first, after = Offset(part.base_offset), Offset(part.last_offset + 1)
-            yield Unhealed(segment.base_offset, part.position, part.end, first, after)
+            damaged = Unhealed(segment.base_offset, part.position, part.end, first, after)
+            found.append(damaged)
+            is_gapless = is_gapless and _is_displaced(file, damaged, epochs)
+        else:
+            after = Offset(part.last_offset + 1)
+            if part.header is None:
+                # How many offsets a message of an old format has is not looked at.
+                is_gapless = False
+            elif not _is_epoch_right(part.header.leader_epoch, part.base_offset, epochs):
+                found.append(Unhealed(segment.base_offset, part.position, part.end, first, after))
+                is_gapless = False
+        is_gapless = is_gapless and first == expected
+        expected = after
+    if is_gapless and expected == segment.end_offset:
+        return [one._replace(is_displaced=True) for one in found]
+    return found
+
+
+def _is_displaced(file: File, damaged: Unhealed, epochs: LeaderEpochs) -> bool:
+    """Say whether nothing but the base offset is wrong with a batch that has just as many offsets."""
+    position, size_bytes = damaged.position, damaged.end - damaged.position
+    head = file.read(position, min(HEADER_BYTES, size_bytes))
+    if len(head) < HEADER_BYTES:
+        return False
+    _, length, epoch, magic, crc, _, last_offset_delta = _FRAME.unpack_from(head)
+    return (
+        magic == MAGIC
+        and size_bytes == LOG_OVERHEAD + length
+        and damaged.next_offset == damaged.first_offset + last_offset_delta + 1
+        and _is_epoch_right(epoch, damaged.first_offset, epochs)
+        and crc32c(file.read(position + ATTRIBUTES_OFFSET, size_bytes - ATTRIBUTES_OFFSET)) == crc
+    )
 
 
 def is_same_segment(log: "Log", found: Unhealed, segments: Sequence[CheckedSegment]) -> bool:

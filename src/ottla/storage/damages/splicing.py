@@ -7,7 +7,7 @@ cleaned one.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.model.ids import Offset
 from ottla.records.batch import BatchHeader, iter_batches
@@ -22,6 +22,9 @@ from ottla.world.disk import Disk
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
+
+
+_OFFSET_BYTES: Final = 8
 
 
 class Splice(NamedTuple):
@@ -59,6 +62,14 @@ def plan_splice(log: "Log", unhealed: Unhealed, content: bytes) -> Splice | None
                 log.config.index_interval_bytes,
             )
     return None
+
+
+def put_back(log: "Log", unhealed: Unhealed) -> bytes:
+    """Return a batch whose base offset alone is wrong, with the right one."""
+    assert unhealed.is_displaced, "otherwise nobody knows what is right"
+    segment = next(log.segments_from(unhealed.first_offset))
+    content = segment.file.read(unhealed.position, unhealed.end - unhealed.position)
+    return unhealed.first_offset.to_bytes(_OFFSET_BYTES) + content[_OFFSET_BYTES:]
 
 
 class Received:

@@ -4,7 +4,7 @@ The recovery points are written down once a minute. After `kill -9` most of what
 them, and what lies above could as well be a write that a power cut has torn. So after each sync the offset is
 noted here, before anybody learns of it. That costs one write for all logs that were synced together, and no
 sync: a kill takes nothing, and what a power cut brings back is older and still true. Only lowering an offset
-has to be synced.
+has to be synced, and what a log start goes by that is about to survive a power cut.
 
     off size  header                     each slot of 32 bytes
      0   8    "ottla-so"                  0  16    topic id
@@ -187,14 +187,29 @@ class SyncedOffsets:
 
     def lower(self, log: "Log", offset: Offset) -> None:
         """Have it known, and for good, that a log may end at `offset`."""
-        if log.topic_id is None:
-            return
-        position = self._slots.get((log.topic_id, log.topic_partition.partition))
-        if position is not None and self._read(position)[1] > offset:
-            log.synced_slot = position
+        noted = self._find_noted(log)
+        if noted is not None and noted > offset:
             self.note(log, offset)
-            self.save()
-            self._open().sync()
+            self.save_for_good()
+
+    def cover(self, log: "Log", offset: Offset) -> None:
+        """Have it known, and for good, that a log reaches up to `offset`, if anything is known of it."""
+        noted = self._find_noted(log)
+        if noted is None:
+            return
+        if noted < offset:
+            self.note(log, offset)
+        self.save_for_good()
+
+    def _find_noted(self, log: "Log") -> Offset | None:
+        """Return what is noted of a log, or None if it has no slot."""
+        if log.topic_id is None:
+            return None
+        position = self._slots.get((log.topic_id, log.topic_partition.partition))
+        if position is None:
+            return None
+        log.synced_slot = position
+        return self._read(position)[1]
 
     def remove(self) -> None:
         """Remove the file, since a clean stop says more."""

@@ -25,6 +25,8 @@ class Unhealed(NamedTuple):
     next_offset: Offset
     # A start has put batches there that only cover the offsets.
     is_bridged: bool = False
+    # It is one batch, of which nothing but the base offset is wrong: that must be `first_offset`.
+    is_displaced: bool = False
 
 
 def end_before_damage(log: "Log", offset: Offset, end: Offset) -> Offset:
@@ -57,6 +59,7 @@ def check_undamaged(log: "Log") -> None:
 
 
 def forget_from(log: "Log", offset: Offset) -> None:
-    """Forget what was damaged from `offset` on: it is cut off."""
+    """Forget what was damaged, or checked, from `offset` on: it is cut off."""
     log.unhealed = tuple([one for one in log.unhealed if one.next_offset <= offset])
     log.lost = tuple([one for one in log.lost if one.next_offset <= offset])
+    log.checked_gaps = tuple([one for one in log.checked_gaps if one[1] <= offset])

@@ -9,7 +9,7 @@ from typing import Final
 
 from ottla.model.ids import NO_TIMESTAMP, FilePosition, Offset
 from ottla.storage.indexes.index_cache import Indexes
-from ottla.storage.indexes.offset_index import OffsetIndex
+from ottla.storage.indexes.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
 from ottla.storage.indexes.time_index import TimeIndex
 from ottla.storage.scan import BatchPlace
 
@@ -21,8 +21,12 @@ def index_batches(base_offset: Offset, places: Iterable[BatchPlace]) -> Indexes:
     """Return the indexes of a segment with these batches, as they are when it is complete."""
     indexes = Indexes(OffsetIndex(base_offset), TimeIndex(base_offset))
     largest_timestamp, largest_offset = NO_TIMESTAMP, base_offset
-    last_position = 0
+    last_position, last_offset, offset_max = 0, base_offset - 1, base_offset + RELATIVE_OFFSET_MAX
     for place in places:
+        if not last_offset < place.last_offset <= offset_max:
+            # Its base offset is damaged, or that of a batch before it. It is found without an entry.
+            continue
+        last_offset = place.last_offset
         if place.max_timestamp > largest_timestamp:
             largest_timestamp, largest_offset = place.max_timestamp, Offset(place.last_offset)
         if place.position - last_position > _INTERVAL_BYTES:

@@ -27,6 +27,7 @@ from ottla.storage.loading.new_log import NewLog, make_logs
 from ottla.storage.log import Log
 from ottla.storage.log_dirs import clean_shutdown, meta_properties, partition_metadata
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind, CheckpointWrite, DirectoryCheckpoints
+from ottla.storage.log_dirs.epoch_note import EpochNote
 from ottla.storage.log_dirs.meta_properties import MetaProperties
 from ottla.storage.log_dirs.partition_metadata import read_topic_id
 from ottla.storage.names import (
@@ -72,6 +73,15 @@ class LoadPlan(NamedTuple):
     deletions: list[DirectoryDeletion]
 
 
+_OF_NAMESAKES: Final = (
+    CheckpointKind.RECOVERY_POINT,
+    CheckpointKind.LOG_START,
+    CheckpointKind.HIGH_WATERMARK,
+)
+"""Checkpoints name partitions, not topic ids. After a crash, a log would believe what was said of one that
+was deleted: it would hide its first records, or show some that are not committed."""
+
+
 class LogDirectory:
     """A log directory that this process has locked. `open_directory` makes one."""
 
@@ -94,6 +104,7 @@ class LogDirectory:
         self._lock = lock
         # What the last run noted: of a clean stop, or of each sync.
         self._stopped = stopped_files.read(volume.disk, volume.path, clean_stop_epoch)
+        self._epoch_note = EpochNote(volume.disk, volume.path)
         self._synced = SyncedOffsets(volume.disk, volume.path)
         self._synced.read(is_clean=self.was_clean)
         self.is_new = self._is_unused()
@@ -135,6 +146,30 @@ class LogDirectory:
             if log.topic_id is not None and log.log_end_offset > 0:
                 noted.add((log.topic_id, parse_directory_name(name).partition.partition))
         return noted
+
+    def find_kept_epoch(self) -> int:
+        """Return the broker epoch of the last run if it was ended from outside and lost nothing that counts.
+
+        -1, if it stopped cleanly, or may have lost something. To be asked when the logs are loaded.
+        """
+        if self.was_clean or self.is_offline or any(map(self._has_lost, self.logs.values())):
+            return clean_shutdown.NO_BROKER_EPOCH
+        return self._epoch_note.last_epoch
+
+    def _has_lost(self, log: Log) -> bool:
+        """Say whether a log may lack anything but a write that the end of the last run has torn."""
+        return self._high_watermarks.get(log.topic_partition, Offset(0)) > log.log_end_offset or any(
+            damage.was_synced or damage.holds_batches for damage in log.damages
+        )
+
+    def note_epoch(self, broker_epoch: int) -> None:
+        """Note the broker's epoch for good, if all that is acknowledged here is on disk."""
+        if self.is_offline or not all(log.config.acks_all_sync for log in self.logs.values()):
+            return
+        try:
+            self._epoch_note.write(broker_epoch)
+        except DiskError as error:
+            raise self.volume.fail(error) from error
 
     def has_log(self, partition: TopicPartition) -> bool:
         """Say whether there is a directory of a partition here, loaded or not."""
@@ -183,11 +218,13 @@ class LogDirectory:
         self._has_begun = True
         try:
             _remove_clean_stop(self.volume.disk, self.path)
+            self._epoch_note.begin()
             self.checkpoints.remove_staged()
             self._synced.begin()
         except DiskError as error:
             raise self.volume.fail(error) from error
         self.volume.synced = self._synced
+        self.volume.epoch_note = self._epoch_note
 
     def plan_load(self, config_of: Callable[[str], LogConfig], now_ms: int) -> LoadPlan:
         """Say what is to be loaded. The metadata log is not: it is the quorum's, and has rules of its own."""
@@ -290,15 +327,15 @@ class LogDirectory:
         return log
 
     def _disown(self, log: Log) -> None:
-        """See that a new log is not taken for an older one of its name, which was synced further."""
+        """See that a new log is not taken for an older one of its name, which got further."""
         try:
             if self.volume.synced is not None:
                 self.volume.synced.lower(log, log.log_end_offset)
         except DiskError as error:
             raise self.volume.fail(error) from error
-        kind = CheckpointKind.RECOVERY_POINT
-        if self.checkpoints.last_written(kind, log.topic_partition) > log.log_end_offset:
-            self.checkpoint_now(kind)
+        for kind in _OF_NAMESAKES:
+            if self.checkpoints.last_written(kind, log.topic_partition) > log.log_end_offset:
+                self.checkpoint_now(kind)
 
     def set_aside(
         self, log: Log, state: DirectoryState, unique_id: Uuid, *, syncs: bool = True
@@ -322,8 +359,9 @@ class LogDirectory:
             if logs.get(log.topic_partition) is log:
                 del logs[log.topic_partition]
                 if logs is self.logs:
-                    # A topic that gets the same name has not been compacted.
+                    # A topic that gets the same name has not been compacted, and nothing of it is committed.
                     self.cleaner_offsets.pop(log.topic_partition, None)
+                    self._high_watermarks.pop(log.topic_partition, None)
 
     def promote_future(self, partition: TopicPartition) -> Log:
         """Make the future log of a partition the current one."""
@@ -355,9 +393,14 @@ class LogDirectory:
 
     def delete_old_segments(self, log: Log, now_ms: int) -> list[Deletion]:
         """Take out the segments that a log's settings do not keep. Returns the files to remove later."""
-        return retention.delete_old_segments(
-            log, now_ms, keep_log_start=lambda: self.checkpoint_now(CheckpointKind.LOG_START)
-        )
+        return retention.delete_old_segments(log, now_ms, keep_log_start=lambda: self._keep_log_start(log))
+
+    def _keep_log_start(self, log: Log) -> None:
+        """Make a log start survive a power cut."""
+        if self.volume.synced is not None:
+            # First: a start would not believe that a log starts behind what is known to be synced.
+            self.volume.synced.cover(log, log.log_start_offset)
+        self.checkpoint_now(CheckpointKind.LOG_START)
 
     def _lower_recovery_points(self, offsets: Iterable[tuple[Log, Offset]]) -> None:
         is_lowered = False
@@ -438,6 +481,7 @@ class LogDirectory:
             if self.volume.synced is not None:
                 # Apache Kafka would not keep it up to date.
                 self.volume.synced.remove()
+            self._epoch_note.remove()
             self.volume.disk.write_file_atomically(
                 f"{self.path}/{clean_shutdown.FILE}", clean_shutdown.encode_clean_shutdown(broker_epoch)
             )

@@ -49,7 +49,7 @@ def when_committed(log: "Log", offset: Offset, tell: Tell) -> None:
         log.awaiting_replicas.append((offset, tell))
         if log.config.acks_all_sync:
             log.volume.syncs.request(log)
-    elif log.config.acks_all_sync:
+    elif log.config.acks_all_sync and log.recovery_point < offset:
         log.volume.syncs.request(log, offset, tell)
     else:
         tell(None)

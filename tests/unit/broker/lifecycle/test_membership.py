@@ -11,6 +11,7 @@ from ottla.broker.node import Broker
 from ottla.metadata.configs.load import load_node_config
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import EMPTY_IMAGE, MetadataImage
+from ottla.metadata.topics import Topic, Topics
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
 from ottla.testing.simulation.simulation import Machine, Simulation
@@ -18,6 +19,7 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ottla.wire.metadata_records.brokers import RegisterBrokerRecord
+from ottla.wire.metadata_records.partitions import PartitionRecord
 
 INCARNATION = Uuid(bytes(range(16)))
 EPOCH = 7
@@ -26,7 +28,7 @@ EPOCH = 7
 class World:
     """A broker, and a controller that answers what the test says."""
 
-    def __init__(self) -> None:
+    def __init__(self, *directories: "Directory", image: MetadataImage = EMPTY_IMAGE) -> None:
         self.simulation = Simulation(1)
         machine = Machine(self.simulation, "broker", "10.0.0.1")
         self.machine = machine
@@ -37,11 +39,19 @@ class World:
             cluster_id="cluster",
             config=load_node_config(b"", {}).config,
             clock=machine,
-            image=EMPTY_IMAGE,
+            image=image,
             broker_epoch=-1,
             metadata=SimpleNamespace(listen=lambda _listener: None),
+            directory_reports=SimpleNamespace(registered=lambda: None),
             controller=SimpleNamespace(ask=self._ask),
-            directories=SimpleNamespace(directories=[], online=[], cordoned=frozenset(), was_clean=False),
+            directories=SimpleNamespace(
+                directories=directories,
+                online=directories,
+                cordoned=frozenset(),
+                was_clean=False,
+                offline_paths=[],
+                find=lambda _partition: None,
+            ),
         )
         self.membership = Membership(cast(Broker, self.broker), machine, INCARNATION)
         self.joined = self.membership.join([])
@@ -81,6 +91,18 @@ class World:
         self.answers[-1].resolve(beat(is_fenced=False, is_caught_up=True))
         self.publish(fenced=False)
         assert self.joined.is_done
+
+
+class Directory:
+    """A log directory of a broker that did not stop cleanly."""
+
+    def __init__(self, kept_epoch: int) -> None:
+        self.meta = SimpleNamespace(directory_id=None)
+        self.path = "/data"
+        self.is_offline = False
+        self.noted: list[int] = []
+        self.find_kept_epoch = lambda: kept_epoch
+        self.note_epoch = self.noted.append
 
 
 def beat(error: ErrorCode = ErrorCode.NONE, **fields: Any) -> BrokerHeartbeatResponse:
@@ -196,3 +218,39 @@ def test_a_broker_without_a_controller_does_not_wait_to_leave() -> None:
     left = world.membership.leave()
     world.answers[-1].resolve(beat(ErrorCode.REQUEST_TIMED_OUT))
     assert left.is_done
+
+
+def test_a_broker_that_was_killed_tells_the_epoch_that_all_its_directories_have_kept() -> None:
+    directories = Directory(5), Directory(5)
+    world = World(*directories)
+    assert world.asked[0].previous_broker_epoch == 5
+    assert [one.noted for one in directories] == [[5], [5]], "an interrupted start has lost nothing either"
+    world.answers[0].resolve(BrokerRegistrationResponse(broker_epoch=EPOCH))
+    assert [one.noted for one in directories] == [[5, EPOCH], [5, EPOCH]]
+
+
+@pytest.mark.parametrize("epochs", [(5, -1), (5, 6), (-1, -1)])
+def test_directories_that_do_not_agree_keep_no_epoch(epochs: tuple[int, ...]) -> None:
+    directories = [Directory(one) for one in epochs]
+    world = World(*directories)
+    assert world.asked[0].previous_broker_epoch == -1
+    assert [one.noted for one in directories] == [[], []]
+
+
+@pytest.mark.parametrize(("isr", "eligible"), [((1,), ()), ((2,), (1,))])
+def test_a_log_that_is_missing_and_counts_keeps_no_epoch(
+    isr: tuple[int, ...], eligible: tuple[int, ...]
+) -> None:
+    partition = PartitionRecord(
+        topic_id=INCARNATION,
+        replicas=(1, 2),
+        isr=isr,
+        removing_replicas=(),
+        adding_replicas=(),
+        leader=2,
+        leader_epoch=0,
+        eligible_leader_replicas=eligible,
+    )
+    topics = Topics({INCARNATION: Topic("orders", INCARNATION, {0: partition})}, {"orders": INCARNATION})
+    world = World(Directory(5), image=EMPTY_IMAGE._replace(topics=topics))
+    assert world.asked[0].previous_broker_epoch == -1

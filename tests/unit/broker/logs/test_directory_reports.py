@@ -4,6 +4,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from ottla.broker.deferred import Deferred
 from ottla.broker.logs.directory_reports import DirectoryReports
 from ottla.model.uuid import Uuid
@@ -82,11 +84,35 @@ def test_replicas_are_reported_together() -> None:
     assert world.asked == []
 
 
-def test_a_report_that_found_no_controller_is_sent_again() -> None:
+@pytest.mark.parametrize("refusal", [ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH])
+def test_a_report_that_was_refused_is_sent_again(refusal: ErrorCode) -> None:
     world = make_world()
-    assert world.answer(ErrorCode.NOT_CONTROLLER) == [0, 1]
+    assert world.answer(refusal) == [0, 1]
     world.run()
     assert world.answer(ErrorCode.NONE) == [0, 1]
+
+
+def test_nothing_is_reported_again_if_the_metadata_knows_no_directories() -> None:
+    world = make_world()
+    assert world.answer(ErrorCode.UNSUPPORTED_VERSION) == [0, 1]
+    world.run()
+    assert world.asked == []
+
+
+def test_a_report_waits_until_the_broker_is_registered() -> None:
+    world = World()
+    world.broker.broker_epoch = -1
+    world.reports.add(world.partitions[0])  # type: ignore[arg-type]
+    world.run()
+    assert world.asked == []
+    world.broker.broker_epoch = 7
+    world.reports.registered()
+    world.reports.add(world.partitions[1])  # type: ignore[arg-type]
+    world.run()
+    assert world.asked[0][0].broker_epoch == 7
+    assert world.answer(ErrorCode.NONE) == [0, 1]
+    world.run()
+    assert world.asked == []
 
 
 def test_a_partition_that_is_gone_is_not_reported_again() -> None:

@@ -2,11 +2,17 @@
 
 import pytest
 from tests.support.replicas import Replica, ReplicaPair
-from tests.unit.storage.logs import NOW_MS, append, batch, offsets_of
+from tests.unit.storage.damages.test_healing import find_damage
+from tests.unit.storage.loading.test_load import flip
+from tests.unit.storage.logs import NOW_MS, append, batch, disk_of, offsets_of
 from tests.unit.storage.manual_syncs import ManualSyncs
 
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.storage.config import LogConfig
+from ottla.storage.damages.checking import plan_check
+from ottla.storage.damages.gaps import note_checked
+from ottla.storage.damages.splicing import plan_splice, put_back, write_over
+from ottla.storage.log import Log
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -358,6 +364,72 @@ def test_damaged_records_are_never_passed_over() -> None:
     pair.clock.advance(1000)
     pair.run()
     assert pair.follower.content() == pair.leader.content()
+
+
+def rot_base_offset(log: Log, position: int) -> None:
+    """Let the batch at `position` of the first segment seem to begin at a far higher offset."""
+    flip(disk_of(log), log.segments[0].file.path, position + 3)
+
+
+def heal_base_offset(log: Log) -> None:
+    """Do what healing does when a check has found a batch that is not where it should be."""
+    (found,) = find_damage(log, 0)
+    splice = plan_splice(log, found, put_back(log, found))
+    assert splice is not None
+    write_over(log.volume.disk, splice)
+    log.unhealed = ()
+
+
+@pytest.mark.parametrize("count_before", [0, 2])
+def test_a_base_offset_that_changed_on_the_leaders_disk_is_not_copied(count_before: int) -> None:
+    pair = ReplicaPair()
+    for _ in range(count_before):
+        pair.leader.append(batch())
+    position = pair.leader.log.size_bytes
+    pair.leader.append(batch(3))
+    pair.leader.append(batch(2))
+    rot_base_offset(pair.leader.log, position)
+    pair.run()
+    assert pair.follower.log.log_end_offset == count_before
+    assert pair.leader.node.suspected[0] == count_before, "the leader has its log checked"
+    heal_base_offset(pair.leader.log)
+    pair.clock.advance(1000)
+    pair.run()
+    assert pair.follower.ends == (count_before + 5, count_before + 5)
+    assert pair.follower.content() == pair.leader.content()
+
+
+def test_a_gap_that_is_right_is_copied_when_the_leader_has_checked_it() -> None:
+    pair = ReplicaPair()
+    for base_offset in (0, 20, 30, 40):
+        pair.leader.log.append_as_follower(batch(base_offset=base_offset), LeaderEpoch(0))
+    pair.run()
+    assert pair.follower.log.log_end_offset == 1
+    assert set(pair.leader.node.suspected) == {1}
+    assert find_damage(pair.leader.log, 1) == []
+    note_checked(pair.leader.log, plan_check(pair.leader.log, Offset(1)).segments)
+    pair.clock.advance(1000)
+    pair.run()
+    assert pair.follower.ends == (41, 41)
+    assert pair.follower.content() == pair.leader.content()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        LogConfig(is_mirror=True, acks_all_sync=False),
+        LogConfig(is_compacted=True, acks_all_sync=False),
+    ],
+)
+def test_gaps_that_the_settings_explain_take_no_further_fetch(config: LogConfig) -> None:
+    pair = ReplicaPair(config, in_sync=(1,))
+    for base_offset in (0, 20, 30):
+        pair.leader.log.append_as_follower(batch(base_offset=base_offset), LeaderEpoch(0))
+    if config.is_compacted:
+        pair.leader.log.update_high_watermark(Offset(30))
+    pair.run(3)
+    assert pair.follower.log.log_end_offset == 31
+    assert pair.leader.node.suspected == []
 
 
 def test_a_throttled_partition_is_left_out_for_a_while() -> None:

@@ -1,11 +1,13 @@
 """A leader moves the high watermark and the in-sync replicas by what its followers have."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.support.group_world import ManualClock
 from tests.support.replicas import ManualScheduler, Replica, ReplicaNode, partition_record
 from tests.unit.storage.logs import NOW_MS, batch
+from tests.unit.storage.manual_syncs import ManualSyncs
 
 from ottla.broker.replication.leading import SUSPICIOUS_REPEATS, Leading
 from ottla.storage.syncing import committed
@@ -71,6 +73,43 @@ def test_an_append_alone_moves_it_only_where_no_other_replica_is_in_sync() -> No
     led = Led(1)
     led.append(2)
     assert led.high_watermark == 2
+
+
+def test_it_waits_for_the_disk_of_the_leader() -> None:
+    led = Led(1, 2)
+    led.replica.log.volume.syncs = syncs = ManualSyncs()
+    led.append(2)
+    assert syncs.asked == [led.replica.log], "a sync runs while followers fetch"
+    led.fetch(2, 2)
+    assert led.high_watermark == 0
+    led.append(1)
+    syncs.sync()
+    assert led.high_watermark == 2, "the follower has no more"
+    led.fetch(2, 3)
+    assert led.high_watermark == 3
+
+
+def test_it_waits_for_no_disk_where_nobody_does() -> None:
+    led = Led(1, 2)
+    led.replica.log.volume.syncs = syncs = ManualSyncs()
+    led.partition.configure(replace(led.replica.log.config, acks_all_sync=False), 1)
+    led.append(2)
+    led.fetch(2, 2)
+    assert led.high_watermark == 2
+    assert (syncs.asked, syncs.waiting) == ([], [])
+
+
+def test_nobody_joins_a_leader_that_has_not_synced_what_readers_have_seen() -> None:
+    led = Led(1)
+    led.replica.log.volume.syncs = syncs = ManualSyncs()
+    led.append(2)
+    # As the only replica, before it got others.
+    led.replica.log.update_high_watermark(led.replica.log.log_end_offset)
+    led.fetch(2, 2)
+    assert led.proposed() is None
+    syncs.sync()
+    led.fetch(2, 2)
+    assert led.proposed() == [1, 2]
 
 
 def test_it_never_goes_back() -> None:

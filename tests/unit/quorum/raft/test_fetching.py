@@ -3,14 +3,22 @@
 from typing import Any
 
 import pytest
-from tests.unit.quorum.raft.quorum_of_three import PATH, Peer, altered, directory, key
+from tests.unit.quorum.raft.quorum_of_three import PATH, Peer, altered, directory, endpoint, key
 
 from ottla.model.ids import Offset
 from ottla.quorum.raft import messages
-from ottla.quorum.raft.effects import HighWatermarkMoved, LogTruncated, Refused, Reply, Send, SnapshotLoaded
+from ottla.quorum.raft.effects import (
+    HighWatermarkMoved,
+    LeaderChanged,
+    LogTruncated,
+    Refused,
+    Reply,
+    Send,
+    SnapshotLoaded,
+)
 from ottla.quorum.raft.metadata_log import CommittedLost, OffsetAndEpoch
 from ottla.quorum.raft.states import Follower
-from ottla.quorum.snapshot_file import SnapshotId, encode_snapshot
+from ottla.quorum.snapshot_file import FORMAT_SNAPSHOT, SnapshotId, encode_snapshot
 from ottla.quorum.voters import VoterHistory
 from ottla.records.builder import build_batch
 from ottla.records.codec import Record
@@ -388,3 +396,16 @@ def test_a_leader_describes_its_log_with_what_it_has_not_synced_yet(leader: Peer
     answer = leader.ask(describe_quorum.DescribeQuorumRequest(topics=(topic,)))
     (me,) = [one for one in answer.topics[0].partitions[0].current_voters if one.replica_id == 1]
     assert me.log_end_offset == end_offset
+
+
+def test_it_is_told_when_it_is_known_where_a_leader_is_that_was_known_before() -> None:
+    peer = follower()
+    peer.disk.remove(f"{PATH}/{FORMAT_SNAPSHOT.file_name}")
+    peer.start()
+    assert (peer.replica.leader_id, peer.state.leader_endpoints) == (2, ())
+    (send,) = peer.sent(FetchRequest)
+    info = messages.LeaderInfo(2, peer.replica.epoch, (endpoint(2),))
+    part = messages.fetched_data(info, ErrorCode.NOT_LEADER_OR_FOLLOWER, Offset(0), None)
+    peer.answer(send, messages.fetch_response(info, 18, part))
+    assert peer.is_a(Follower)
+    assert LeaderChanged(2, peer.replica.epoch, (endpoint(2),)) in peer.effects

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.unit.storage.damages.test_damage import COUNT, SIZE, written_log
-from tests.unit.storage.loading.test_load import flip
+from tests.unit.storage.loading.test_load import flip, overwrite
 from tests.unit.storage.logs import NOW_MS, append, batch, disk_of, files_of, new_log, offsets_of
 
 from ottla.model.ids import Offset
@@ -11,10 +11,12 @@ from ottla.storage.compaction.swap import finish_swap, replace_segments, stage_s
 from ottla.storage.config import LogConfig
 from ottla.storage.damages.checking import check_segment, is_same_segment, plan_check
 from ottla.storage.damages.damage import SUFFIX
+from ottla.storage.damages.gaps import note_checked
 from ottla.storage.damages.splicing import (
     Received,
     keep_damage,
     plan_splice,
+    put_back,
     read_damage,
     write_again,
     write_over,
@@ -64,13 +66,130 @@ def test_no_damaged_byte_goes_unnoticed(at: int) -> None:
     assert (found.base_offset, found.position, found.end) == (3, SIZE, 2 * SIZE)
 
 
-def test_what_is_not_synced_is_not_looked_at() -> None:
+def test_what_is_not_synced_is_looked_at_only_if_somebody_has_met_something_strange() -> None:
     log = written_log()
     append(log)
     damage(log, COUNT)
     assert find_damage(log) == []
+    assert len(find_damage(log, COUNT)) == 1
     log.flush()
     assert len(find_damage(log)) == 1
+
+
+BASE_OFFSET_BYTES = range(8)
+
+
+@pytest.mark.parametrize("at", BASE_OFFSET_BYTES)
+@pytest.mark.parametrize("offset", [3, 4, 5, COUNT - 1, COUNT, COUNT + 1])
+def test_a_wrong_base_offset_is_put_right_without_another_replica(offset: int, at: int) -> None:
+    log, sound = written_log(), written_log()
+    for one in (log, sound):
+        # The last two are not synced.
+        append(one)
+        append(one)
+    damage(log, offset, at)
+    (found,) = log.unhealed = tuple(find_damage(log, offset))
+    assert (found.first_offset, found.next_offset, found.is_displaced) == (offset, offset + 1, True)
+    splice = plan_splice(log, found, put_back(log, found))
+    assert splice is not None
+    write_over(disk_of(log), splice)
+    log.unhealed = ()
+    path = next(log.segments_from(Offset(offset))).file.path
+    assert disk_of(log).read_file(path) == disk_of(sound).read_file(path)
+    assert offsets_of(log) == offsets_of(sound)
+
+
+@pytest.mark.parametrize("at", [*range(8, SIZE)])
+def test_only_a_wrong_base_offset_can_be_put_right(at: int) -> None:
+    log = written_log()
+    damage(log, 4, at)
+    (found,) = find_damage(log)
+    assert not found.is_displaced
+
+
+def test_in_a_log_with_gaps_nobody_knows_which_base_offset_is_wrong() -> None:
+    log = new_log(LogConfig(is_compacted=True))
+    for base_offset in (0, 1, 6, 7, 8):
+        log.append_as_follower(batch(base_offset=base_offset, value=b"%05d" % base_offset))
+    log.flush()
+    # 7 becomes 5, which fits behind 1: then 6 looks like the one that is wrong.
+    path = log.segments[0].file.path
+    content = bytearray(disk_of(log).read_file(path))
+    content[3 * len(content) // 5 + 7] ^= 7 ^ 5
+    overwrite(disk_of(log), path, bytes(content))
+    found = find_damage(log)
+    assert found
+    assert not any(one.is_displaced for one in found)
+
+
+@pytest.mark.parametrize("at", BASE_OFFSET_BYTES)
+@pytest.mark.parametrize("offset", [3, 4, 5])
+def test_nobody_is_led_past_a_wrong_base_offset(offset: int, at: int) -> None:
+    log = written_log()
+    told: list[int] = []
+    log.when_damaged = told.append
+    damage(log, offset, at)
+    with pytest.raises(DamagedRecords):
+        log.read(Offset(offset), 1 << 20, ReadLimit.LOG_END)
+    assert told == [offset]
+    note_checked(log, plan_check(log, Offset(7)).segments)
+    with pytest.raises(DamagedRecords):
+        log.read(Offset(offset), 1 << 20, ReadLimit.LOG_END)
+
+
+def test_gaps_of_a_segment_are_checked_once() -> None:
+    log = new_log()
+    told: list[int] = []
+    log.when_damaged = told.append
+    for base_offset in (0, 5, 10, 15):
+        log.append_as_follower(batch(base_offset=base_offset))
+    with pytest.raises(DamagedRecords):
+        log.read(Offset(1), 1 << 20, ReadLimit.LOG_END)
+    assert told == [1]
+    note_checked(log, plan_check(log, Offset(1)).segments)
+    for offset in (1, 6, 12):
+        assert log.read(Offset(offset), 1 << 20, ReadLimit.LOG_END).length > 0
+    log.truncate_to(Offset(11), NOW_MS)
+    with pytest.raises(DamagedRecords):
+        log.read(Offset(1), 1 << 20, ReadLimit.LOG_END)
+
+
+@pytest.mark.parametrize(
+    ("config", "high_watermark", "is_checked"),
+    [
+        (LogConfig(is_mirror=True), 0, False),
+        (LogConfig(is_compacted=True), 5, False),
+        (LogConfig(is_compacted=True), 4, True),
+        (LogConfig(), 6, True),
+    ],
+)
+def test_gaps_that_the_settings_explain_are_not_checked(
+    config: LogConfig, high_watermark: int, is_checked: bool
+) -> None:
+    log = new_log(config)
+    told: list[int] = []
+    log.when_damaged = told.append
+    for base_offset in (0, 5):
+        log.append_as_follower(batch(base_offset=base_offset))
+    log.update_high_watermark(Offset(high_watermark))
+    if is_checked:
+        with pytest.raises(DamagedRecords):
+            log.read(Offset(1), 1 << 20, ReadLimit.LOG_END)
+    else:
+        assert log.read(Offset(1), 1 << 20, ReadLimit.LOG_END).batch_offset == 5
+    assert told == ([1] if is_checked else [])
+
+
+def test_a_check_of_a_log_without_gaps_explains_none_that_come_later() -> None:
+    log = written_log()
+    log.when_damaged = lambda _offset: None
+    note_checked(log, plan_check(log).segments)
+    path = log.segments[1].file.path
+    content = bytearray(disk_of(log).read_file(path))
+    content[7] ^= 3 ^ 4
+    overwrite(disk_of(log), path, bytes(content))
+    with pytest.raises(DamagedRecords):
+        log.read(Offset(3), 1 << 20, ReadLimit.LOG_END)
 
 
 def test_only_the_segment_in_question_is_read() -> None:
@@ -92,6 +211,17 @@ def test_readers_see_what_is_sound_and_are_kept_away_from_the_rest() -> None:
     assert [one.base_offset for one in iter_batches(memoryview(after))] == [6, 7, 8]
     with pytest.raises(DamagedRecords):
         log.offset_for_timestamp(NOW_MS)
+
+
+def test_readers_go_on_behind_damage_that_is_being_healed() -> None:
+    log = written_log(LogConfig())
+    log.when_damaged = lambda _offset: pytest.fail("everybody knows")
+    damage(log, 3, MAGIC_AT)
+    damage(log, 5, MAGIC_AT)
+    log.unhealed = tuple(find_damage(log))
+    for offset, sound in ((4, [4]), (6, [6, 7, 8, 9, 10, 11])):
+        data = log.read(Offset(offset), 1 << 20, ReadLimit.LOG_END).read()
+        assert [one.base_offset for one in iter_batches(memoryview(data))] == sound
 
 
 def test_somebody_is_told_of_bytes_that_are_no_batch_and_nobody_led_past_them() -> None:

@@ -1,5 +1,9 @@
 """A log directory: whose it is, what it holds, and what it remembers over a restart."""
 
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+
 import pytest
 from tests.unit.storage.logs import NOW_MS, append, append_transactional, batch, offsets_of
 
@@ -21,7 +25,7 @@ from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
 from ottla.storage.log_dirs.meta_properties import MetaProperties
 from ottla.storage.names import DirectoryState
 from ottla.storage.volume import Volume
-from ottla.testing.simulated_disk import SimulatedDisk
+from ottla.testing.simulated_disk import PowerCut, SimulatedDisk
 from ottla.world.disk import Reason
 
 ROOT = "/data"
@@ -282,6 +286,31 @@ def test_a_truncated_log_that_crashes_does_not_trust_what_replaced_its_end() -> 
     assert request.recovery_point == 2
 
 
+@pytest.mark.parametrize("seed", [0, 1, 7])
+@pytest.mark.parametrize("changes", range(21, 63))
+def test_segments_that_are_deleted_together_do_not_come_back_in_part(changes: int, seed: int) -> None:
+    config = replace(CONFIG, segment_bytes=len(batch()), retention_ms=1000)
+    disk = formatted_disk()
+    directory = start(disk, config)
+    logs = [create(directory, number, config) for number in range(2)]
+    for log in logs:
+        append(log)
+        log.flush()
+    disk.sync_all(ROOT)
+    for log in logs:
+        for _ in range(3):
+            append(log)
+            # How far it was synced is written down. A power cut may take that.
+            log.flush()
+    disk.cut_power_after(changes)
+    with suppress(PowerCut):
+        for log in logs:
+            directory.delete_old_segments(log, 2 * NOW_MS)
+    disk.cut_power(Random(seed))
+    again = start(disk, config)
+    assert [(log.log_end_offset, log.damages) for log in again.logs.values()] == [(4, ())] * 2
+
+
 def test_a_deleted_log_is_renamed_and_its_directory_removed_later() -> None:
     disk = formatted_disk()
     directory = start(disk)
@@ -312,6 +341,26 @@ def test_a_topic_of_the_same_name_may_be_made_anew() -> None:
     directory.set_aside(log, DirectoryState.DELETE, OTHER_ID)
     new = directory.create_log(ORDERS, OTHER_ID, CONFIG, NOW_MS)
     assert (new.log_end_offset, new.topic_id) == (0, OTHER_ID)
+
+
+def test_a_topic_of_the_same_name_has_its_own_start_and_high_watermark_after_a_kill() -> None:
+    disk = formatted_disk()
+    directory = start(disk)
+    log = create(directory)
+    for _ in range(3):
+        append(log)
+    log.update_high_watermark(Offset(3))
+    log.log_start_offset = Offset(2)
+    directory.checkpoint_now(CheckpointKind.HIGH_WATERMARK)
+    directory.checkpoint_now(CheckpointKind.LOG_START)
+    directory.set_aside(log, DirectoryState.DELETE, OTHER_ID)
+    new = directory.create_log(ORDERS, OTHER_ID, CONFIG, NOW_MS)
+    append(new)
+    append(new)
+    new.flush()
+    disk.kill()
+    again = start(disk).logs[ORDERS]
+    assert (again.log_start_offset, again.high_watermark, again.log_end_offset) == (0, 0, 2)
 
 
 def test_a_stray_log_is_kept_and_not_loaded() -> None:

@@ -14,6 +14,7 @@ from tests.unit.storage.logs import (
 )
 
 from ottla.model.ids import Offset
+from ottla.storage.compaction.swap import _retire
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
@@ -148,6 +149,18 @@ def test_a_segment_deleted_meanwhile_is_no_failure_of_the_disk() -> None:
     assert not log.fail_flush(ticket, failed.value)
     log.flush()
     assert log.recovery_point == 8
+
+
+def test_a_segment_compacted_meanwhile_is_no_failure_of_the_disk() -> None:
+    log = new_log(SMALL)
+    for _ in range(8):
+        append(log)
+    first = log.segments[0]
+    ticket = start(log)._replace(paths=(first.file.path,))
+    _retire(first)
+    with pytest.raises(DiskError) as failed:
+        flush.run(ticket, disk_of(log))
+    assert not log.fail_flush(ticket, failed.value)
 
 
 def test_a_file_that_is_simply_missing_is_a_failure_of_the_disk() -> None:
