@@ -138,8 +138,8 @@ sim-quorum-bugs: $(VENV)/.ready ## plant bugs in the quorum and see that the sim
 	$(BIN)/python -m tests.simulation.raft.campaign --all-bugs
 
 .PHONY: sim-cluster
-sim-cluster: $(VENV)/.ready ## simulate whole clusters with clients and faults, SEEDS=200 times from seed FROM=0 on
-	$(BIN)/python -m tests.simulation.cluster.campaign --seeds $(if $(filter file,$(origin SEEDS)),200,$(SEEDS)) --first $${FROM:-0}
+sim-cluster: $(VENV)/.ready ## simulate whole clusters with clients and faults, SEEDS=200 times from seed FIRST=0 on
+	$(BIN)/python -m tests.simulation.cluster.campaign --seeds $(if $(filter file,$(origin SEEDS)),200,$(SEEDS)) --first $(FIRST)
 
 .PHONY: sim-cluster-speed
 sim-cluster-speed: $(VENV)/.ready ## measure how many simulated seconds a cluster of three nodes does in a real one
@@ -154,8 +154,12 @@ sim-cluster-bugs: $(VENV)/.ready ## plant bugs in a simulated cluster and see th
 	$(BIN)/python -m tests.simulation.cluster.campaign --all-bugs --bug-seeds $${BUG_SEEDS:-20}
 
 .PHONY: campaign
-campaign: $(VENV)/.ready ## break three real nodes in networks of their own while clients work: OPERATIONS=20000 SEED=0 NODES=ottla|kafka|mixed CLIENT=confluent|ottla|java (needs root)
-	$(BIN)/python -m tests.cluster.campaign --operations $${OPERATIONS:-20000} --seed $${SEED:-0} --nodes $${NODES:-ottla} --client $${CLIENT:-confluent}
+campaign: $(VENV)/.ready ## break three real nodes in networks of their own while clients work: OPERATIONS=20000 SEED=0 NODES=ottla|kafka|mixed CLIENT=confluent|ottla|java FAULTS=kill,cut-power,... INTERVAL=3 (needs root)
+	$(BIN)/python -m tests.cluster.campaign --operations $${OPERATIONS:-20000} --seed $${SEED:-0} --nodes $${NODES:-ottla} --client $${CLIENT:-confluent} $${FAULTS:+--faults $$FAULTS} $${INTERVAL:+--interval $$INTERVAL}
+
+.PHONY: power-cuts
+power-cuts: $(VENV)/.ready ## cut the power of three real nodes at once while clients work, TIMES=300 SEED=0 NODES=ottla|kafka|mixed CLIENT=confluent|ottla|java (needs root)
+	$(BIN)/python -m tests.cluster.campaign --times $${TIMES:-300} --faults cut-power-of-all --interval 1.5 --seed $${SEED:-0} --nodes $${NODES:-ottla} --client $${CLIENT:-confluent}
 
 .PHONY: bench-log
 bench-log: $(VENV)/.ready ## measure the log: append, look-up, group commit, recovery, compaction (needs Java)

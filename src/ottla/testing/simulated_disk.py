@@ -20,7 +20,7 @@ It is stricter than a real disk in one thing: a handle is looked up by its path 
 descriptor had just been closed for lack of room. It keeps no time: `now_ms` is set by the test.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from random import Random
@@ -217,6 +217,7 @@ class SimulatedDisk:
         self._root = DirectoryNode(0)
         self._names: list[NameChange] = []
         self._found: dict[str, Node] = {}
+        self._found_durable: dict[str, FileNode | None] = {}
         self._faults: list[Fault] = []
         self._changes_left: int | None = None
         self._trace = sha256()
@@ -277,6 +278,7 @@ class SimulatedDisk:
         directory = self._directory(path, "sync_directory")
         self.begin_change("sync_directory", path)
         if not self.sync_lies:
+            self._found_durable.clear()
             pending: list[NameChange] = []
             for change in self._names:
                 if change.involves(directory):
@@ -290,6 +292,7 @@ class SimulatedDisk:
         self._directory(path, "sync_all")
         self.begin_change("sync_all", path)
         if not self.sync_lies:
+            self._found_durable.clear()
             for change in self._names:
                 change.apply_to_durable()
             self._names = []
@@ -323,6 +326,10 @@ class SimulatedDisk:
         self.open(path, create=True)
         self.locks.add(path)
         return SimulatedLock(self, path)
+
+    def identity(self, path: str) -> str:
+        # Nobody copies files here.
+        return path
 
     def usage(self, path: str) -> Usage:
         self._directory(path, "usage")
@@ -380,13 +387,15 @@ class SimulatedDisk:
         node = self.find_node(path)
         return isinstance(node, FileNode) and len(node.content) > 0 and not node.changes
 
-    def rot(self, path: str, rng: Random | None = None) -> int:
-        """Flip one bit of a file at rest, and return its byte position."""
+    def rot(self, path: str, rng: Random | None = None, spared: Container[int] = ()) -> int:
+        """Flip one bit of a file at rest, but of none of the spared bytes, and return its byte position."""
         node = self.find_node(path)
         assert isinstance(node, FileNode)
         assert not node.changes, f"{path} is not at rest: sync it first"
         dice = rng or self.rng
         position = dice.randrange(len(node.content))
+        while position in spared:
+            position = dice.randrange(len(node.content))
         flipped = node.content[position] ^ (1 << dice.randrange(8))
         node.content[position] = node.durable[position] = flipped
         return position
@@ -443,11 +452,14 @@ class SimulatedDisk:
 
     def find_durable(self, path: str) -> FileNode | None:
         """Return the file whose durable name is `path`: what a power cut would leave there, at the least."""
+        if path in self._found_durable:
+            return self._found_durable[path]
         found: Node | None = self._root
         for part in path.split("/"):
             if part:
                 found = found.durable.get(part) if isinstance(found, DirectoryNode) else None
-        return found if isinstance(found, FileNode) else None
+        file = self._found_durable[path] = found if isinstance(found, FileNode) else None
+        return file
 
     def count_read(self, path: str, length: int) -> None:
         """Count a read, and fail it if it is its turn."""
@@ -542,6 +554,7 @@ class SimulatedDisk:
         self.locks.clear()
         self._changes_left = None
         self._found.clear()
+        self._found_durable.clear()
 
 
 def _entry(name: str, node: Node) -> Entry:

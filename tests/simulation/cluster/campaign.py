@@ -4,8 +4,8 @@ import sys
 from typing import Final
 
 from tests.simulation.campaigns import Campaign
-from tests.simulation.cluster.bugs import BUGS
-from tests.simulation.cluster.found import FOUND_BY
+from tests.simulation.cluster.planted.bugs import BUGS
+from tests.simulation.cluster.planted.found import FOUND_BY
 from tests.simulation.cluster.run import run_seed
 
 CAMPAIGN: Final = Campaign(

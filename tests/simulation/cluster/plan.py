@@ -6,11 +6,16 @@ All of it follows from the seed. A plan can be made smaller, to find out what a 
 from random import Random
 from typing import Final, NamedTuple
 
-from tests.simulation.cluster.faults import ALONE, FAMILIES, FAULTS
+from tests.simulation.cluster.clients.more_clients import MORE_CLIENTS
+from tests.simulation.cluster.faults.kinds import AIMED, ALONE, FAMILIES, FAULTS, RARE
 
 FAULTS_FROM_MS: Final = 100
 FAULTS_MS_PER_OPERATION: Final = 80
 """Faults come while there is work: so much time an operation takes."""
+RARE_SHARE: Final = 0.04
+"""How many seeds have a fault that is rare."""
+RARE_OPERATIONS_MIN: Final = 40
+"""Such a fault has several steps, and there has to be work until the last one."""
 _QUICK: Final = {
     "broker.heartbeat.interval.ms": "200",
     "broker.session.timeout.ms": "1500",
@@ -71,6 +76,8 @@ class Plan(NamedTuple):
     features: tuple[str, ...] = ()
     clients: tuple[str, ...] = CLIENTS
     end: str = ""
+    more: tuple[str, ...] = ()
+    """Clients that do wrong things on purpose, or do not care. Some seeds have them."""
 
 
 def quick_settings() -> dict[str, str]:
@@ -80,6 +87,46 @@ def quick_settings() -> dict[str, str]:
 
 def plan_of(seed: int) -> Plan:
     """Return what a seed stands for."""
+    return _with_rare(_with_more(_plain_plan_of(seed)))
+
+
+def _with_rare(plan: Plan) -> Plan:
+    """Let something rare happen in a few plans. All others are what they would be without it."""
+    rng = Random(f"rare faults {plan.seed}")
+    if plan.nodes < 3 or rng.random() >= RARE_SHARE:
+        return plan
+    fault = Fault(FAULTS_FROM_MS, rng.choice((50, 200, 700)), rng.choice(RARE), rng.getrandbits(32))
+    more = plan.more if "careless" in plan.more else ("careless", *plan.more)
+    operations = max(plan.operations, RARE_OPERATIONS_MIN)
+    settings = {**plan.settings, **_QUICK}
+    return plan._replace(faults=(fault,), more=more, operations=operations, settings=settings)
+
+
+def _with_more(plan: Plan) -> Plan:
+    """Add further clients to some plans. All others are what they would be without these."""
+    rng = Random(f"more clients {plan.seed}")
+    if plan.nodes < 3 or rng.random() >= 0.3:
+        # A single node that loses power loses what is not synced, and nobody else has it.
+        return plan
+    more = tuple(client for client in MORE_CLIENTS if rng.random() < 0.35)
+    settings = dict(plan.settings)
+    if rng.random() < 0.5:
+        # Logs have to refuse by themselves what a coordinator would refuse for them.
+        settings["transaction.partition.verification.enable"] = "false"
+    more = more or (rng.choice(MORE_CLIENTS),)
+    faults = plan.faults
+    if rng.random() < 0.35:
+        kind = rng.choice(AIMED)
+        if kind == "cut-power-in-a-snapshot":
+            settings |= _SNAPSHOTS
+        at_ms = FAULTS_FROM_MS + rng.randrange(FAULTS_MS_PER_OPERATION * plan.operations)
+        aimed = Fault(at_ms, rng.choice((50, 200, 700)), kind, rng.getrandbits(32))
+        # Beside few others: it has to come to its moment.
+        faults = tuple(sorted((*faults[:2], aimed)))
+    return plan._replace(more=more, settings=settings, faults=faults)
+
+
+def _plain_plan_of(seed: int) -> Plan:
     rng = Random(f"plan {seed}")
     nodes = rng.choice((1, 3, 3, 3, 3, 3, 3, 3, 4, 5))
     operations = rng.choice((8, 8, 12, 12, 20, 40, 80))
@@ -110,7 +157,9 @@ def _draw_kinds(rng: Random, nodes: int) -> list[str]:
     """Draw a few kinds of faults for a run: with all of them at once, little else would happen."""
     family = rng.choice(FAMILIES) if rng.random() < 0.5 else [kind for kind in FAULTS if kind not in ALONE]
     kinds = [kind for kind in family if FAULTS[kind].nodes_min <= nodes]
-    kinds = kinds or [kind for kind, fault in FAULTS.items() if fault.nodes_min <= nodes]
+    kinds = kinds or [
+        kind for kind, fault in FAULTS.items() if fault.nodes_min <= nodes and kind not in (*AIMED, *RARE)
+    ]
     return rng.sample(kinds, min(len(kinds), rng.randint(1, 4)))
 
 

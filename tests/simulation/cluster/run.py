@@ -17,12 +17,13 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from tests.simulation.cluster.breaking import Breaking, recover, restart_all
-from tests.simulation.cluster.faults import FAULTS
-from tests.simulation.cluster.invariants import Invariants
-from tests.simulation.cluster.plan import Fault, Plan, plan_of
-from tests.simulation.cluster.workload import Workload
-from tests.simulation.cluster.wrong import Wrong, must
+from tests.simulation.cluster.clients.more_clients import MoreClients
+from tests.simulation.cluster.clients.workload import Workload
+from tests.simulation.cluster.faults.breaking import Breaking, recover, restart_all
+from tests.simulation.cluster.faults.kinds import FAULTS
+from tests.simulation.cluster.plan import FAULTS_MS_PER_OPERATION, Fault, Plan, plan_of
+from tests.simulation.cluster.rules.invariants import Invariants
+from tests.simulation.cluster.rules.wrong import Wrong, must
 
 from ottla.testing.guarantees.anomalies import find_anomalies
 from ottla.testing.guarantees.history import operations_of
@@ -34,6 +35,11 @@ from ottla.testing.simulation.simulation import Simulation
 
 RUN_MS_MAX: Final = 100_000
 """A run that takes longer than this makes no progress."""
+MORE_MS: Final = 4_000
+"""How long further clients work after the last fault may have come."""
+EVENTS_MAX: Final = 200_000
+EVENTS_PER_OPERATION_MAX: Final = 4_000
+"""Runs have at most half as many events. One with more goes round in circles."""
 _ABANDONED: Final[list["Run"]] = []
 
 
@@ -52,6 +58,7 @@ class Run:
     def __init__(self, plan: Plan, keeps_lines: bool = False) -> None:
         self.plan = plan
         self.simulation = Simulation(plan.seed, keeps_lines)
+        self.simulation.events_max = EVENTS_MAX + EVENTS_PER_OPERATION_MAX * plan.operations
         self.network = SimulatedNetwork(self.simulation)
         self.cluster = SimulatedCluster(
             self.simulation, self.network, plan.nodes, plan.voters, plan.settings, plan.features
@@ -66,28 +73,37 @@ class Run:
             self.invariants,
             plan.clients,
         )
+        self.more = MoreClients(self.cluster, plan.seed, plan.more, self.invariants)
         self.wiped: list[int] = []
         self.story: list[str] = []
 
     def run(self) -> Outcome:
         """Run to the end, and check what is there then. Raises `Wrong` if something is."""
         began = time.process_time()
-        with keeping_garbage():
+        with keeping_garbage(), self.invariants.promises.watched():
             counts = self._run()
         return Outcome(
             self.simulation.trace, counts, self.simulation.now_us / 1_000_000, time.process_time() - began
         )
 
     def _run(self) -> Counter[str]:
+        self.invariants.begin_with_turns()
         self.cluster.start()
         self.invariants.begin()
         self.loop.run(self.workload.create_topics(), RUN_MS_MAX)
+        if self.plan.more:
+            self.loop.run(self.more.create_topics(), RUN_MS_MAX)
         self.loop.run(self._work_and_break(), RUN_MS_MAX)
         self.loop.run(self._read_and_check(), RUN_MS_MAX)
+        self.invariants.promises.check()
         return self._judge()
 
     async def _work_and_break(self) -> None:
-        await asyncio.gather(self.workload.work(), self._break_and_recover())
+        work = asyncio.gather(self.workload.work(), self._break_and_recover())
+        if self.plan.more:
+            await self.more.work_during(work, MORE_MS + FAULTS_MS_PER_OPERATION * self.plan.operations)
+        else:
+            await work
 
     async def _break_and_recover(self) -> None:
         await asyncio.gather(*map(self._break, self.plan.faults))
@@ -164,8 +180,10 @@ def abandon(run: "Run") -> None:
 def keeping_garbage() -> Iterator[None]:
     """Do not look for garbage: a run is short."""
     gc.collect()
-    # What is there now stays: code, codecs, and runs that failed. Looking at it took a tenth of a second.
-    gc.freeze()
+    if gc.get_freeze_count() == 0:
+        # Code and codecs stay. Looking at them took a tenth of a second. It happens once, since the run that
+        # has just been made stays, too, with its 8 MB.
+        gc.freeze()
     gc.disable()
     try:
         yield

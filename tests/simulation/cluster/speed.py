@@ -12,8 +12,8 @@ import sys
 import time
 from typing import Final
 
-from tests.simulation.cluster.invariants import Invariants
 from tests.simulation.cluster.plan import quick_settings
+from tests.simulation.cluster.rules.invariants import Invariants
 from tests.simulation.cluster.run import keeping_garbage, quietly
 
 from ottla import Admin, Consumer, Producer

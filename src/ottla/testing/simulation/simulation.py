@@ -59,6 +59,8 @@ class Simulation:
         self.rng = Random(f"simulation {seed}")
         self.now_us = 0
         self.events = 0
+        # One that goes round in circles would never end.
+        self.events_max: int | None = None
         self.lines: list[str] | None = [] if keeps_lines else None
         self._trace = sha256()
         # Lines that are not in the digest yet: to add many at once takes a third of the time.
@@ -113,6 +115,8 @@ class Simulation:
                 continue
             self.now_us = time_us
             self.events += 1
+            if self.events == self.events_max:
+                raise TimeoutError(f"{self.events} events have happened, and it is not over")
             machine.deliver(event)
             if is_enough():
                 return True
@@ -275,12 +279,10 @@ class Machine:
             for event in inbox:
                 if not event.is_cancelled:
                     event.callback(*event.args)
-            for _ in range(ready):
-                event = self._ready.popleft()
-                if not event.is_cancelled:
-                    event.callback(*event.args)
-            for callback in gathered:
-                callback()
+            self._do_ready(ready, life)
+            if self.life == life:
+                for callback in gathered:
+                    callback()
         except PowerCut:
             self.switch_off()
             if self.when_power_is_cut is None:
@@ -292,6 +294,15 @@ class Machine:
         self._turn = None
         if self._inbox or self._ready or self._gathered:
             self._take_turn_at(self._busy_until_us)
+
+    def _do_ready(self, count: int, life: int) -> None:
+        for _ in range(count):
+            if self.life != life:
+                # The process has ended itself, and what was left to do with it.
+                return
+            event = self._ready.popleft()
+            if not event.is_cancelled:
+                event.callback(*event.args)
 
     def _take_gathered(self, is_idle: bool) -> list[Callable[[], None]]:
         """Return what was put off and is due now."""

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.simulation.cluster.election_rules import ElectionRules
-from tests.simulation.cluster.wrong import Wrong, must
+from tests.simulation.cluster.rules.elections import ElectionRules
+from tests.simulation.cluster.rules.voters import VoterRules
+from tests.simulation.cluster.rules.wrong import Wrong, must
 
 from ottla.model.uuid import Uuid
 from ottla.quorum.raft.replica import Replica
 from ottla.quorum.raft.states import Leader
-from ottla.quorum.raft.voter_sets import ReplicaKey
+from ottla.quorum.raft.voter_sets import ReplicaKey, VoterSet
 from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.testing.simulation.node import SimulatedNode
 
@@ -33,33 +34,45 @@ class QuorumRules:
         self._committed = 0
         self._words: dict[int, Word] = {}
         self._elections = ElectionRules(cluster)
+        self._voters = VoterRules()
         # What was seen of the last leader. If it is the same, there is nothing to check.
-        self._seen: tuple[object, ...] | None = None
+        self._seen: tuple[Leader, int | None, VoterSet, int] | None = None
 
     def look(self, one: SimulatedNode) -> None:
-        """Look at a node."""
+        """Look at a node. This is done for each turn, so what is the same is passed over quickly."""
         self._elections.look_at_disk(one)
         if one.node is None:
             return
-        replica = one.node.parts.quorum.driver.replica
+        driver = one.node.parts.quorum.driver
+        replica, end = driver.replica, driver.log.log_end_offset
         state = replica.state
         known = self._words.get(one.node_id)
-        if known is None or known[1:] != (state.epoch, state.voted, state.leader_id):
+        if (
+            known is None
+            or known.epoch != state.epoch
+            or known.voted != state.voted
+            or known.leader_id != state.leader_id
+        ):
             self._check_word(one, known)
             self._elections.look_at_word(one, state)
         self._elections.look(one, replica)
+        self._voters.look(one, replica)
         committed = replica.high_watermark
-        if committed is not None and committed > replica.log.end_offset:
-            raise Wrong(
-                f"quorum: node {one.node_id} has {replica.log.end_offset}, but says {committed} are committed"
-            )
+        if committed is not None and committed > end:
+            raise Wrong(f"quorum: node {one.node_id} has {end}, but says {committed} are committed")
         if isinstance(state, Leader):
             if committed is not None and committed > self._committed:
                 self._committed = committed
                 self._check_committed(one, committed)
-            seen = (state, committed, replica.voters, len(state.progress.voters))
-            if self._seen is None or any(a is not b for a, b in zip(seen, self._seen, strict=True)):
-                self._seen = seen
+            seen, voters, counted = self._seen, replica.voters, len(state.progress.voters)
+            if (
+                seen is None
+                or seen[0] is not state
+                or seen[1] != committed
+                or seen[2] is not voters
+                or seen[3] != counted
+            ):
+                self._seen = (state, committed, voters, counted)
                 self._check_leader(one, replica, state)
 
     def _check_leader(self, one: SimulatedNode, replica: Replica, leader: Leader) -> None:
@@ -104,14 +117,27 @@ class QuorumRules:
             )
 
     def _check_committed(self, one: SimulatedNode, committed: int) -> None:
-        """What is committed is on the disks of a majority of the voters."""
+        """What is committed is on the disks of a majority of the voters.
+
+        If they are changed in the same turn, those before may have committed it.
+        """
         assert one.node is not None
-        voters = one.node.parts.quorum.driver.replica.voters
-        lacking = [key.node_id for key in voters.keys if self._lacks(key, committed)]
+        replica = one.node.parts.quorum.driver.replica
+        changed_at = replica.history.voters_offset
+        lacking = self._lacking(replica.voters, committed)
         must(
-            2 * len(lacking) < len(voters),
+            2 * len(lacking) < len(replica.voters)
+            or (
+                changed_at is not None
+                and changed_at >= committed
+                and 2 * len(self._lacking(replica.history.voters_before, committed))
+                < len(replica.history.voters_before)
+            ),
             f"quorum: node {one.node_id} has committed {committed}, which voters {lacking} have not synced",
         )
+
+    def _lacking(self, voters: VoterSet, committed: int) -> list[int]:
+        return [key.node_id for key in voters.keys if self._lacks(key, committed)]
 
     def _lacks(self, voter: ReplicaKey, committed: int) -> bool:
         """Say whether a voter surely does not have something on its disk."""

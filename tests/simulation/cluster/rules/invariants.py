@@ -10,21 +10,37 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from tests.simulation.cluster.coordinator_rules import CoordinatorRules, check_producer_ids
-from tests.simulation.cluster.durable import check_durable, check_recovery_points, check_stop_mark
-from tests.simulation.cluster.metadata_rules import MetadataRules
-from tests.simulation.cluster.quorum_rules import QuorumRules
-from tests.simulation.cluster.replicas import check_cut, check_replica, check_stable, epochs_with_records
-from tests.simulation.cluster.wrong import Wrong, must
+from tests.simulation.cluster.clients.careless import is_careless
+from tests.simulation.cluster.clients.hostile import MARKED, Lag
+from tests.simulation.cluster.rules.coordinators import CoordinatorRules, check_producer_ids
+from tests.simulation.cluster.rules.durable import (
+    check_cut_is_synced,
+    check_durable,
+    check_recovery_points,
+    check_snapshots,
+    check_stop_mark,
+)
+from tests.simulation.cluster.rules.metadata import MetadataRules
+from tests.simulation.cluster.rules.observing import read_unnoticed
+from tests.simulation.cluster.rules.promises import Promises
+from tests.simulation.cluster.rules.quorum import QuorumRules
+from tests.simulation.cluster.rules.replicas import (
+    check_cut,
+    check_replica,
+    check_stable,
+    epochs_with_records,
+)
+from tests.simulation.cluster.rules.wrong import Wrong, must
 from tests.simulation.storage.batches import HEADER
 
 from ottla.broker.logs.partition import Partition
 from ottla.broker.logs.scrubber import Scrubber
+from ottla.metadata.image import MetadataImage
 from ottla.model.ids import Offset
 from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.quorum.controller.partitions.replicas import has_directory_online
 from ottla.quorum.raft.states import Leader
 from ottla.storage.log import Log
-from ottla.storage.read import ReadLimit
 from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.testing.simulation.node import SimulatedNode
 from ottla.testing.simulation.simulation import Machine
@@ -36,8 +52,6 @@ SETTLED_US: Final = 4_000_000
 QUIET_S_MAX: Final = 60
 ANSWER_US_MAX: Final = 2_500_000
 """How long an answer may be on its way: clients do not wait longer."""
-EVENTS_MAX: Final = 400_000
-"""A run has at most two hundred thousand events. One with so many goes round in circles."""
 _PLENTY: Final = 1 << 30
 
 Place = tuple[Uuid, int]
@@ -56,7 +70,7 @@ class Committed:
         """Compare batches of a replica with those that are known, and remember the others."""
         offset = max(begin, log.log_start_offset)
         while offset < end:
-            data = log.read(Offset(offset), _PLENTY, ReadLimit.LOG_END).read()
+            data = read_unnoticed(log, offset, _PLENTY)
             must(bool(data), f"prefix: {name} has nothing at {offset}, but {end} is committed")
             for found in _batches(data):
                 if found[0] >= end:
@@ -95,6 +109,7 @@ class Invariants:
         self._contested_us: dict[tuple[str, int], int] = {}
         # How often each node was started, and when that was seen first.
         self._boots: dict[int, tuple[int, int]] = {}
+        self.promises = Promises()
         self._quorum = QuorumRules(cluster, self._has_settled)
         self._coordinators = CoordinatorRules(cluster)
         self._metadata = MetadataRules()
@@ -114,8 +129,11 @@ class Invariants:
         self._rounds_due: dict[int, tuple[Scrubber, int]] = {}
 
     def begin(self) -> None:
-        """Begin to look."""
+        """Begin to look now and then."""
         self._machine.call_later_us(LOOK_US, self._look)
+
+    def begin_with_turns(self) -> None:
+        """Begin to look before each turn of a node, also while it starts."""
         for one in self._cluster:
             one.machine.before_turn = partial(self._look_before_turn, one)
 
@@ -128,16 +146,20 @@ class Invariants:
         self._rounds_due[node_id] = (node.broker.scrubber, node.broker.scrubber.rounds + 2)
 
     def _look_before_turn(self, one: SimulatedNode) -> None:
+        self.promises.check()
         self._quorum.look(one)
         if one.node is not None:
             self._metadata.look(one)
-            if self._cuts.get(one.node_id) != one.disk.counters.cuts:
-                self._cuts[one.node_id] = one.disk.counters.cuts
+            cuts = one.disk.counters.cuts
+            if self._cuts.get(one.node_id) != cuts:
+                self._cuts[one.node_id] = cuts
                 self._look_at_cuts(one)
 
     def _look_at_cuts(self, one: SimulatedNode) -> None:
         """A log that was cut has all that is committed, and knows what follows from what is left."""
         assert one.node is not None
+        for directory in one.node.parts.directories.online:
+            check_recovery_points(f"node {one.node_id}", [*directory.logs.values()], one.disk, directory.path)
         for part in one.node.broker.partitions:
             log = part.log
             if log.truncations == self._truncations.get(log, 0):
@@ -145,9 +167,16 @@ class Invariants:
             self._truncations[log] = log.truncations
             if log.volume.error is not None or (one.node_id, (part.topic_id, part.index)) in self._rotten:
                 continue
+            check_cut_is_synced(f"{part} of node {one.node_id}", log, one.disk)
+            must(
+                log.cleaning is None,
+                f"log: {part} of node {one.node_id} was cut, and is being compacted as it was before",
+            )
             highest = self._highest.get((part.topic_id, part.index), 0)
             must(
-                log.log_end_offset >= highest or one.node_id not in self._in_sync(part),
+                log.log_end_offset >= highest
+                or one.node_id not in self._in_sync(part)
+                or is_careless(part.topic),
                 f"committed: {part} of node {one.node_id} was cut to {log.log_end_offset}, but {highest} "
                 "were committed",
             )
@@ -181,10 +210,12 @@ class Invariants:
             if one.node is not None
             and (part := one.node.broker.partitions.find(topic, partition)) is not None
         }
-        leaders = [part for part in replicas.values() if part.is_leader]
+        newest_epoch = max([part.leader_epoch for part in replicas.values()], default=0)
+        # The one that has acknowledged it may be gone, and a leader of an older epoch not know of it.
+        leaders = [part for part in replicas.values() if part.is_leader and part.leader_epoch == newest_epoch]
         if not leaders:
             return
-        leader = max(leaders, key=lambda part: part.leader_epoch)
+        leader = leaders[0]
         if self._have_served_long():
             committed = max(part.log.high_watermark for part in replicas.values())
             must(
@@ -193,11 +224,13 @@ class Invariants:
                 "committed",
             )
         too_few_us = self._too_few_us.get((topic, partition))
-        must(
-            too_few_us is None or self._cluster.simulation.now_us < too_few_us + ANSWER_US_MAX,
-            f"min-in-sync: {topic}-{partition} has acknowledged {offset}, but only {sorted(leader.in_sync)} "
-            "have been in sync for seconds",
-        )
+        # There may be enough again since the observer has looked.
+        if too_few_us is not None and len(leader.in_sync) < leader.in_sync_replicas_min:
+            must(
+                self._cluster.simulation.now_us < too_few_us + ANSWER_US_MAX,
+                f"min-in-sync: {topic}-{partition} has acknowledged {offset}, but only "
+                f"{sorted(leader.in_sync)} have been in sync for seconds",
+            )
         for one, part in replicas.items():
             if one.node_id in leader.in_sync and self._has_settled(one) and part.log.volume.error is None:
                 must(
@@ -224,6 +257,31 @@ class Invariants:
             f"committed: {offset} of {topic}-{partition} was read, but only {committed} are committed",
         )
 
+    def lagging_leaders(self) -> list[Lag]:
+        """Return the newest leaders that do not know yet what was committed before they were elected."""
+        found = []
+        for one in self._cluster.serving:
+            assert one.node is not None
+            for part in one.node.broker.partitions:
+                place = (part.topic_id, part.index)
+                committed = self._highest.get(place, 0)
+                if (
+                    part.is_leader
+                    and part.leader_epoch >= self._newest.get(place, -1)
+                    and part.log.high_watermark < committed
+                ):
+                    found.append(Lag(one.node_id, part.topic, part.index, part.leader_epoch, committed))
+        return found
+
+    def leaders_of(self, topic: str, partition: int) -> list[int]:
+        """Return the nodes that lead a partition, as far as they know."""
+        found = [
+            (one.node_id, one.node.broker.partitions.find(topic, partition))
+            for one in self._cluster.serving
+            if one.node is not None
+        ]
+        return [node_id for node_id, part in found if part is not None and part.is_leader]
+
     def _have_served_long(self) -> bool:
         """Say whether all nodes serve, and none was started since any answer that is on its way."""
         boots = [one.disk.boots for one in self._cluster if one.node is not None]
@@ -240,20 +298,19 @@ class Invariants:
         return self._cluster.simulation.now_us > since_us + SETTLED_US
 
     def _look(self) -> None:
-        events = self._cluster.simulation.events
-        must(events < EVENTS_MAX, f"progress: {events} events, and the run is not over")
-        self._look_for_old_leaders()
+        serving = self._cluster.serving
+        partitions = [list(one.node.broker.partitions) for one in serving if one.node is not None]
+        self._look_for_old_leaders(partitions)
         boots = [one.disk.boots for one in self._cluster if one.node is not None]
         if boots != self._all_serve[0] or len(boots) < len(self._cluster.nodes):
             self._all_serve = (boots, self._cluster.simulation.now_us)
         self._looks += 1
-        for one in self._cluster.serving:
+        for one, parts in zip(serving, partitions, strict=True):
             self._look_at_quorum(one)
             self._has_settled(one)
             self._coordinators.look(one)
-            assert one.node is not None
-            for part in one.node.broker.partitions:
-                self._look_at_partition(one, part)
+            for part in parts:
+                self._look_at_partition(one, part, serving)
             if self._looks % DISK_LOOKS == one.node_id % DISK_LOOKS:
                 self._look_at_disk(one, is_quiet=False)
         self._machine.call_later_us(LOOK_US, self._look)
@@ -263,6 +320,7 @@ class Invariants:
         name = f"node {one.node_id}"
         log = one.node.parts.quorum.driver.log
         check_durable(f"the metadata log of {name}", log, one.disk, is_quiet=is_quiet)
+        check_snapshots(name, one.disk, log.path)
         for part in one.node.broker.partitions:
             if (one.node_id, (part.topic_id, part.index)) not in self._rotten:
                 check_durable(f"{part} of {name}", part.log, one.disk, is_quiet=is_quiet)
@@ -270,11 +328,10 @@ class Invariants:
             check_recovery_points(name, [*directory.logs.values()], one.disk, directory.path)
             check_stop_mark(name, one.disk, directory.path)
 
-    def _look_for_old_leaders(self) -> None:
+    def _look_for_old_leaders(self, partitions: list[list[Partition]]) -> None:
         epochs: dict[tuple[str, int], int] = {}
-        for one in self._cluster.serving:
-            assert one.node is not None
-            for part in one.node.broker.partitions:
+        for parts in partitions:
+            for part in parts:
                 place = (part.topic, part.index)
                 if part.leader_epoch != epochs.setdefault(place, part.leader_epoch):
                     self._contested_us[place] = self._cluster.simulation.now_us
@@ -296,53 +353,67 @@ class Invariants:
         if quorum.driver.log.volume.error is None:
             self._compare(one, METADATA, "the metadata log", quorum.driver.log, quorum.driver.high_watermark)
 
-    def _look_at_partition(self, one: SimulatedNode, part: Partition) -> None:
+    def _look_at_partition(self, one: SimulatedNode, part: Partition, serving: list[SimulatedNode]) -> None:
         log = part.log
         if log.volume.error is not None:
             return
-        if not log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset:
+        stable, committed, end = log.last_stable_offset, log.high_watermark, log.log_end_offset
+        if not log.log_start_offset <= stable <= committed <= end:
             raise Wrong(
-                f"bounds: {part} of node {one.node_id}: {log.log_start_offset} {log.last_stable_offset} "
-                f"{log.high_watermark} {log.log_end_offset}"
+                f"bounds: {part} of node {one.node_id}: {log.log_start_offset} {stable} {committed} {end}"
             )
         for first, marker in log.producer_state.unreplicated.items():
-            if marker >= log.high_watermark and first < log.last_stable_offset:
+            if marker >= committed and first < stable:
                 raise Wrong(
                     f"stable: {part} of node {one.node_id}: what was decided at {marker} counts as stable, "
-                    f"but only {log.high_watermark} are committed"
+                    f"but only {committed} are committed"
                 )
         place = (part.topic_id, part.index)
         if part.is_leader:
-            if part.leader_epoch and (place, part.leader_epoch) not in self._leaders:
-                self._tell(
-                    f"node {one.node_id} leads {part.topic}-{part.index} in epoch {part.leader_epoch}: "
-                    f"in sync {sorted(part.in_sync)}, committed {log.high_watermark} of {log.log_end_offset}"
-                )
-            leader = self._leaders.setdefault((place, part.leader_epoch), one.node_id)
-            if leader != one.node_id:
-                raise Wrong(
-                    f"one-leader: nodes {leader} and {one.node_id} lead {part} in epoch {part.leader_epoch}"
-                )
-            if log.leader_epochs.latest != part.leader_epoch:
-                raise Wrong(
-                    f"epoch: {part} is led by node {one.node_id} in epoch {part.leader_epoch}, but its log "
-                    f"knows epoch {log.leader_epochs.latest}"
-                )
-            self._newest[place] = max(part.leader_epoch, self._newest.get(place, -1))
-            if part.leader_epoch == self._newest[place]:
-                highest = self._highest.get(place, 0)
-                if log.log_end_offset < highest:
-                    raise Wrong(
-                        f"committed: {part} ends at {log.log_end_offset} on node {one.node_id}, which leads, "
-                        f"but {highest} were committed"
-                    )
-                # Alone, a leader has committed what it has written. It tells nobody before that is synced.
-                synced = log.high_watermark if len(part.in_sync) > 1 else log.recovery_point
-                self._highest[place] = max(highest, min(log.high_watermark, synced))
-            self._look_at_followers(one, part)
+            self._look_at_leader(one, part, place, serving)
+        if is_careless(part.topic):
+            # What is committed here may be lost all the same. In the end all replicas are compared.
+            return
         if not log.config.is_compacted and (one.node_id, place) not in self._rotten and not log.unhealed:
-            check_stable(part, log, is_fresh=_is_fresh(one, log))
-            self._compare(one, place, part, log, log.high_watermark)
+            if committed != end:
+                check_stable(part, log, is_fresh=_is_fresh(one, log))
+            self._compare(one, place, part, log, _committed_end(part))
+
+    def _look_at_leader(
+        self, one: SimulatedNode, part: Partition, place: Place, serving: list[SimulatedNode]
+    ) -> None:
+        log, epoch = part.log, part.leader_epoch
+        if epoch and (place, epoch) not in self._leaders:
+            self._tell(
+                f"node {one.node_id} leads {part.topic}-{part.index} in epoch {epoch}: "
+                f"in sync {sorted(part.in_sync)}, committed {log.high_watermark} of {log.log_end_offset}"
+            )
+        leader = self._leaders.setdefault((place, epoch), one.node_id)
+        if leader != one.node_id:
+            raise Wrong(f"one-leader: nodes {leader} and {one.node_id} lead {part} in epoch {epoch}")
+        if log.leader_epochs.latest != epoch:
+            raise Wrong(
+                f"epoch: {part} is led by node {one.node_id} in epoch {epoch}, but its log knows epoch "
+                f"{log.leader_epochs.latest}"
+            )
+        if epoch < self._newest.get(place, -1):
+            # Another one was elected. This one has not heard of it.
+            return
+        self._newest[place] = epoch
+        if is_careless(part.topic):
+            return
+        highest = self._highest.get(place, 0)
+        if log.log_end_offset < highest:
+            raise Wrong(
+                f"committed: {part} ends at {log.log_end_offset} on node {one.node_id}, which leads, "
+                f"but {highest} were committed"
+            )
+        synced = _committed_end(part)
+        if synced > highest:
+            self._highest[place] = synced
+        if part.leading is not None:
+            self._look_for_silence(one, part, place)
+            self._look_at_in_sync(part, place, serving)
 
     def _compare(self, one: SimulatedNode, place: Place, name: object, log: Log, end: int) -> None:
         """Compare what is committed on a node with what was committed on others."""
@@ -356,34 +427,28 @@ class Invariants:
             committed.check(f"{name} of node {one.node_id}", log, begin, end)
         self._compared[one.node_id, place] = now
 
-    def _look_at_followers(self, one: SimulatedNode, part: Partition) -> None:
+    def _look_at_in_sync(self, part: Partition, place: Place, serving: list[SimulatedNode]) -> None:
         """What is committed is in the logs of all in-sync replicas, on their disks."""
-        if part.leading is None:
-            return
-        place = (part.topic_id, part.index)
-        if part.leader_epoch < self._newest.get(place, -1):
-            # Another one was elected. This one has not heard of it.
-            return
-        self._look_for_silence(one, part, place)
-        committed = part.log.high_watermark
-        for other in self._cluster.serving:
-            if other.node_id in part.in_sync and other is not one:
+        committed, in_sync = part.log.high_watermark, part.in_sync
+        for other in serving:
+            if other.node_id in in_sync:
                 assert other.node is not None
                 replica = other.node.broker.partitions.by_key.get(place)
                 if replica is not None and replica.log.volume.error is None:
-                    if replica.log.log_end_offset < committed:
+                    log = replica.log
+                    if log.log_end_offset < committed:
                         raise Wrong(
                             f"in-sync: {part} is committed up to {committed}, but in-sync replica "
-                            f"{other.node_id} ends at {replica.log.log_end_offset}"
+                            f"{other.node_id} ends at {log.log_end_offset}"
                         )
                     if (
-                        self._has_settled(other)
-                        and replica.log.config.acks_all_sync
-                        and replica.log.recovery_point < committed
+                        log.recovery_point < committed
+                        and log.config.acks_all_sync
+                        and self._has_settled(other)
                     ):
                         raise Wrong(
                             f"on-disk: {part} is committed up to {committed}, but in-sync replica "
-                            f"{other.node_id} has synced up to {replica.log.recovery_point}"
+                            f"{other.node_id} has synced up to {log.recovery_point}"
                         )
 
     def _look_for_silence(self, one: SimulatedNode, part: Partition, place: Place) -> None:
@@ -394,15 +459,16 @@ class Invariants:
         lag_ms = one.node.broker.config.replica_lag_time_max_ms
         for follower in part.leading.followers.values():
             is_silent = (
-                follower.broker_id in part.in_sync
+                follower.log_end_offset != part.log.log_end_offset
+                and follower.broker_id in part.in_sync
                 and part.leading.proposal is None
                 and not one.machine.is_paused
-                and follower.log_end_offset != part.log.log_end_offset
                 and now_us // 1000 - follower.caught_up_ms > 1.2 * lag_ms
             )
             key = (place, follower.broker_id)
             if not is_silent:
-                self._silent_us.pop(key, None)
+                if self._silent_us:
+                    self._silent_us.pop(key, None)
                 continue
             since_us = self._silent_us.setdefault(key, now_us)
             # Leaders look for such followers twice in that time. A proposal begins it again.
@@ -421,7 +487,7 @@ class Invariants:
         known_epochs, end = self._refusing.setdefault(place, (epochs, part.log.log_end_offset))
         if known_epochs != epochs:
             self._refusing[place] = (epochs, part.log.log_end_offset)
-        elif end != part.log.log_end_offset:
+        elif end != part.log.log_end_offset and (part.topic, part.index) != MARKED:
             raise Wrong(
                 f"min-in-sync: {part} has taken records up to {part.log.log_end_offset} since only "
                 f"{sorted(part.in_sync)} are in sync"
@@ -438,6 +504,18 @@ class Invariants:
             self._look_at_disk(one, is_quiet=True)
             self._coordinators.check_quiet(one)
         check_producer_ids(self._cluster.serving)
+        self._compare_careless()
+
+    def _compare_careless(self) -> None:
+        """What is left of what may be lost is the same on all replicas."""
+        known: dict[Place, Committed] = {}
+        for one in self._cluster.serving:
+            assert one.node is not None
+            for part in one.node.broker.partitions:
+                if is_careless(part.topic) and not part.log.config.is_compacted:
+                    committed = known.setdefault((part.topic_id, part.index), Committed())
+                    name = f"{part} of node {one.node_id}"
+                    committed.check(name, part.log, part.log.log_start_offset, part.log.log_end_offset)
 
     async def check_quiet(self) -> None:
         """When nothing happens any more, all replicas are in sync, equal, and without open transactions."""
@@ -463,7 +541,6 @@ class Invariants:
         serving = self._cluster.serving
         if len(serving) < len(self._cluster.nodes):
             return "not all nodes serve"
-        images = {one.node_id: one.node.broker.image for one in serving if one.node is not None}
         ends: dict[Place, tuple[int, int]] = {}
         epochs: dict[Place, list[tuple[int, int]]] = {}
         for one in serving:
@@ -485,11 +562,38 @@ class Invariants:
                     return f"{part}: node {one.node_id} has {bounds}, but the leader {end}"
                 if not _has_epochs_of_others(part, epochs):
                     return f"{part}: node {one.node_id} knows other leader epochs than another replica"
-        first, *others = images.values()
-        if any(image._replace(position=first.position) != first for image in others):
-            return "nodes have different metadata"
-        voters = {one.node.parts.quorum.driver.replica.voters.keys for one in serving if one.node is not None}
-        return f"nodes know different voters: {sorted(voters)}" if len(voters) > 1 else None
+        return _find_other_metadata(serving)
+
+
+def _find_other_metadata(serving: list[SimulatedNode]) -> str | None:
+    """Say in what the metadata of nodes differs, or where it is not what nodes have."""
+    nodes = [one.node for one in serving if one.node is not None]
+    first, *others = [node.broker.image for node in nodes]
+    if any(image._replace(position=first.position) != first for image in others):
+        return "nodes have different metadata"
+    voters = {node.parts.quorum.driver.replica.voters.keys for node in nodes}
+    if len(voters) > 1:
+        return f"nodes know different voters: {sorted(voters)}"
+    return _find_lost_directory(first)
+
+
+def _find_lost_directory(image: MetadataImage) -> str | None:
+    """Say which replica the controller takes for one on a lost disk. It would not elect that one."""
+    for topic in image.topics:
+        for number, record in topic.partitions.items():
+            for broker_id, directory_id in zip(record.replicas, record.directories, strict=False):
+                if not has_directory_online(image.brokers, broker_id, directory_id):
+                    return f"{topic.name}-{number}: the replica of node {broker_id} is in no known directory"
+    return None
+
+
+def _committed_end(part: Partition) -> Offset:
+    """Return up to where nothing may be lost any more.
+
+    Alone, a leader has committed what it has written. It tells nobody before that is synced.
+    """
+    log = part.log
+    return log.high_watermark if len(part.in_sync) > 1 else min(log.high_watermark, log.recovery_point)
 
 
 def _is_fresh(one: SimulatedNode, log: Log) -> bool:

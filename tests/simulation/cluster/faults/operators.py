@@ -3,7 +3,14 @@
 import asyncio
 from typing import Final
 
-from tests.simulation.cluster.breaking import Breaking, ask_cluster, start, start_later, wait_for_start
+from tests.simulation.cluster.faults.breaking import (
+    Breaking,
+    ask_cluster,
+    start,
+    start_later,
+    stop_in_order,
+    wait_for_start,
+)
 
 from ottla import Admin
 from ottla.client.admin.quorum import ControllerEndpoint
@@ -45,12 +52,18 @@ async def elect(it: Breaking) -> None:
 
 
 async def change_voters(it: Breaking) -> None:
-    """Let a voter vote no more, and add it again; or add a node that only followed so far."""
+    """Let a voter vote no more, and add it again; or add a node that only followed so far.
+
+    Not after a disk was lost: until its node votes again, the old voter counts, and without another one no
+    majority would be left (KIP-853).
+    """
+    if it.wiped:
+        return
     one = it.pick()
     if one.node_id <= it.cluster.voters:
         await ask_cluster(it, lambda admin: _remove_voter(it, admin, one, one.directory_id))
         await it.wait()
-    await _let_vote(it, one)
+    await let_vote(it, one)
 
 
 async def _remove_voter(it: Breaking, admin: Admin, one: SimulatedNode, directory: Uuid) -> None:
@@ -58,7 +71,8 @@ async def _remove_voter(it: Breaking, admin: Admin, one: SimulatedNode, director
     await admin.quorum.remove_voter(one.node_id, directory)
 
 
-async def _let_vote(it: Breaking, one: SimulatedNode) -> None:
+async def let_vote(it: Breaking, one: SimulatedNode) -> None:
+    """Let a node vote, if it does not already."""
     endpoint = ControllerEndpoint("CONTROLLER", one.machine.host, CONTROLLER_PORT)
 
     async def add(admin: Admin) -> None:
@@ -84,10 +98,7 @@ async def change_brokers(it: Breaking) -> None:
     one = it.rng.choice(added)
     if one.node is None:
         return
-    it.tell(f"node {one.node_id} is stopped in order")
-    one.begin_stop()
-    while one.is_on:
-        await asyncio.sleep(0.05)
+    await stop_in_order(it, one)
 
     async def forget(admin: Admin) -> None:
         it.tell(f"broker {one.node_id} is unregistered")
@@ -109,13 +120,7 @@ async def wipe(it: Breaking) -> None:
     it.wiped.append(one.node_id)
     it.tell(f"node {one.node_id} is killed, and its disk is lost")
     one.cut_power()
-    for _ in range(10 * EMPTY_S_MAX):
-        await asyncio.sleep(0.1)
-        if not _is_needed(it, one):
-            break
-    else:
-        it.tell(f"node {one.node_id} is still needed, and starts with its old disk")
-        await start_later(it, one)
+    if not await _is_not_needed_any_more(it, one):
         return
     old = one.directory_id
     one.replace_disk(Uuid(bytes([one.node_id] * 15 + [255])))
@@ -125,16 +130,39 @@ async def wipe(it: Breaking) -> None:
             if await ask_cluster(it, lambda admin: _remove_voter(it, admin, one, old)):
                 break
             await asyncio.sleep(1)
-        await _let_vote(it, one)
+        await let_vote(it, one)
+
+
+async def _is_not_needed_any_more(it: Breaking, one: SimulatedNode) -> bool:
+    """Wait until nothing needs the disk of a node that is down. If that does not happen, start it."""
+    for _ in range(10 * EMPTY_S_MAX):
+        await asyncio.sleep(0.1)
+        if one.is_on:
+            it.tell(f"node {one.node_id} was switched on again with its old disk")
+            return False
+        if not _is_needed(it, one):
+            return True
+    it.tell(f"node {one.node_id} is still needed, and starts with its old disk")
+    await start_later(it, one)
+    return False
 
 
 def _is_needed(it: Breaking, one: SimulatedNode) -> bool:
-    """Say whether a node is in sync with any partition, as far as the active controller knows."""
+    """Say whether a node may have what no other has, as far as the active controller knows.
+
+    Those are the replicas in sync, and those that may lead a partition again once they are back (KIP-966): a
+    partition without a leader waits for them, and they are in no in-sync set.
+    """
     for other in it.cluster.serving:
         if other.node is not None and other.node.parts.quorum.is_active:
             image = other.node.broker.image
             return one.node_id in image.brokers and any(
-                one.node_id in partition.isr
+                one.node_id
+                in (
+                    *partition.isr,
+                    *(partition.eligible_leader_replicas or ()),
+                    *(partition.last_known_elr or ()),
+                )
                 for topic in image.topics
                 for partition in topic.partitions.values()
             )

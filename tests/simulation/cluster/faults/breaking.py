@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from tests.simulation.cluster.wrong import must
+from tests.simulation.cluster.rules.wrong import must
 
 from ottla import Admin
 from ottla.client.errors import ClientError
@@ -121,6 +121,14 @@ async def start_later(it: Breaking, one: SimulatedNode) -> None:
     start(one)
     it.tell(f"node {one.node_id} starts")
     await wait_for_start([one])
+
+
+async def stop_in_order(it: Breaking, one: SimulatedNode) -> None:
+    """Stop a node in order. Another fault may end it first, and it may serve again by then."""
+    it.tell(f"node {one.node_id} is stopped in order")
+    one.begin_stop()
+    while one.is_on and one.node is None:
+        await asyncio.sleep(0.05)
 
 
 async def restart_failed(it: Breaking, one: SimulatedNode) -> None:

@@ -1,6 +1,6 @@
 """Says which seeds reach which planted bugs, without planting them.
 
-    python -m tests.simulation.cluster.reached 0 20 [FILE]
+    python -m tests.simulation.cluster.planted.reached 0 20 [FILE]
 
 A seed can find a bug only if it comes to the line, and if the wrong line would do something else there. So
 the right code is run with a probe at every bug: it counts how often the wrong line would have made a
@@ -20,7 +20,7 @@ from textwrap import dedent
 from types import FunctionType
 from typing import Any, Final, cast
 
-from tests.simulation.cluster.bugs import BUGS
+from tests.simulation.cluster.planted.bugs import BUGS
 from tests.simulation.cluster.run import run_seed
 from tests.simulation.planting import Bug
 

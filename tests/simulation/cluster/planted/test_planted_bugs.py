@@ -1,14 +1,36 @@
 """The simulated cluster finds bugs: planted ones, with the seeds that are known to find them."""
 
 import pytest
-from tests.simulation.cluster.bugs import BUGS
-from tests.simulation.cluster.found import FOUND_BY
+from tests.simulation.cluster.campaign import CAMPAIGN
 from tests.simulation.cluster.plan import plan_of
+from tests.simulation.cluster.planted.bugs import BUGS
+from tests.simulation.cluster.planted.found import FOUND_BY
+from tests.simulation.cluster.rules.promises import Promises
 from tests.simulation.cluster.story import find_failure, shrink, tell
 from tests.simulation.planting import planted
 
+from ottla.broker.logs.partition import Partition
+from ottla.quorum.raft.replica import Replica
+from ottla.storage.log import Log
+
 # One of each kind that shows soon, so that the suite stays quick. `make sim-cluster-bugs` runs them all.
-QUICK = ("high-watermark-is-the-log-end", "reads-open-transactions", "commits-what-was-aborted")
+QUICK = (
+    # What is committed, followers, in-sync replicas, and elections.
+    "high-watermark-is-the-log-end",
+    "cuts-to-the-high-watermark",
+    "stale-proposal",
+    "same-epoch-for-a-new-leader",
+    # Readers, producers, transactions, and coordinators.
+    "reads-open-transactions",
+    "session-epoch-is-not-checked",
+    "any-sequence",
+    "commits-what-was-aborted",
+    "answers-before-replicas",
+    # The quorum, and storage.
+    "quorum-commit-by-minority",
+    "quorum-changes-overlap",
+    "storage-flush-skips-files",
+)
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -27,6 +49,14 @@ def test_every_bug_can_be_planted_and_leaves_no_trace() -> None:
 
 def test_the_seeds_are_of_bugs_that_exist() -> None:
     assert set(FOUND_BY) <= set(BUGS)
+    assert max(FOUND_BY.values()) < CAMPAIGN.bug_seeds_max
+
+
+def test_what_is_watched_is_put_back() -> None:
+    before = (Log.when_committed, Partition.append, Replica.append_control)
+    with Promises().watched():
+        assert Log.when_committed is not before[0]
+    assert before == (Log.when_committed, Partition.append, Replica.append_control)
 
 
 def test_a_failure_is_made_small_and_told() -> None:

@@ -8,16 +8,22 @@ the end. What operators do is in `operators`.
 import asyncio
 from typing import Final
 
-from tests.simulation.cluster.breaking import (
+from tests.simulation.cluster.faults.aimed import (
+    cut_power_in_a_snapshot,
+    rival_controllers,
+    rival_leaders,
+)
+from tests.simulation.cluster.faults.breaking import (
     Breaking,
     FaultKind,
     cut_links,
     restart_failed,
     start,
     start_later,
+    stop_in_order,
     wait_for_start,
 )
-from tests.simulation.cluster.operators import (
+from tests.simulation.cluster.faults.operators import (
     change_brokers,
     change_voters,
     elect,
@@ -25,7 +31,14 @@ from tests.simulation.cluster.operators import (
     upgrade,
     wipe,
 )
+from tests.simulation.cluster.faults.rare import (
+    cut_power_of_slow_disk,
+    cut_while_compacting,
+    forget_a_leader,
+)
 
+from ottla.storage.scan import scan_batches
+from ottla.storage.segment import Segment
 from ottla.testing.simulation.node import SimulatedNode
 from ottla.world.disk import Reason
 
@@ -71,10 +84,7 @@ async def restart(it: Breaking) -> None:
     """Stop a node in order, and start it again."""
     one = it.pick_leader()
     if one.node is not None:
-        it.tell(f"node {one.node_id} is stopped in order")
-        one.begin_stop()
-        while one.is_on:
-            await asyncio.sleep(0.05)
+        await stop_in_order(it, one)
         await start_later(it, one)
 
 
@@ -145,12 +155,23 @@ async def rot(it: Breaking) -> None:
     ]
     it.rng.shuffle(parts)
     for part in parts[:2]:
-        path = it.rng.choice(part.log.segments).file.path
+        segment = it.rng.choice(part.log.segments)
+        path = segment.file.path
         if not one.disk.is_at_rest(path):
             continue
-        place = one.disk.rot(path, it.rng)
+        place = one.disk.rot(path, it.rng, _unguarded(segment))
         it.note_rot(one.node_id, (part.topic_id, part.index))
         it.tell(f"a bit of byte {place} of {path} of node {one.node_id} changes")
+
+
+def _unguarded(segment: Segment) -> set[int]:
+    """Return the bytes that a consumer may get damaged: base offsets within answers.
+
+    No checksum covers them, and a leader does not look at what it sends from a file. It does look at the
+    batch that an answer begins with, and an answer never reaches into the next segment.
+    """
+    places = scan_batches(segment.file, 0, segment.size)
+    return {place.position + byte for place in places if place.position for byte in range(8)}
 
 
 # The network
@@ -353,6 +374,12 @@ FAULTS: Final[dict[str, FaultKind]] = {
     "change-brokers": FaultKind(change_brokers, 3),
     "wipe-disk": FaultKind(wipe, 3),
     "upgrade": FaultKind(upgrade),
+    "rival-controllers": FaultKind(rival_controllers, 3),
+    "cut-power-in-a-snapshot": FaultKind(cut_power_in_a_snapshot, 3),
+    "rival-leaders": FaultKind(rival_leaders, 3),
+    "cut-power-of-slow-disk": FaultKind(cut_power_of_slow_disk, 3),
+    "cut-while-compacting": FaultKind(cut_while_compacting, 3),
+    "forget-a-leader": FaultKind(forget_a_leader, 3),
 }
 
 
@@ -365,5 +392,9 @@ FAMILIES: Final = (
     ("rot", "slow-link", "reset-connections", "elect"),
 )
 """Faults that make each other worse. Those of half of the seeds are drawn from one of these."""
-ALONE: Final = frozenset(("rot",))
+AIMED: Final = ("rival-controllers", "cut-power-in-a-snapshot", "rival-leaders", "rival-leaders")
+"""Faults that wait for their moment. Seeds with further clients have them, beside those that are drawn."""
+RARE: Final = ("cut-power-of-slow-disk", "cut-while-compacting", "forget-a-leader")
+"""Faults of several steps. A few seeds have one of them, and nothing else breaks in these."""
+ALONE: Final = frozenset(("rot", *AIMED, *RARE))
 """Faults that are not drawn beside all others: a bit that changes on the only disk that is left is lost."""

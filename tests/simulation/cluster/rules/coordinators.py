@@ -7,13 +7,14 @@ quiet, what it knows is what its log says, read by a simple model.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tests.simulation.cluster.wrong import Wrong, must
+from tests.simulation.cluster.rules.observing import read_all_unnoticed
+from tests.simulation.cluster.rules.wrong import Wrong, must
 from tests.simulation.storage.batches import read_batches, read_records
-from tests.simulation.storage.checks import read_log
 
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.logs.partition import Partition
 from ottla.coordination.runtime.shard import Shard, ShardStatus
+from ottla.coordination.transaction.status import TransactionStatus
 from ottla.storage.log import Log
 from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.testing.simulation.node import SimulatedNode
@@ -21,6 +22,10 @@ from ottla.wire.coordinator_records.framing import CoordinatorRecords
 from ottla.wire.coordinator_records.offsets import OffsetCommitKey
 from ottla.wire.coordinator_records.transaction import TransactionLogKey
 
+_NEXT: Final = {
+    TransactionStatus.PREPARE_COMMIT: TransactionStatus.COMPLETE_COMMIT,
+    TransactionStatus.PREPARE_ABORT: TransactionStatus.COMPLETE_ABORT,
+}
 LATE_US_MAX: Final = 500_000
 """How long a coordinator may take to see that its node does not lead any more."""
 
@@ -61,6 +66,7 @@ class CoordinatorRules:
                 name = f"{hosted.topic}-{shard.partition} of node {one.node_id}"
                 latest = _latest(part.log, hosted.records)
                 if hosted.topic == "__transaction_state":
+                    _check_steps(name, part.log, hosted.records)
                     _check_transactions(name, shard.state.transactions, latest)
                 elif hosted.topic == "__consumer_offsets":
                     _check_offsets(name, shard.state.offsets, latest)
@@ -95,7 +101,7 @@ def _latest(log: Log, kinds: CoordinatorRecords) -> dict[Any, Any]:
     """Return the last value of each key that counts: of transactions, those that were committed."""
     latest: dict[Any, tuple[int, Any]] = {}
     pending: dict[int, list[tuple[Any, int, Any]]] = {}
-    for batch in read_batches(read_log(log)):
+    for batch in read_batches(read_all_unnoticed(log)):
         if batch.is_control:
             for key, offset, value in pending.pop(batch.producer_id, []):
                 if not batch.is_abort and latest.get(key, (-1, None))[0] < offset:
@@ -110,6 +116,31 @@ def _latest(log: Log, kinds: CoordinatorRecords) -> dict[Any, Any]:
             else:
                 latest[change[0]] = change[1:]
     return {key: value for (_, key), (_, value) in latest.items() if value is not None}
+
+
+def _check_steps(name: str, log: Log, kinds: CoordinatorRecords) -> None:
+    """What is decided is completed as it was decided, before anything else happens to a transactional id."""
+    last: dict[str, tuple[int, TransactionStatus]] = {}
+    expected_offset = 0
+    for batch in read_batches(read_all_unnoticed(log)):
+        if batch.base_offset != expected_offset or batch.count != batch.last_offset - batch.base_offset + 1:
+            # Compaction has taken records in between.
+            last.clear()
+        expected_offset = batch.last_offset + 1
+        for record in () if batch.is_control else read_records(batch):
+            assert record.key is not None
+            decoded = kinds.decode(record.key, record.value)
+            value = getattr(decoded, "value", None)
+            if not isinstance(decoded.key, TransactionLogKey) or value is None:
+                continue
+            key, status = decoded.key.transactional_id, TransactionStatus(value.transaction_status)
+            before = last.get(key)
+            last[key] = (record.offset, status)
+            if before is not None and before[1] in _NEXT:
+                must(
+                    status in (before[1], _NEXT[before[1]]),
+                    f"coordinator: {name}: {key!r} was {before[1].name} at {before[0]}, then {status.name}",
+                )
 
 
 def _check_transactions(name: str, known: dict[str, Any], latest: dict[Any, Any]) -> None:

@@ -5,12 +5,14 @@ epochs, indexes. It is kept up to date by appends, rebuilt by truncations, and l
 compared with the simple model that judges the storage engine (`tests.simulation.storage.model`).
 """
 
+from collections.abc import Iterator
 from random import Random
+from struct import Struct
 from typing import Final
 
-from tests.simulation.cluster.wrong import Wrong, must
-from tests.simulation.storage.batches import Batch, read_batches
-from tests.simulation.storage.checks import read_log
+from tests.simulation.cluster.rules.observing import read_all_unnoticed, read_unnoticed
+from tests.simulation.cluster.rules.wrong import Wrong, must
+from tests.simulation.storage.batches import HEADER, Batch, read_batches
 from tests.simulation.storage.model import (
     Producer,
     Replay,
@@ -21,17 +23,21 @@ from tests.simulation.storage.model import (
 from ottla.model.ids import Offset, ProducerId
 from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
+from ottla.testing.power_cut import FileNode
+from ottla.testing.simulated_disk import SimulatedDisk
 
 SAMPLES: Final = 8
+_INDEX_ENTRY: Final = Struct(">ii")
 
 
 def check_replica(name: str, log: Log, rng: Random, *, is_fresh: bool = False) -> None:
     """Compare what a log knows with its batches. One that is fresh was neither loaded nor cut."""
     try:
-        batches = read_batches(read_log(log))
+        batches = read_batches(read_all_unnoticed(log))
     except AssertionError as error:
         raise Wrong(f"log: {name}: {error}") from error
     replay = Replay(batches)
+    _check_indexes(name, log)
     _check_epochs(name, log, batches)
     _check_look_ups(name, log, batches, rng)
     if log.config.is_compacted:
@@ -42,16 +48,40 @@ def check_replica(name: str, log: Log, rng: Random, *, is_fresh: bool = False) -
             _check_aborted(name, log, replay)
 
 
+def find_torn(log: Log, disk: SimulatedDisk, synced: int) -> str | None:
+    """Say what a start has wrongly taken for a part of a log: what is torn, or lies behind a gap.
+
+    Soon after nobody would see it any more: what only one replica has is cut off, or healed.
+    """
+    expected = log.segments[0].base_offset
+    for segment in log.segments:
+        file = disk.find_node(segment.file.path)
+        assert isinstance(file, FileNode), f"{segment.file.path} was loaded, so it is there"
+        try:
+            batches = read_batches(bytes(file.content[: segment.size]))
+        except AssertionError as error:
+            return f"{segment.file.path}: {error}"
+        # A segment says where it begins also if it is empty.
+        for begin, end in [
+            (segment.base_offset, segment.base_offset),
+            *((batch.base_offset, batch.last_offset + 1) for batch in batches),
+        ]:
+            if begin != expected and begin > synced and not log.config.is_compacted:
+                return f"{segment.file.path}: {begin} comes after {expected - 1}"
+            expected = Offset(end)
+    return None
+
+
 def check_stable(name: object, log: Log, *, is_fresh: bool) -> None:
     """What was decided counts only if the decision is on all replicas. A decision that is not is rare."""
     if log.high_watermark == log.log_end_offset or not is_fresh:
         # A start does not know which decisions are on all replicas.
         return
-    tail = log.read(log.high_watermark, 1 << 20, ReadLimit.LOG_END).read()
+    tail = read_unnoticed(log, log.high_watermark, 1 << 20)
     if not any(batch.is_control for batch in read_batches(tail)):
         return
     if log.log_start_offset == 0:
-        stable = last_stable_offset(Replay(read_batches(read_log(log))), log.high_watermark)
+        stable = last_stable_offset(Replay(read_batches(read_all_unnoticed(log))), log.high_watermark)
         must(
             log.last_stable_offset <= stable,
             f"stable: {name}: {log.last_stable_offset} counts as stable, but only {stable} is",
@@ -80,6 +110,33 @@ def _check_epochs(name: str, log: Log, batches: list[Batch]) -> None:
             )
 
 
+def _check_indexes(name: str, log: Log) -> None:
+    """An entry of the offset index has the last offset of the batch that it points to.
+
+    A look-up that finds another one there makes the index again, so nobody else would notice.
+    """
+    for segment in log.segments:
+        entries = bytes(segment.saved_indexes().offsets.entries) if segment.offset_bytes else b""
+        if segment.unsaved_offsets is not None:
+            entries += segment.unsaved_offsets.entries
+        ends = dict(_ends_of_batches(segment.file.read(0, segment.size)))
+        for offset, position in _INDEX_ENTRY.iter_unpack(entries):
+            must(
+                ends.get(position) == segment.base_offset + offset,
+                f"log: {name}: the index of {segment.file.path} says that {segment.base_offset + offset} "
+                f"ends the batch at {position}, but that is {ends.get(position)}",
+            )
+
+
+def _ends_of_batches(data: bytes) -> Iterator[tuple[int, int]]:
+    """Give where each batch begins, and its last offset."""
+    position = 0
+    while position < len(data):
+        base_offset, length, _, _, _, _, delta, *_ = HEADER.unpack_from(data, position)
+        yield position, base_offset + delta
+        position += 12 + length
+
+
 def _check_look_ups(name: str, log: Log, batches: list[Batch], rng: Random) -> None:
     if not batches:
         return
@@ -88,9 +145,10 @@ def _check_look_ups(name: str, log: Log, batches: list[Batch], rng: Random) -> N
         if rng.random() < 0.8:
             # Entries of the index are of the last offsets of batches.
             offset = max(rng.choice(batches).last_offset, log.log_start_offset)
-        expected = next(batch for batch in batches if batch.last_offset >= offset)
-        found = log.read(Offset(offset), 1, ReadLimit.LOG_END).read()
-        must(found == expected.data, f"log: {name}: a read at {offset} gives another batch")
+        # A compacted log may end in a gap: there it was cut.
+        expected = next((batch.data for batch in batches if batch.last_offset >= offset), b"")
+        found = read_unnoticed(log, offset, 1)
+        must(found == expected, f"log: {name}: a read at {offset} gives another batch")
         timestamp_ms = rng.choice(batches).max_timestamp + rng.randint(-1, 1)
         first = first_record_at_or_after(batches, timestamp_ms, log.log_start_offset)
         told = log.offset_for_timestamp(timestamp_ms, ReadLimit.LOG_END)
@@ -131,7 +189,16 @@ def _check_producers(name: str, log: Log, replay: Replay, is_fresh: bool) -> Non
 
 
 def _check_kept(name: str, log: Log, batches: list[Batch]) -> None:
-    """Compaction keeps the last batch of each producer, empty if need be: a start has to know it."""
+    """Compaction keeps the last batch of each producer, and of each round, empty if need be.
+
+    A start has to know the producers. And if nothing is written after a round, the log ends with it.
+    """
+    active = log.segments[-1].base_offset
+    before = [batch.last_offset + 1 for batch in batches if batch.base_offset < active]
+    must(
+        not before or log.truncations > 0 or before[-1] == active,
+        f"log: {name}: the batch before {active} is gone, and with it where the log ends",
+    )
     kept = {(batch.producer_id, batch.last_sequence, batch.last_offset) for batch in batches}
     for producer_id, producer in log.producer_state.producers.items():
         if producer.batches and producer.last_offset >= log.log_start_offset:

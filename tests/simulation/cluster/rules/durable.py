@@ -4,9 +4,10 @@ A power cut takes some of what was not synced, and only seldom the part that som
 for one here: the disk knows what would be left in the worst case.
 """
 
-from tests.simulation.cluster.wrong import must
+from tests.simulation.cluster.rules.wrong import must
 from tests.simulation.storage.batches import HEADER
 
+from ottla.quorum.snapshot_file import find_snapshot_id
 from ottla.storage.log import Log
 from ottla.storage.log_dirs import clean_shutdown
 from ottla.storage.log_dirs.checkpoints import (
@@ -27,6 +28,9 @@ def check_durable(name: str, log: Log, disk: SimulatedDisk, *, is_quiet: bool) -
     """
     if log.volume.error is not None:
         return
+    if log.segments[0].base_offset == 0:
+        # Without it the log would seem to start at its second segment.
+        _check_name(name, log.segments[0].file.path, disk)
     for segment in log.segments:
         _check_cuts(name, segment, disk)
         if segment.base_offset < log.recovery_point:
@@ -53,6 +57,28 @@ def check_stop_mark(name: str, disk: SimulatedDisk, directory: str) -> None:
     """A node that serves may end at any time, and that was no clean stop then."""
     is_marked = disk.find_durable(f"{directory}/{clean_shutdown.FILE}") is not None
     must(not is_marked, f"durable: {name} serves, but {directory} has the mark of a clean stop")
+
+
+def check_snapshots(name: str, disk: SimulatedDisk, directory: str) -> None:
+    """A snapshot of the metadata takes the place of the log before it, so it is all on disk."""
+    for entry in disk.list(directory):
+        path = f"{directory}/{entry.name}"
+        if find_snapshot_id(entry.name) is not None:
+            node = disk.find_node(path)
+            assert isinstance(node, FileNode)
+            must(
+                disk.find_durable(path) is node and (node.has_forgotten or node.durable == node.content),
+                f"durable: {name} has the snapshot {path}, which is not synced",
+            )
+
+
+def check_cut_is_synced(name: str, log: Log, disk: SimulatedDisk) -> None:
+    """What a log was cut off does not come back: that is synced before anything else happens."""
+    node = disk.find_node(log.segments[-1].file.path)
+    must(
+        not isinstance(node, FileNode) or not any(isinstance(change, Cut) for change in node.changes),
+        f"durable: {name}: {log.segments[-1].file.path} was cut, and that is not synced",
+    )
 
 
 def _check_cuts(name: str, segment: Segment, disk: SimulatedDisk) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final, Protocol
 
-from tests.simulation.cluster.wrong import Wrong, must
+from tests.simulation.cluster.rules.wrong import Wrong, must
 
 from ottla import Admin, Consumer, Producer
 from ottla.client.admin.offsets import OffsetSpec
@@ -134,7 +134,7 @@ class Workload:
             if client in self._clients
         ]
 
-        def connect(transactional_id: str) -> OttlaProcess:
+        def connect(transactional_id: str | None) -> OttlaProcess:
             return OttlaProcess(self._bootstrap, transactional_id, TRANSACTION_TIMEOUT_MS, **CLIENT)
 
         others: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {

@@ -6,12 +6,21 @@ had more than it. Who hears from a leader does not help to elect another, and wh
 
 from typing import Final
 
-from tests.simulation.cluster.wrong import Wrong, must
+from tests.simulation.cluster.rules.wrong import Wrong, must
 
 from ottla.metadata.errors import MetadataError
 from ottla.quorum.quorum_state import FILE, QuorumState, decode_quorum_state
 from ottla.quorum.raft.replica import Replica
-from ottla.quorum.raft.states import Follower, Leader, Prospective, State, election_of
+from ottla.quorum.raft.states import (
+    NEVER,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    State,
+    Unattached,
+    election_of,
+)
 from ottla.quorum.raft.voter_sets import ReplicaKey
 from ottla.storage.names import METADATA_PARTITION, directory_name
 from ottla.testing.power_cut import FileNode
@@ -29,7 +38,8 @@ class ElectionRules:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         # What each voter has on its disk, which is read when the file is another one.
-        self._on_disk: dict[ReplicaKey, tuple[FileNode, QuorumState]] = {}
+        self._on_disk: dict[ReplicaKey, QuorumState] = {}
+        self._files: dict[int, FileNode] = {}
         self._votes: dict[tuple[int, ReplicaKey], ReplicaKey] = {}
         self._leaders: set[tuple[int, int]] = set()
         # Since when a node leads, or hears from a leader, and in which epoch.
@@ -40,20 +50,22 @@ class ElectionRules:
 
     def look_at_disk(self, one: SimulatedNode) -> None:
         """What a voter has promised stays promised, also while it starts."""
-        node = one.disk.find_durable(PATH)
-        key = ReplicaKey(one.node_id, one.directory_id)
-        known = self._on_disk.get(key)
-        if node is None or (known is not None and node is known[0]):
+        if one.node is None:
+            # It votes already. Whom it heard from in its last life does not matter.
+            self._has_leader_us.pop(one.node_id, None)
+        file = one.disk.find_durable(PATH)
+        if file is None or file is self._files.get(one.node_id):
             return
         try:
-            said = decode_quorum_state(bytes(node.durable))
+            said = decode_quorum_state(bytes(file.durable))
         except MetadataError as error:
             must(False, f"vote: quorum-state of node {one.node_id} cannot be read: {error}")
             return
-        self._on_disk[key] = (node, said)
-        if known is None:
+        key = ReplicaKey(one.node_id, one.directory_id)
+        before = self._on_disk.get(key)
+        self._files[one.node_id], self._on_disk[key] = file, said
+        if before is None:
             return
-        before = known[1]
         must(
             said.leader_epoch > before.leader_epoch
             or (
@@ -69,8 +81,7 @@ class ElectionRules:
         key = ReplicaKey(one.node_id, one.directory_id)
         if state.voted is not None:
             self._votes[state.epoch, key] = state.voted
-        on_disk = self._on_disk.get(key)
-        found = None if on_disk is None else on_disk[1]
+        found = self._on_disk.get(key)
         must(
             found == election_of(state),
             f"vote: node {one.node_id} says {election_of(state)}, but has {found} on its disk",
@@ -78,24 +89,33 @@ class ElectionRules:
 
     def look(self, one: SimulatedNode, replica: Replica) -> None:
         """Look at what a node does."""
-        state, now_us = replica.state, self._cluster.simulation.now_us
-        now_ms = one.machine.monotonic_ms()
-        has_leader = isinstance(state, Leader) or (
-            isinstance(state, Follower) and state.has_fetched and now_ms < state.deadline_ms
-        )
-        since = self._has_leader_us.get(one.node_id)
+        state, node_id, now_us = replica.state, one.node_id, self._cluster.simulation.now_us
+        has_leader, is_late = isinstance(state, Leader), False
+        if isinstance(state, Follower):
+            is_late = now_us // 1000 >= state.deadline_ms
+            has_leader = state.has_fetched and not is_late
+        elif isinstance(state, Unattached):
+            is_late = not now_us // 1000 < state.deadline_ms < NEVER
+        since = self._has_leader_us.get(node_id)
         if not has_leader:
-            self._has_leader_us.pop(one.node_id, None)
+            self._has_leader_us.pop(node_id, None)
         elif since is None or since[0] != state.epoch:
-            self._has_leader_us[one.node_id] = (state.epoch, now_us)
+            self._has_leader_us[node_id] = (state.epoch, now_us)
         if isinstance(state, Prospective):
             self._check_pre_votes(one, state, now_us)
-        else:
-            self._prospective_us.pop(one.node_id, None)
-        if isinstance(state, Leader) and (state.epoch, one.node_id) not in self._leaders:
-            self._leaders.add((state.epoch, one.node_id))
+        elif node_id in self._prospective_us:
+            del self._prospective_us[node_id]
+        if isinstance(state, Leader) and (state.epoch, node_id) not in self._leaders:
+            self._leaders.add((state.epoch, node_id))
             self._check_elected(one, replica, state)
-        self._check_waiting(one, replica, now_us, now_ms)
+        if is_late and replica.stop_ms is None and _may_stand(replica):
+            self._check_waiting(one, state, now_us)
+        elif node_id in self._late_us:
+            del self._late_us[node_id]
+        if state.leader_id == node_id and not isinstance(state, Leader | Resigned):
+            raise Wrong(
+                f"vote: node {node_id} has led epoch {state.epoch}, and is {state.name.value} in it now"
+            )
 
     def _check_pre_votes(self, one: SimulatedNode, state: Prospective, now_us: int) -> None:
         epoch, since_us = self._prospective_us.setdefault(one.node_id, (state.epoch, now_us))
@@ -150,16 +170,23 @@ class ElectionRules:
             f"{leader.start_offset} of epoch {epoch}",
         )
 
-    def _check_waiting(self, one: SimulatedNode, replica: Replica, now_us: int, now_ms: int) -> None:
-        """A voter that hears nothing from its leader does not wait for ever."""
-        state = replica.state
-        if not isinstance(state, Follower) or now_ms < state.deadline_ms or not replica.may_stand:
-            self._late_us.pop(one.node_id, None)
-            return
+    def _check_waiting(self, one: SimulatedNode, state: State, now_us: int) -> None:
+        """A voter that hears nothing from a leader does not wait for ever."""
         known, since_us = self._late_us.setdefault(one.node_id, (state, now_us))
         if known is not state:
             self._late_us[one.node_id] = (state, now_us)
         if known is state and now_us - since_us >= LATE_US_MAX:
             raise Wrong(
-                f"vote: node {one.node_id} follows node {state.leader_id}, from which it has heard nothing"
+                f"vote: node {one.node_id} is {state.name.value} in epoch {state.epoch}, has heard of no "
+                "leader for long, and does not stand for election"
             )
+
+
+def _may_stand(replica: Replica) -> bool:
+    """Say whether a replica votes, or has voted before a change that may not be committed."""
+    history, me = replica.history, replica.settings.me
+    if replica.abstains or history.voters.is_voter(me):
+        return not replica.abstains
+    changed_at, committed = history.voters_offset, replica.high_watermark
+    is_open = changed_at is not None and (committed is None or committed <= changed_at)
+    return is_open and history.voters_before.is_voter(me)

@@ -1,6 +1,7 @@
 """What must hold of each change of a partition, as the active controller has decided it."""
 
-from tests.simulation.cluster.wrong import must
+from tests.simulation.cluster.clients.careless import is_careless
+from tests.simulation.cluster.rules.wrong import must
 
 from ottla.metadata.image import MetadataImage
 from ottla.model.uuid import Uuid
@@ -18,10 +19,10 @@ class MetadataRules:
     def look(self, one: SimulatedNode) -> None:
         """Look at a node, if it is the active controller."""
         assert one.node is not None
+        if one.node.parts.quorum.controller is None:
+            return
         image = one.node.broker.image
-        if not one.node.parts.quorum.is_active or (
-            self._image is not None and image.topics is self._image.topics
-        ):
+        if self._image is not None and image.topics is self._image.topics:
             return
         self._image = image
         for topic in image.topics:
@@ -35,21 +36,25 @@ class MetadataRules:
 
 
 def _check_change(name: str, before: PartitionRecord, after: PartitionRecord) -> None:
-    if after.leader >= 0 and after.leader_epoch > before.leader_epoch:
+    if after.leader >= 0 and after.leader_epoch > before.leader_epoch and not is_careless(name):
         # If nobody is left, the last one that was in sync may lead (KIP-966).
         safe = {*before.isr, *(before.eligible_leader_replicas or ()), *(before.last_known_elr or ())}
         if len(after.isr) > 1:
             # It has joined them with this very change, which ends a reassignment. Who is elected without
             # being in sync is the only one then.
             safe.update(after.isr)
+        if before.adding_replicas and not after.adding_replicas:
+            # A reassignment ends when all that are added are in sync. Then others leave, maybe all of them.
+            safe.update(before.adding_replicas)
         must(
             after.leader in safe,
             f"elected: {name}: node {after.leader} leads, but in sync were {before.isr} and "
             f"{before.eligible_leader_replicas}",
         )
-    if before.adding_replicas and not after.adding_replicas and after.replicas != before.replicas:
-        added = set(before.adding_replicas) & set(after.replicas)
-        must(
-            added <= set(after.isr),
-            f"elected: {name} has moved to {after.replicas}, but in sync are {after.isr}",
-        )
+    # Those that stay for good: not those that are being added, as far as they are not in sync.
+    settled = set(after.replicas) - set(after.adding_replicas)
+    added = settled - (set(before.replicas) - set(before.adding_replicas))
+    must(
+        added <= set(after.isr),
+        f"elected: {name} has moved to {after.replicas}, but in sync are {after.isr}",
+    )
