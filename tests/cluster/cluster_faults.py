@@ -1,57 +1,106 @@
-"""Breaks a cluster of real processes: kill -9, stop, pause, cut networks, full disks. All from a seed."""
+"""Breaks a cluster of real processes: kills, pauses, cut networks, full disks, power cuts. From a seed."""
 
 import os
 import random
 import shutil
 import signal
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 from typing import Final
 
+from tests.cluster.disks import NodeDisk
 from tests.cluster.namespaces import Namespaces
 from tests.support.mixed_cluster import ClusterNode, MixedCluster, wait_until
 
 SPARE_BYTES: Final = 64 * 1024
 """What is left of a disk that is full."""
+AT_ONCE: Final = 0.25
+"""How often the next period does not wait until all nodes are back."""
+RECOVERY_S_MAX: Final = 20.0
+RECOVERY_LOOK_S: Final = 0.2
+QUIET: Final = 0.25
+"""How many periods are without a fault."""
+POWER_CUTS: Final = ("cut-power", "cut-power-of-all", "pause-then-cut")
+KINDS: Final = (
+    "kill", "stop", "pause", "cut-off", "cut-link", "pause-then-kill", "fill-disk", *POWER_CUTS,
+)  # fmt: skip
 
 
 class ClusterFaults:
     """Faults from a seed, until told to stop. Afterwards everything works."""
 
     def __init__(
-        self, cluster: MixedCluster, network: Namespaces, seed: int, interval_s: float, fills_disks: bool
+        self,
+        cluster: MixedCluster,
+        network: Namespaces,
+        seed: int,
+        interval_s: float,
+        kinds: Sequence[str] = KINDS,
+        disks: Mapping[int, NodeDisk] | None = None,
+        note: Callable[[str], object] = lambda _: None,
     ) -> None:
+        """`disks` are those of the nodes, by number. Without them there are no power cuts.
+
+        `note` is given a line about each fault when it begins and when it is over.
+        """
         self._cluster = cluster
         self._network = network
         self._rng = random.Random(seed)
         self._interval_s = interval_s
+        self._disks = disks or {}
+        self._note = note
+        self._is_abandoned = Event()
         self.counts: Counter[str] = Counter()
-        self._kinds: list[Callable[[Event], None]] = [
-            self.kill,
-            self.kill,
-            self.stop,
-            self.pause,
-            self.cut_off,
-            self.cut_link,
-            self.pause_then_kill,
-        ]
-        if fills_disks:
-            self._kinds.append(self.fill_disk)
+        self.lost_bytes = 0
+        """How much of logs was lost in power cuts."""
+        known: dict[str, Callable[[Event], None]] = {
+            "kill": self.kill,
+            "stop": self.stop,
+            "pause": self.pause,
+            "cut-off": self.cut_off,
+            "cut-link": self.cut_link,
+            "pause-then-kill": self.pause_then_kill,
+            "fill-disk": self.fill_disk,
+            "cut-power": self.cut_power,
+            "cut-power-of-all": self.cut_power_of_all,
+            "pause-then-cut": self.pause_then_cut,
+        }
+        self._kinds = {name: known[name] for name in kinds if self._disks or name not in POWER_CUTS}
 
     def __call__(self, over: Event) -> None:
         wait_s = self._interval_s * self._rng.uniform(0.1, 0.3)
-        while not over.wait(wait_s):
-            kind = self._rng.choice(self._kinds)
-            kind(over)
-            self.counts[kind.__name__] += 1
+        while self._kinds and not over.wait(wait_s):
+            if self._rng.random() >= QUIET or not self.counts:
+                name = self._rng.choice(list(self._kinds))
+                self._note(f"{name} begins")
+                self._kinds[name](over)
+                self._note(f"{name} is over")
+                self.counts[name] += 1
+                if self._rng.random() >= AT_ONCE:
+                    self._recover(over)
             wait_s = self._interval_s * self._rng.uniform(0.5, 1.5)
-        self._network.mend_all()
-        for node in self._cluster:
-            if not node.is_running:
-                node.start()
-        self._cluster.wait_for_brokers(len(self._cluster.nodes))
+        if not self._is_abandoned.is_set():
+            self._network.mend_all()
+            for node in self._cluster:
+                if not node.is_running:
+                    node.start()
+            self._cluster.wait_for_brokers(len(self._cluster.nodes))
+
+    def _recover(self, over: Event) -> None:
+        """Wait until all nodes serve, so that clients get on even where nodes take long to start."""
+        deadline = time.monotonic() + RECOVERY_S_MAX
+        while time.monotonic() < deadline and not over.wait(RECOVERY_LOOK_S):
+            for node in self._cluster:
+                assert not node.has_failed, f"node {node.number} has ended by itself"
+            if self._cluster.serving() == {node.number for node in self._cluster}:
+                break
+
+    def abandon(self) -> None:
+        """Mend nothing at the end: the campaign was interrupted."""
+        self._is_abandoned.set()
 
     def _last(self, over: Event) -> None:
         over.wait(self._interval_s * self._rng.uniform(0.3, 1.5))
@@ -119,6 +168,59 @@ class ClusterFaults:
         node.kill()
         filler.unlink()
         node.start()
+
+    def cut_power(self, over: Event) -> None:
+        """Cut the power of one machine."""
+        node = self._pick()
+        self._lose_power([node])
+        self._last(over)
+        self._restore_power([node])
+
+    def cut_power_of_all(self, over: Event) -> None:
+        """Cut the power of all machines at once. They come back in any order."""
+        nodes = self._rng.sample(self._cluster.nodes, len(self._cluster.nodes))
+        self._lose_power(nodes)
+        late = nodes.pop() if self._rng.random() < 0.3 else None
+        self._restore_power(nodes)
+        if late is not None:
+            self._last(over)
+            self._restore_power([late])
+
+    def pause_then_cut(self, over: Event) -> None:
+        """Pause a node, let writes build up, cut the power of another, and wake the first. The third pauses.
+
+        So the one that missed writes and the one that lost what it had not synced are a majority.
+        """
+        slept, victim, other = self._rng.sample(self._cluster.nodes, 3)
+        os.kill(slept.pid, signal.SIGSTOP)
+        self._last(over)
+        self._lose_power([victim])
+        os.kill(other.pid, signal.SIGSTOP)
+        os.kill(slept.pid, signal.SIGCONT)
+        self._restore_power([victim])
+        self._last(over)
+        os.kill(other.pid, signal.SIGCONT)
+
+    def _lose_power(self, nodes: Sequence[ClusterNode]) -> None:
+        for node in nodes:
+            # Half of the machines are gone without a word to those they talk to.
+            if self._rng.random() < 0.5:
+                self._network.unplug(node.number)
+        for node in nodes:
+            os.kill(node.pid, signal.SIGKILL)
+        # Before the kernel writes anything back.
+        for node in nodes:
+            self._disks[node.number].cut_power()
+        for node in nodes:
+            node.kill()
+
+    def _restore_power(self, nodes: Sequence[ClusterNode]) -> None:
+        for node in nodes:
+            self._network.plug_in(node.number)
+            self.lost_bytes += self._disks[node.number].restore()
+            meta = node.data_directory / "meta.properties"
+            assert meta.exists(), f"node {node.number} lost its meta.properties in a power cut"
+            node.start()
 
     def _cut(self, a: int, b: int, ways: str) -> None:
         if ways != "in":

@@ -76,7 +76,8 @@ class JavaMachine:
 class JavaProcess(Process):
     """One producer and one consumer in a JVM."""
 
-    def __init__(self, machine: JavaMachine, transactional_id: str) -> None:
+    def __init__(self, machine: JavaMachine, transactional_id: str | None) -> None:
+        """Without a transactional id, the producer is idempotent."""
         super().__init__()
         self._machine = machine
         self._number = machine.new_number()
@@ -88,7 +89,7 @@ class JavaProcess(Process):
 
     async def start(self) -> None:
         """Connect."""
-        await self._ask("start", self._transactional_id)
+        await self._ask("start", round(self.answer_s * 1000), *filter(None, [self._transactional_id]))
 
     async def close(self) -> None:
         """Let go of it. An open transaction stays open."""
@@ -112,7 +113,8 @@ class JavaProcess(Process):
     async def flush(self) -> None:
         """Wait for acknowledgements, and tell of all that came."""
         failures: list[str] = []
-        for acknowledge, said in zip(self._acknowledge, (await self._ask("flush")).split(), strict=True):
+        acknowledges, self._acknowledge = self._acknowledge, []
+        for acknowledge, said in zip(acknowledges, (await self._ask("flush")).split(), strict=True):
             if said.isdigit():
                 acknowledge(int(said))
             else:
@@ -159,7 +161,7 @@ def _places(positions: Mapping[int, int]) -> list[str]:
 
 
 @contextmanager
-def java_processes(bootstrap: str) -> Iterator[Callable[[str, str], Process]]:
+def java_processes(bootstrap: str) -> Iterator[Callable[[str, str | None], Process]]:
     """Have a JVM, and give what makes a process in it."""
     machine = JavaMachine(bootstrap)
     try:

@@ -3,6 +3,7 @@
     with Namespaces(3) as network:
         network.command_in(1)         what to put before a command to run it on node 1
         network.cut(1, 2)             packets from node 1 to node 2 are lost, until `mend_all`
+        network.unplug(1)             all packets of node 1 are lost, until `plug_in`
 
 Clients are on the bridge, in the namespace `network.hub`. A packet is lost by a route that leads nowhere: a
 packet filter is not needed. It takes root, and a kernel that allows it: `why_not` says what is missing.
@@ -23,8 +24,9 @@ def address_of(node: int) -> str:
 
 def why_not() -> str | None:
     """Return why namespaces cannot be made here, or None if they can."""
-    if shutil.which("ip") is None:
-        return "the command ip is missing"
+    for program in ("ip", "nsenter", "unshare"):
+        if shutil.which(program) is None:
+            return f"the command {program} is missing"
     if os.geteuid() != 0:
         return "only root may make network namespaces"
     try:
@@ -35,7 +37,7 @@ def why_not() -> str | None:
 
 
 class NamespacesFailed(Exception):
-    """A command of `ip` failed."""
+    """A command for networks failed."""
 
 
 class Namespaces:
@@ -61,14 +63,26 @@ class Namespaces:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
     def command_in(self, node: int) -> list[str]:
-        """Return what to put before a command that is to run on a node."""
-        return ["ip", "netns", "exec", self._name(node)]
+        """Return what to put before a command that is to run on a node.
+
+        `ip netns exec` would give it mounts of its own, too, so that no disk could be unmounted while any
+        node runs.
+        """
+        return ["nsenter", f"--net=/run/netns/{self._name(node)}"]
 
     def cut(self, source: int, target: int) -> None:
         """Lose packets from one node to another."""
         if (source, target) not in self._cuts:
             self._cuts.add((source, target))
             self._route("add", source, target)
+
+    def unplug(self, node: int) -> None:
+        """Lose all packets of a node."""
+        _ip("-n", self.hub, "link", "set", f"port{node}", "down")
+
+    def plug_in(self, node: int) -> None:
+        """Let the packets of a node through again."""
+        _ip("-n", self.hub, "link", "set", f"port{node}", "up")
 
     def mend_all(self) -> None:
         """Let all packets through."""
@@ -96,9 +110,16 @@ class Namespaces:
             _ip("-n", name, "addr", "add", f"{address_of(node)}/24", "dev", "eth0")
             _ip("-n", name, "link", "set", "eth0", "up")
             _ip("-n", name, "link", "set", "lo", "up")
+            # A process that was killed says so to those it talked to. If its machine is unplugged, the kernel
+            # must not say it for long.
+            _run(*self.command_in(node), "sysctl", "-q", "-w", "net.ipv4.tcp_orphan_retries=1")
 
 
 def _ip(*arguments: str) -> None:
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+    _run("ip", *arguments)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise NamespacesFailed(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+        raise NamespacesFailed(f"{' '.join(command)}: {done.stderr.strip()}")

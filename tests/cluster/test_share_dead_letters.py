@@ -11,6 +11,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tests.support.watermarks import watermarks
 
 from ottla.client.admin import Admin
 from ottla.client.producer import Producer
@@ -88,7 +89,7 @@ class Letters:
                     self.found.append((offset, message.value() or b""))
 
     def read_to_the_end(self) -> None:
-        _, end = self._consumer.get_watermark_offsets(TopicPartition(DEAD, 0), timeout=60)
+        _, end = watermarks(self._consumer, DEAD)
         self.read(end)
 
     def close(self) -> None:

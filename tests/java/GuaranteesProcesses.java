@@ -28,33 +28,38 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Many processes of a campaign in one JVM: a producer with transactions and a consumer each.
+ * Many processes of a campaign in one JVM: a producer, with transactions or idempotent, and a consumer each.
  *
  * A line of input is the number of a process, a command and its arguments. A line of output is the number, "ok" or
  * "error", and what came of it. Each process has a thread, so that they do not wait for each other. Partitions are
  * written as topic:partition, with an offset as topic:partition:offset.
  */
 public class GuaranteesProcesses {
-    private static final long ANSWER_MS = 10_000;
     private static final long START_MS = 30_000;
 
     private final KafkaProducer<String, String> producer;
     private final KafkaConsumer<String, String> consumer;
     private final List<Future<RecordMetadata>> sent = new ArrayList<>();
+    private final long answerMs;
     private boolean isStarted;
 
-    private GuaranteesProcesses(String bootstrap, String group, String transactionalId, String timeoutMs) {
+    /** Without a transactional id, the producer is idempotent. */
+    private GuaranteesProcesses(
+        String bootstrap, String group, String timeoutMs, long answerMs, String transactionalId) {
+        this.answerMs = answerMs;
         Properties common = new Properties();
         common.put("bootstrap.servers", bootstrap);
         common.put("reconnect.backoff.max.ms", "500");
-        common.put("request.timeout.ms", "4000");
+        common.put("request.timeout.ms", String.valueOf(Math.min(4000, answerMs)));
         Properties producing = new Properties();
         producing.putAll(common);
-        producing.put("transactional.id", transactionalId);
-        producing.put("transaction.timeout.ms", timeoutMs);
+        if (transactionalId != null) {
+            producing.put("transactional.id", transactionalId);
+            producing.put("transaction.timeout.ms", timeoutMs);
+        }
         producing.put("linger.ms", "0");
-        producing.put("delivery.timeout.ms", String.valueOf(ANSWER_MS));
-        producing.put("max.block.ms", String.valueOf(ANSWER_MS));
+        producing.put("delivery.timeout.ms", String.valueOf(answerMs));
+        producing.put("max.block.ms", String.valueOf(answerMs));
         Properties consuming = new Properties();
         consuming.putAll(common);
         consuming.put("group.id", group);
@@ -62,7 +67,8 @@ public class GuaranteesProcesses {
         consuming.put("auto.offset.reset", "earliest");
         consuming.put("enable.auto.commit", "false");
         consuming.put("fetch.max.wait.ms", "50");
-        consuming.put("default.api.timeout.ms", String.valueOf(ANSWER_MS));
+        consuming.put("default.api.timeout.ms", String.valueOf(answerMs));
+        isStarted = transactionalId == null;
         producer = new KafkaProducer<>(producing, new StringSerializer(), new StringSerializer());
         consumer = new KafkaConsumer<>(consuming, new StringDeserializer(), new StringDeserializer());
     }
@@ -93,8 +99,9 @@ public class GuaranteesProcesses {
             GuaranteesProcesses process;
             synchronized (processes) {
                 if (words[1].equals("start")) {
-                    processes.put(
-                        words[0], new GuaranteesProcesses(settings[0], settings[1], words[2], settings[2]));
+                    processes.put(words[0], new GuaranteesProcesses(
+                        settings[0], settings[1], settings[2], Long.parseLong(words[2]),
+                        words.length > 3 ? words[3] : null));
                 }
                 process = words[1].equals("close") ? processes.remove(words[0]) : processes.get(words[0]);
             }
@@ -160,11 +167,12 @@ public class GuaranteesProcesses {
         List<String> said = new ArrayList<>();
         for (Future<RecordMetadata> one : sent) {
             try {
-                said.add(String.valueOf(one.get(ANSWER_MS + 2000, TimeUnit.MILLISECONDS).offset()));
+                said.add(String.valueOf(one.get(answerMs + 2000, TimeUnit.MILLISECONDS).offset()));
             } catch (ExecutionException | TimeoutException error) {
                 said.add(nameOf(error));
             }
         }
+        sent.clear();
         return String.join(" ", said);
     }
 

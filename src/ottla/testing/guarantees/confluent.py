@@ -2,6 +2,8 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -15,10 +17,10 @@ from confluent_kafka import (
 
 from ottla.testing.guarantees.generator import key_of_partition, partition_of
 from ottla.testing.guarantees.process import (
+    ANSWER_S,
     GROUP,
     POLL_S,
     RECORDS_PER_POLL,
-    SEND_S,
     START_S,
     TRANSACTION_TIMEOUT_MS,
     ClientFailed,
@@ -32,6 +34,9 @@ RECONNECTING: Final[Mapping[str, Any]] = {
     "reconnect.backoff.max.ms": 500,
     "log_level": 0,
 }
+
+HANG_S: Final = ANSWER_S + 5.0
+"""A call that has not returned by now never will."""
 
 
 def consumer_settings(bootstrap: str, **others: Any) -> dict[str, Any]:
@@ -57,27 +62,54 @@ def _named_errors() -> Iterator[None]:
         raise ClientFailed(cause.name()) from error
 
 
+def _return_within(seconds_max: float, call: Callable[[], object]) -> None:
+    """Carry out a call that may never return. Then its client has to be replaced.
+
+    librdkafka 2.16 forgets the timeout of offsets for a transaction when it has lost their coordinator (its
+    issue 5456).
+    """
+    outcome: SimpleQueue[KafkaException | None] = SimpleQueue()
+
+    def carry_out() -> None:
+        try:
+            call()
+        except KafkaException as error:
+            outcome.put(error)
+        else:
+            outcome.put(None)
+
+    Thread(target=carry_out, daemon=True).start()
+    try:
+        error = outcome.get(timeout=seconds_max)
+    except Empty:
+        raise ClientFailed("_TIMED_OUT") from None
+    if error is not None:
+        raise error
+
+
 class ConfluentProcess(Process):
     """One producer and one consumer."""
 
-    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+    def __init__(self, bootstrap: str, transactional_id: str | None) -> None:
+        """Without a transactional id, the producer is idempotent."""
         super().__init__()
         self._errors: list[KafkaError] = []
+        self._is_transactional = transactional_id is not None
+        identity = (
+            {"enable.idempotence": True}
+            if transactional_id is None
+            else {"transactional.id": transactional_id, "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}
+        )
         self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "transactional.id": transactional_id,
-                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
-                "linger.ms": 0,
-                **RECONNECTING,
-            }
+            {"bootstrap.servers": bootstrap, "linger.ms": 0, **identity, **RECONNECTING}
         )
         self._consumer = Consumer(consumer_settings(bootstrap))
 
     async def start(self) -> None:
         """Connect."""
-        with _named_errors():
-            self._producer.init_transactions(START_S)
+        if self._is_transactional:
+            with _named_errors():
+                self._producer.init_transactions(START_S)
 
     async def close(self) -> None:
         """Throw away what was not sent; an open transaction stays open."""
@@ -110,11 +142,13 @@ class ConfluentProcess(Process):
     async def flush(self) -> None:
         """Wait for acknowledgements."""
         with _named_errors():
-            left = self._producer.flush(SEND_S)
+            left = self._producer.flush(self.answer_s)
         if left:
             raise ClientFailed("_TIMED_OUT")
         if self._errors:
-            raise ClientFailed(self._errors[0].name())
+            first, *_ = self._errors
+            self._errors.clear()
+            raise ClientFailed(first.name())
 
     async def poll_records(self) -> Iterable[tuple[int, int, int]]:
         """Read for a moment."""
@@ -126,17 +160,20 @@ class ConfluentProcess(Process):
         offsets = [TopicPartition(*partition_of(key), at) for key, at in positions.items()]
         with _named_errors():
             group = self._consumer.consumer_group_metadata()
-            self._producer.send_offsets_to_transaction(offsets, group, SEND_S)
+            _return_within(
+                HANG_S,
+                lambda: self._producer.send_offsets_to_transaction(offsets, group, self.answer_s),
+            )
 
     async def commit(self) -> None:
         """Commit."""
         with _named_errors():
-            self._producer.commit_transaction(SEND_S)
+            self._producer.commit_transaction(self.answer_s)
 
     async def abort(self) -> None:
         """Abort."""
         with _named_errors():
-            self._producer.abort_transaction(SEND_S)
+            self._producer.abort_transaction(self.answer_s)
 
     async def read_from(self, positions: Mapping[int, int]) -> None:
         """Read from these offsets on."""
@@ -153,7 +190,7 @@ def committed_offsets(consumer: Consumer, keys: Iterable[int]) -> dict[int, int]
     """Return where a consumer's group goes on, 0 where it has not begun."""
     asked = [TopicPartition(*partition_of(key)) for key in keys]
     found = {}
-    for part in consumer.committed(asked, SEND_S):
+    for part in consumer.committed(asked, ANSWER_S):
         if part.error is not None:
             raise KafkaException(part.error)
         found[key_of_partition(part.topic, part.partition)] = max(part.offset, 0)

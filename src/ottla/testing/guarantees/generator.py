@@ -58,11 +58,20 @@ class Generator:
     """Gives operations to many threads, until there are no more."""
 
     def __init__(
-        self, seed: int, operations: int, assignments: float = ASSIGNMENTS, crashes: float = CRASHES
+        self,
+        seed: int,
+        operations: int,
+        assignments: float = ASSIGNMENTS,
+        crashes: float = CRASHES,
+        plain: float = 0.0,
     ) -> None:
-        """`assignments` and `crashes` are how often a client reads other keys, and is abandoned."""
+        """`assignments` and `crashes` are how often a client reads other keys, and is abandoned.
+
+        `plain` is the share of the operations that are without transactions.
+        """
         self._rng = random.Random(seed)
-        self._left = operations
+        self._plain_left = round(operations * plain)
+        self._left = operations - self._plain_left
         self._assignments = assignments
         self._crashes = crashes
         self._lock = Lock()
@@ -75,6 +84,16 @@ class Generator:
     def left(self) -> int:
         """How many operations there are still to come."""
         return self._left
+
+    @property
+    def plain_left(self) -> int:
+        """How many operations without transactions there are still to come."""
+        return self._plain_left
+
+    def stop(self) -> None:
+        """Let there be no more operations."""
+        with self._lock:
+            self._left = self._plain_left = 0
 
     def first_assignment(self) -> Plan:
         """Return what a new client reads."""
@@ -101,6 +120,20 @@ class Generator:
                 self._send() if rng.random() < 0.5 else None for _ in range(rng.randint(1, STEPS_MAX))
             )
             return self._ending("txn", steps)
+
+    def next_plain(self) -> Plan | None:
+        """Return what a client without transactions does next, a send or a poll; None when it is enough."""
+        with self._lock:
+            if self._plain_left <= 0:
+                return None
+            self._plain_left -= 1
+            rng = self._rng
+            if rng.random() < self._assignments:
+                return Plan("assign", keys=tuple(self._active))
+            crashes = rng.random() < self._crashes
+            if rng.random() < 0.5:
+                return Plan("send", (self._send(),), crashes=crashes)
+            return Plan("poll", (None,), crashes=crashes)
 
     def next_copy(self) -> Plan | None:
         """Return what a copier does next; None when it is enough."""

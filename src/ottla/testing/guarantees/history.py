@@ -8,6 +8,7 @@ knows). `value` is a list of steps: `["send", key, value]` becomes `["send", key
 when done, `["poll"]` becomes `["poll", {key: [[offset, value], ...]}]`, and `["look"]` becomes
 `["look", {bound: {key: offset}}]`. Functions are
 
+- `send`, `poll`: one of these, without a transaction;
 - `txn`: sends and polls in one transaction;
 - `copy`: a transaction that polls, sends one value for each, and commits the offsets for a group;
 - `assign`: what a process reads from now on; its value is the list of keys;

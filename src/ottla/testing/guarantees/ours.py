@@ -17,7 +17,6 @@ from ottla.testing.guarantees.process import (
     GROUP,
     POLL_S,
     RECORDS_PER_POLL,
-    SEND_S,
     START_S,
     TRANSACTION_TIMEOUT_MS,
     ClientFailed,
@@ -35,11 +34,14 @@ class OttlaProcess(Process):
     def __init__(
         self,
         bootstrap: str,
-        transactional_id: str,
+        transactional_id: str | None,
         transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
         **settings: Any,
     ) -> None:
-        """`settings` hold for the producer and for the consumer."""
+        """`settings` hold for the producer and for the consumer.
+
+        Without a transactional id, the producer is idempotent.
+        """
         super().__init__()
         self._sent: list[tuple[SentRecord, Callable[[int], None]]] = []
         self._producer = Producer(
@@ -79,7 +81,7 @@ class OttlaProcess(Process):
     async def send(self, key: int, value: int, acknowledge: Callable[[int], None]) -> None:
         """Send a value."""
         topic, partition = partition_of(key)
-        sent = await _within(SEND_S, self._producer.send(topic, b"%d" % value, partition=partition))
+        sent = await _within(self.answer_s, self._producer.send(topic, b"%d" % value, partition=partition))
         self._sent.append((sent, acknowledge))
 
     async def flush(self) -> None:
@@ -87,29 +89,32 @@ class OttlaProcess(Process):
         failure: ClientFailed | None = None
         for sent, acknowledge in self._sent:
             try:
-                acknowledge(await _within(SEND_S, _offset_of(sent)))
+                acknowledge(await _within(self.answer_s, _offset_of(sent)))
             except ClientFailed as error:
                 failure = failure or error
+        self._sent.clear()
         if failure is not None:
             raise failure
 
     async def poll_records(self) -> Iterable[tuple[int, int, int]]:
         """Read for a moment."""
-        polled = await _within(SEND_S, self._consumer.poll(int(POLL_S * 1000), RECORDS_PER_POLL))
+        polled = await _within(self.answer_s, self._consumer.poll(int(POLL_S * 1000), RECORDS_PER_POLL))
         return [(key_of_partition(*one.where), one.offset, int(one.value)) for one in polled]
 
     async def send_offsets(self, positions: Mapping[int, int]) -> None:
         """Make offsets part of the transaction."""
         offsets = {_where(key): at for key, at in positions.items()}
-        await _within(SEND_S, self._producer.send_offsets_to_transaction(offsets, GroupMetadata(GROUP)))
+        await _within(
+            self.answer_s, self._producer.send_offsets_to_transaction(offsets, GroupMetadata(GROUP))
+        )
 
     async def commit(self) -> None:
         """Commit."""
-        await _within(SEND_S, self._producer.commit_transaction())
+        await _within(self.answer_s, self._producer.commit_transaction())
 
     async def abort(self) -> None:
         """Abort."""
-        await _within(SEND_S, self._producer.abort_transaction())
+        await _within(self.answer_s, self._producer.abort_transaction())
 
     async def read_from(self, positions: Mapping[int, int]) -> None:
         """Read from these offsets on."""
@@ -120,7 +125,7 @@ class OttlaProcess(Process):
 
     async def committed_offsets(self, keys: Iterable[int]) -> dict[int, int]:
         """Ask for the group's offsets."""
-        found = await _within(SEND_S, self._consumer.committed([_where(key) for key in keys]))
+        found = await _within(self.answer_s, self._consumer.committed([_where(key) for key in keys]))
         return {key_of_partition(*where): 0 if one is None else one.offset for where, one in found.items()}
 
 

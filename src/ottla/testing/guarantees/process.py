@@ -4,18 +4,29 @@ A client gives the means: begin, send, poll, commit. The order of things, and th
 same for all of them. A client that blocks has an event loop of its own, in a thread of its own.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
-from ottla.testing.guarantees.errors import FAILED_FOR_GOOD, Stage, Verdict, judge_transaction
+from ottla.testing.guarantees.errors import (
+    FAILED_FOR_GOOD,
+    UNKNOWN,
+    Stage,
+    Verdict,
+    judge_plain,
+    judge_transaction,
+)
 from ottla.testing.guarantees.generator import Plan, copy_of
 
 GROUP: Final = "guarantees"
 """The group of the copiers."""
 POLL_S: Final = 0.03
-SEND_S: Final = 10.0
+ANSWER_S: Final = 10.0
 START_S: Final = 30.0
+STALE_RETRY_S: Final = 0.5
+STALE_TRIES_MAX: Final = 60
+"""How often a group's offsets are asked for again that are older than what is known."""
 RECORDS_PER_POLL: Final = 50
 TRANSACTION_TIMEOUT_MS: Final = 10_000
 
@@ -28,7 +39,7 @@ class ClientFailed(Exception):
 
 
 class TransactionFailed(Exception):
-    """A transaction did not come to its end; the verdict says what is known of it."""
+    """A transaction, or a plain operation, did not come to its end; the verdict says what is known of it."""
 
     def __init__(self, verdict: Verdict, error: str) -> None:
         super().__init__(error)
@@ -39,6 +50,8 @@ class Process(ABC):
     """One producer and one consumer. When an outcome is unknown it is thrown away."""
 
     def __init__(self) -> None:
+        self.answer_s = ANSWER_S
+        """How long it waits for an answer. If it is short, more outcomes are unknown."""
         self._positions: dict[int, int] = {}
 
     # What a client gives. Everything but `close` raises `ClientFailed`.
@@ -94,10 +107,24 @@ class Process(ABC):
         self._positions = {key: self._positions.get(key, 0) for key in keys}
         await self.read_from(self._positions)
 
-    async def assign_for_group(self, keys: tuple[int, ...]) -> None:
-        """Read these keys where the group goes on."""
-        self._positions = await self.committed_offsets(keys)
+    async def assign_for_group(self, keys: tuple[int, ...], known: Mapping[int, int]) -> None:
+        """Read these keys where the group goes on. `known` is what it has committed at least.
+
+        A coordinator that is cut off and does not know of the next one answers with what it knew. Neither
+        Ottla nor Apache Kafka has leases. So it is asked again for a while. If offsets are really lost, that
+        does not help, and records are consumed twice.
+        """
+        for _ in range(STALE_TRIES_MAX):
+            self._positions = await self.committed_offsets(keys)
+            if all(at >= known.get(key, 0) for key, at in self._positions.items()):
+                break
+            await asyncio.sleep(STALE_RETRY_S)
         await self.read_from(self._positions)
+
+    @property
+    def positions(self) -> Mapping[int, int]:
+        """Where it goes on to read each key."""
+        return self._positions
 
     async def transact(self, plan: Plan, done: list[Any]) -> None:
         """Do the steps of a plan in one transaction, and note in `done` what came of each.
@@ -105,6 +132,23 @@ class Process(ABC):
         Raises `TransactionFailed` unless it was committed.
         """
         await self._in_transaction(plan, lambda: self._do_steps(plan, done))
+
+    async def do_plainly(self, plan: Plan, done: list[Any]) -> None:
+        """Do the one step of a plan without a transaction. Raises `TransactionFailed` unless it is done."""
+        try:
+            (step,) = plan.steps
+            if step is None:
+                done.append(["poll", await self._poll()])
+            else:
+                await self._send(*step, done)
+                if plan.crashes:
+                    # It may arrive, or may not.
+                    raise TransactionFailed(UNKNOWN, "crashed on purpose")
+                await self.flush()
+        except ClientFailed as error:
+            raise TransactionFailed(judge_plain(str(error)), str(error)) from error
+        if plan.crashes:
+            raise TransactionFailed(FAILED_FOR_GOOD, "crashed on purpose")
 
     async def copy(self, plan: Plan, done: list[Any], new_value: Callable[[int], int]) -> None:
         """Poll, send one value for each, and commit the group's offsets, all in one transaction."""

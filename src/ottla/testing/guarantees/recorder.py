@@ -5,7 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 from time import monotonic_ns
-from typing import Any
+from typing import Any, Final
+
+WRITING: Final = frozenset(("txn", "copy", "send"))
+"""Functions that need a cluster that works: a poll succeeds without one."""
 
 
 class Recorder:
@@ -19,25 +22,33 @@ class Recorder:
         self._now_ns = now_ns
         self._lock = Lock()
         self._number = 0
-        self._process = 0
+        self.processes = 0
+        self._succeeded_ns = now_ns()
 
     def new_process(self) -> int:
         """Return the number of a process that there was not before."""
         with self._lock:
-            self._process += 1
-            return self._process
+            self.processes += 1
+            return self.processes
 
     def write(
         self, process: int, kind: str, function: str, value: list[Any], error: str | None = None
     ) -> None:
         """Write an event down."""
         with self._lock:
+            now_ns = self._now_ns()
             event = {
-                "i": self._number, "t": self._now_ns(), "proc": process, "node": 1, "type": kind,
+                "i": self._number, "t": now_ns, "proc": process, "node": 1, "type": kind,
                 "f": function, "value": value, "rebalance": [], "err": error,
             }  # fmt: skip
             self._number += 1
+            if kind == "ok" and function in WRITING:
+                self._succeeded_ns = now_ns
             self._keep(event)
+
+    def seconds_since_success(self) -> float:
+        """Return how long ago an operation that writes succeeded, or when the history began."""
+        return (self._now_ns() - self._succeeded_ns) / 1e9
 
 
 class HistoryFile:

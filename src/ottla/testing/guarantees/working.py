@@ -10,8 +10,8 @@ from ottla.testing.guarantees.generator import Generator, Plan
 from ottla.testing.guarantees.process import ClientFailed, Process, TransactionFailed
 from ottla.testing.guarantees.recorder import Recorder
 
-Connect = Callable[[str], Process]
-"""Makes a process, given its transactional id. It is not started yet."""
+Connect = Callable[[str | None], Process]
+"""Makes a process, given its transactional id if it has one. It is not started yet."""
 
 
 async def work(connect: Connect, number: int, generator: Generator, recorder: Recorder) -> None:
@@ -22,22 +22,47 @@ async def work(connect: Connect, number: int, generator: Generator, recorder: Re
         while (plan := generator.next()) is not None:
             if plan.function == "assign":
                 await _assign(process.assign, name, plan, recorder)
-            elif not await _transact(process, name, plan, recorder):
+            elif not await _do(process.transact, name, plan, recorder):
                 return
 
     while generator.left > 0:
         await _be_one_process(connect, f"guarantees-{number}", recorder, work_on)
 
 
+async def work_plainly(connect: Connect, generator: Generator, recorder: Recorder) -> None:
+    """Be one client without transactions after the other, until there is nothing left to do."""
+
+    async def work_on(process: Process, name: int) -> None:
+        await _assign(process.assign, name, generator.first_assignment(), recorder)
+        while (plan := generator.next_plain()) is not None:
+            if plan.function == "assign":
+                await _assign(process.assign, name, plan, recorder)
+            elif not await _do(process.do_plainly, name, plan, recorder):
+                return
+
+    while generator.plain_left > 0:
+        await _be_one_process(connect, None, recorder, work_on)
+
+
 async def copy(connect: Connect, generator: Generator, recorder: Recorder) -> None:
     """Be one copier after the other, until there is nothing left to do."""
+    # Where the group goes on, by the transactions that were acknowledged.
+    committed: dict[int, int] = {}
 
     async def copy_on(process: Process, name: int) -> None:
-        await _assign(process.assign_for_group, name, generator.first_group_assignment(), recorder)
+        async def assign(keys: tuple[int, ...]) -> None:
+            await process.assign_for_group(keys, committed)
+
+        async def copy_once(plan: Plan, done: list[Any]) -> None:
+            await process.copy(plan, done, generator.new_value)
+            (_, polled), *_ = done
+            committed.update({int(key): process.positions[int(key)] for key in polled})
+
+        await _assign(assign, name, generator.first_group_assignment(), recorder)
         while (plan := generator.next_copy()) is not None:
             if plan.function == "assign":
-                await _assign(process.assign_for_group, name, plan, recorder)
-            elif not await _transact(process, name, plan, recorder, generator):
+                await _assign(assign, name, plan, recorder)
+            elif not await _do(copy_once, name, plan, recorder):
                 return
 
     while generator.left > 0:
@@ -46,7 +71,7 @@ async def copy(connect: Connect, generator: Generator, recorder: Recorder) -> No
 
 async def _be_one_process(
     connect: Connect,
-    transactional_id: str,
+    transactional_id: str | None,
     recorder: Recorder,
     work_on: Callable[[Process, int], Awaitable[None]],
 ) -> None:
@@ -69,18 +94,15 @@ async def _assign(
     recorder.write(name, "ok", "assign", list(plan.keys))
 
 
-async def _transact(
-    process: Process, name: int, plan: Plan, recorder: Recorder, generator: Generator | None = None
+async def _do(
+    carry_out: Callable[[Plan, list[Any]], Awaitable[None]], name: int, plan: Plan, recorder: Recorder
 ) -> bool:
-    """Return whether the process can go on. With a generator for its values it copies."""
+    """Have a plan carried out. Returns whether the process can go on."""
     asked: list[Any] = [["poll"] if step is None else ["send", *step] for step in plan.steps]
     recorder.write(name, "invoke", plan.function, asked)
     done: list[Any] = []
     try:
-        if generator is None:
-            await process.transact(plan, done)
-        else:
-            await process.copy(plan, done, generator.new_value)
+        await carry_out(plan, done)
     except TransactionFailed as failed:
         # Steps that were not come to count as tried: somebody may read what they wrote.
         left = asked[len(done) :]
