@@ -42,6 +42,7 @@ class ReplicaTwins:
     """Both brokers, and the controller."""
 
     def __init__(self, root: Path, settings: Mapping[str, str]) -> None:
+        """Settings that Apache Kafka does not know are ignored by it."""
         shared = {"replica.fetch.backoff.ms": str(BACKOFF_MS), **settings}
         self.cluster = MixedCluster(root, "oao", controllers=(CONTROLLER,), settings=shared)
         self.controller = self.cluster.controller_address(CONTROLLER)

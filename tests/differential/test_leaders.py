@@ -53,7 +53,8 @@ LAST_EPOCHS = range(-1, LEADER_EPOCH + 2)
 
 @pytest.fixture(scope="module")
 def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicaTwins]:
-    settings = {"replica.lag.time.max.ms": str(LAG_MS)}
+    # Only this way does the high watermark not wait for the leader's disk, as in Apache Kafka.
+    settings = {"replica.lag.time.max.ms": str(LAG_MS), "ottla.acks.all.sync": "false"}
     with ReplicaTwins(tmp_path_factory.mktemp("leaders"), settings) as twins:
         yield twins
 

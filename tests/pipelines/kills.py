@@ -122,12 +122,13 @@ class Campaign:
         runner.wait()
 
     def _delivered(self) -> int:
-        from confluent_kafka import Consumer, TopicPartition
+        from confluent_kafka import Consumer
+        from tests.support.watermarks import watermarks
 
         consumer = Consumer({"bootstrap.servers": self.node.bootstrap, "group.id": "watcher"})
         try:
             return sum(
-                consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)[1]
+                watermarks(consumer, topic, number)[1]
                 for topic in ("copies", "counts")
                 for number in range(PARTITIONS)
             )

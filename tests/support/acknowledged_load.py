@@ -49,6 +49,14 @@ class AcknowledgedLoad:
         with self._more:
             assert self._more.wait_for(lambda: len(self.acknowledged) >= goal, timeout_s), "nothing goes on"
 
+    def describe(self) -> str:
+        """Say how far it is, and what failed last."""
+        state = "goes on" if self._thread.is_alive() else "has stopped"
+        return (
+            f"The load {state}: {len(self.acknowledged)} records were acknowledged, {len(self._producer)} "
+            f"are under way, {len(self.failures)} failed {self.failures[-1:]}."
+        )
+
     def finish(self) -> None:
         """Stop writing, and wait for what is under way."""
         self._is_over.set()

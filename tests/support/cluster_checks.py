@@ -9,8 +9,9 @@ Internal topics are left out: each broker compacts them when it likes. So are to
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+from tests.support.watermarks import watermarks
 
 from ottla.records.batch import iter_batches
 
@@ -41,10 +42,10 @@ def _find_wrong(cluster: "MixedCluster", consumer: Consumer) -> str | None:
                 sizes = {one: len(log) for one, log in logs.items()}
                 return f"the replicas of {where} differ: their sizes are {sizes}"
             start, end = account_for(where, logs[partition.replicas[0]])
-            watermarks = _watermarks(consumer, name, number)
+            ends = watermarks(consumer, name, number)
             # A log of which everything was deleted goes on where it ended.
-            if logs[partition.replicas[0]] and (end != watermarks[1] or start > watermarks[0]):
-                return f"{where} goes from {start} to {end}, but its watermarks are {watermarks}"
+            if logs[partition.replicas[0]] and (end != ends[1] or start > ends[0]):
+                return f"{where} goes from {start} to {end}, but its watermarks are {ends}"
     return None
 
 
@@ -64,8 +65,3 @@ def account_for(where: str, log: bytes) -> tuple[int, int]:
         assert header.leader_epoch >= epoch, f"{where}: epoch {header.leader_epoch} follows {epoch}"
         end, epoch = header.last_offset + 1, header.leader_epoch
     return start, end
-
-
-def _watermarks(consumer: Consumer, topic: str, number: int) -> tuple[int, int]:
-    found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)
-    return found

@@ -78,6 +78,11 @@ class ClusterNode:
     def is_running(self) -> bool:
         return self._process is not None
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the process has ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
     def set(self, name: str, value: str) -> None:
         """Set a property for the next start."""
         self._properties[name] = value
@@ -267,7 +272,8 @@ class MixedCluster:
     @cached_property
     def admin(self) -> AdminClient:
         """A client that lives as long as the cluster: one that is collected answers nothing."""
-        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        reconnecting = {"reconnect.backoff.max.ms": 500}
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, **reconnecting})
 
     def wait_for_brokers(self, count: int) -> None:
         """Wait until so many brokers serve."""
@@ -287,9 +293,10 @@ class MixedCluster:
         """Start some nodes of a cluster that was not entered, and wait until they serve."""
         for number in numbers:
             self[number].start()
-        wait_until(lambda: {*numbers} <= self._serving(), f"nodes {numbers} serve")
+        wait_until(lambda: {*numbers} <= self.serving(), f"nodes {numbers} serve")
 
-    def _serving(self) -> set[int]:
+    def serving(self) -> set[int]:
+        """Return the nodes that serve, as far as one of them answers."""
         try:
             return set(self.admin.list_topics(timeout=5).brokers)
         except Exception:

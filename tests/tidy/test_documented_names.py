@@ -19,10 +19,8 @@ FILES_LOOKED_FOR_IN = ("src", "tests", "benchmarks", "examples")
 # Names of Apache Kafka, of operating systems and of other projects.
 FOREIGN = {
     "CompleteAbort",
-    "CompleteCommit",
     "DumpLogSegments",
     "PrepareAbort",
-    "PrepareCommit",
     "cachestat",
     "grpcio",
     "io_uring",
