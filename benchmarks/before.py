@@ -26,9 +26,9 @@ from typing import NamedTuple
 from benchmarks.measure import Noise
 from benchmarks.node_brokers import Broker
 from benchmarks.node_load import connect, exchange, fetch_frame, produce_frame
-from tests.support.ottla_node import free_port
 
 from ottla.model.uuid import Uuid
+from ottla.testing.ports import free_port
 
 TREE = Path(__file__).parent.parent
 PAIRS = 4

@@ -6,9 +6,10 @@ from urllib.request import urlopen
 
 from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families
-from tests.support.ottla_node import OttlaNode, free_port
+from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
+from ottla.testing.ports import free_port
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.incremental_alter_configs import (

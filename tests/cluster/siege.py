@@ -28,9 +28,10 @@ from typing import Any, NamedTuple
 
 import trustme
 from tests.support.data_plane import batch_of, create_topic, produce_request
-from tests.support.ottla_node import OttlaNode, free_port
+from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
+from ottla.testing.ports import free_port
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.framing import decode_response, encode_request

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.ottla_node import free_port
+from ottla.testing.ports import free_port
 
 PAGE = (Path(__file__).parents[2] / "docs/guide/cluster.md").read_text()
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

@@ -11,12 +11,13 @@ import pytest
 from tests.cluster.test_housekeeping import run_until
 from tests.support.data_plane import batch_of, create_topic, fetch_all, produce
 from tests.support.in_process import InProcessClient, in_process_node
-from tests.support.ottla_node import OttlaNode, free_port, ottla_command
+from tests.support.ottla_node import OttlaNode, ottla_command
 from tests.support.plain_client import PlainClient
 
 from ottla.broker.lifecycle import repairing
 from ottla.metadata.configs.load import load_node_config
 from ottla.records.batch import iter_batches
+from ottla.testing.ports import free_port
 from ottla.wire.error_code import ErrorCode
 
 METADATA = "__cluster_metadata-0/00000000000000000000.log"

@@ -9,10 +9,11 @@ from urllib.request import urlopen
 
 import pytest
 from tests.support.data_plane import batch_of, create_topic, fetch_all, produce
-from tests.support.ottla_node import OttlaNode, free_port, ottla_command
+from tests.support.ottla_node import OttlaNode, ottla_command
 from tests.support.plain_client import PlainClient
 
 from ottla.model.uuid import ZERO_UUID
+from ottla.testing.ports import free_port
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic

@@ -11,12 +11,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.cluster.test_housekeeping import run_until
 from tests.support.data_plane import batch_of, create_topic, fetch, produce
 from tests.support.in_process import InProcessClient, in_process_node
-from tests.support.ottla_node import OttlaNode, free_port
+from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
 from ottla.broker import group_metrics
 from ottla.broker.lifecycle.startup import Node
 from ottla.broker.metrics import BrokerMetrics
+from ottla.testing.ports import free_port
 
 RECORDS = 20
 READ = 5

@@ -10,9 +10,10 @@ from tests.cli.typing import succeed
 from tests.clients.served_topics import make_topic
 from tests.cluster.mirrored import are_equal, rows_of, until
 from tests.support.mirror_process import MirrorProcess
-from tests.support.ottla_node import OttlaNode, free_port
+from tests.support.ottla_node import OttlaNode
 
 from ottla.client.consumer import TopicPartition
+from ottla.testing.ports import free_port
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "mirroring.md"
 PAYMENTS = TopicPartition("payments", 0)

@@ -12,11 +12,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.java.java_tools import JavaTools
 from tests.support.data_plane import fetch_request
 from tests.support.mixed_cluster import MixedCluster, wait_until
-from tests.support.ottla_node import free_port
 from tests.support.plain_client import PlainClient
 
 from ottla.client.consumer.consumer import Consumer as OurConsumer
 from ottla.model.ids import TopicPartition as OurPartition
+from ottla.testing.ports import free_port
 
 TOPIC = "orders"
 RECORDS = 500

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import trustme
 from tests.support.identity_provider import AUDIENCE, CLIENT_SECRET, ISSUER, IdentityProvider
-from tests.support.ottla_node import OttlaNode, free_port, ottla_command
+from tests.support.ottla_node import OttlaNode, ottla_command
+
+from ottla.testing.ports import free_port
 
 CLUSTER_ID = "b3R0bGEtdGVzdC1jbHVzdA"
 MODULES = "org.apache.kafka.common.security"

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.ottla_node import OttlaNode, free_port, is_free, ottla_command
+from tests.support.ottla_node import OttlaNode, ottla_command
 from tests.support.plain_client import PlainClient
 
+from ottla.testing.ports import free_port, is_free
 from ottla.wire.messages.metadata import MetadataRequest
 
 GUIDE = Path(__file__).parents[2] / "docs/guide/security.md"

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.support.ottla_node import free_port, is_free, ottla_command
+from tests.support.ottla_node import ottla_command
 from tests.support.plain_client import PlainClient
 
+from ottla.testing.ports import free_port, is_free
 from ottla.wire.messages.metadata import MetadataRequest
 
 NODES = 3

@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from tests.java.apache_kafka import ApacheKafka
 from tests.support.data_plane import batch_of, create_topic, fetch_request, produce_request
-from tests.support.ottla_node import OttlaNode, free_port
+from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
 from ottla.client.admin.access_rules import Operation, Pattern, Permission, Resource, Rule
 from ottla.client.admin.quotas import entity
 from ottla.client.sync import Admin
 from ottla.security.standard_authorizer import CLASS_NAME
+from ottla.testing.ports import free_port
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest

@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.support.ottla_node import free_port
 
 from ottla.schemas.stored.records import schema_record
 from ottla.schemas.stored.values import StoredSchema
 from ottla.schemas.wire_format import encode_prefix
 from ottla.testing.node import ProcessNode
+from ottla.testing.ports import free_port
 from ottla.testing.process_cluster import CLUSTER_ID, ProcessCluster
 
 TOPIC = "orders"

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from tests.connect.reading import read_topic
 from tests.support.connect_process import ConnectProcess
-from tests.support.ottla_node import OttlaNode, free_port
+from tests.support.ottla_node import OttlaNode
+
+from ottla.testing.ports import free_port
 
 
 class _Server(ThreadingHTTPServer):

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from tests.java.apache_kafka import CLUSTER_ID, ApacheKafka
 from tests.support.mixed_cluster import wait_until
-from tests.support.ottla_node import OttlaNode, free_port
+from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
 from ottla.security.principal import Principal
 from ottla.security.principal_data import encode_principal
+from ottla.testing.ports import free_port
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.framing import decode_response, encode_request

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import pytest
 from tests.java.apache_kafka import ApacheKafka
 from tests.support.data_plane import batch_of, create_topic, fetch_request, produce_request
-from tests.support.ottla_node import OttlaNode, free_port
+from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
 from ottla.client.admin.quotas import Entity, entity
 from ottla.client.sync import Admin
+from ottla.testing.ports import free_port
 from ottla.wire.apis import api_of
 from ottla.wire.declare import spec_of
 from ottla.wire.error_code import ErrorCode

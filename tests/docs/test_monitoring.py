@@ -11,11 +11,12 @@ import yaml  # type: ignore[import-untyped]
 from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support.data_plane import fetch
-from tests.support.ottla_node import OttlaNode, free_port
+from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
 from ottla.explain.lag.exporting import LagMetrics
 from ottla.explain.lag.outlook import Bounds
+from ottla.testing.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "docs/grafana/ottla.json").read_text())

@@ -8,7 +8,6 @@ out those above for outgoing connections) and is stopped by SIGTERM, as a carefu
 takes about five seconds, so share one where a test does not need its own.
 """
 
-import random
 import signal
 import socket
 import subprocess
@@ -18,6 +17,8 @@ from types import TracebackType
 from typing import Self
 
 from tests.java.jars import QUICK_START, java_classpath
+
+from ottla.testing.ports import free_port
 
 CLUSTER_ID = "b3R0bGEtdGVzdC1jbHVzdA"
 
@@ -161,10 +162,4 @@ class ApacheKafka:
 
 def free_ports(count: int) -> tuple[int, ...]:
     """Return ports below 32768 that nothing listens on just now."""
-    ports: list[int] = []
-    while len(ports) < count:
-        port = random.SystemRandom().randrange(20_000, 32_000)
-        with socket.socket() as probe:
-            if port not in ports and probe.connect_ex(("127.0.0.1", port)) != 0:
-                ports.append(port)
-    return tuple(ports)
+    return tuple(free_port() for _ in range(count))

@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
-from tests.support.ottla_node import free_port
 from tests.support.satellite_process import ask
+
+from ottla.testing.ports import free_port
 
 HERE = Path(__file__).parent
 LIBS = HERE.parent.parent / "target" / "connect-libs"

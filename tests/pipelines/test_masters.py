@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from tests.pipelines.effort import ALL_OF_SPARK, QUICK_JAVA
 from tests.pipelines.records import committed, create_topic, produce
-from tests.support.ottla_node import OttlaNode, free_port, ottla_command
+from tests.support.ottla_node import OttlaNode, ottla_command
+
+from ottla.testing.ports import free_port
 
 PIPELINES = """
 from pyspark.sql import functions as F

@@ -5,12 +5,13 @@ import subprocess
 from pathlib import Path
 
 from click.testing import CliRunner, Result
-from tests.support.ottla_node import OttlaNode, free_port, ottla_command
+from tests.support.ottla_node import OttlaNode, ottla_command
 from tests.support.registry_process import RegistryProcess
 
 from ottla.cli.main import main
 from ottla.client.registry import AvroSerializer, ProtobufSerializer, RegistryClient
 from ottla.client.sync import Producer
+from ottla.testing.ports import free_port
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 LATER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": "string", "default": ""}]}

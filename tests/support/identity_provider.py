@@ -12,7 +12,8 @@ from urllib.parse import parse_qs
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
-from tests.support.ottla_node import free_port
+
+from ottla.testing.ports import free_port
 
 ISSUER = "https://issuer.example"
 AUDIENCE = "kafka"

@@ -8,15 +8,15 @@ stopped by SIGTERM, as a careful operator would. A start takes well under a seco
 """
 
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from ottla.testing.ports import free_port
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
@@ -28,24 +28,6 @@ BYTE_CODE = Path(__file__).parent.parent / "build" / "byte-code"
 def ottla_command(*arguments: str) -> list[str]:
     """Return the command line of `ottla` in the environment that runs the tests."""
     return [str(Path(sys.executable).with_name("ottla")), *arguments]
-
-
-def free_port() -> int:
-    """Return a port below the ephemeral range that nobody listens on now."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        if is_free(port):
-            return port
-
-
-def is_free(port: int) -> bool:
-    """Say whether nobody listens on a port now."""
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
 
 
 def _environment() -> dict[str, str]:

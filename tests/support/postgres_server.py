@@ -12,7 +12,8 @@ from typing import Any, Self
 
 import psycopg
 import pytest
-from tests.support.ottla_node import free_port
+
+from ottla.testing.ports import free_port
 
 _PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 _USER = "postgres"

@@ -8,7 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.support.ottla_node import START_TIMEOUT_S, STOP_TIMEOUT_S, free_port, ottla_command
+from tests.support.ottla_node import START_TIMEOUT_S, STOP_TIMEOUT_S, ottla_command
+
+from ottla.testing.ports import free_port
 
 
 class SatelliteProcess:

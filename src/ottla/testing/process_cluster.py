@@ -30,7 +30,7 @@ class ProcessCluster:
 
     def __init__(self, root: Path, nodes: int = 3, settings: Mapping[str, str] | None = None) -> None:
         """Prepare nodes with their data in `root`/node-1 and so on. `settings` hold for all of them."""
-        ports = _free_ports(2 * nodes)
+        ports = [free_port() for _ in range(2 * nodes)]
         controllers = ports[nodes:]
         voters = ",".join(f"{number}@{HOST}:{port}" for number, port in enumerate(controllers, 1))
         replicas = str(min(nodes, 3))
@@ -115,10 +115,3 @@ def _knows(node: ProcessNode, topic: str) -> bool:
             return False
         raise
     return True
-
-
-def _free_ports(count: int) -> list[int]:
-    ports: dict[int, None] = {}
-    while len(ports) < count:
-        ports[free_port()] = None
-    return list(ports)
