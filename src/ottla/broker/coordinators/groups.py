@@ -7,6 +7,8 @@ from uuid import UUID
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.internal_topics import InternalTopics
 from ottla.broker.coordinators.known_topics import KnownTopics
+from ottla.broker.coordinators.standing import Standing
+from ottla.broker.deferred import Deferred
 from ottla.coordination.group.consumer.assignors import find_assignor_name
 from ottla.coordination.group.coordinator import GroupCoordinator
 from ottla.coordination.group.environment import Topics
@@ -54,6 +56,7 @@ class Groups(HostedCoordinator[GroupCoordinator]):
             name.lower() for name in broker.config.group_coordinator_rebalance_protocols
         )
         self.internal_topics = InternalTopics(broker.clock)
+        self._standing = Standing(broker, scheduler)
         super().__init__(broker, scheduler)
 
     def _make_coordinator(self) -> GroupCoordinator:
@@ -87,6 +90,13 @@ class Groups(HostedCoordinator[GroupCoordinator]):
         from ottla.broker.group_metrics import group_metrics
 
         return group_metrics(self.coordinator, self._broker.partitions)
+
+    def confirm(self, group_id: str) -> Deferred[bool]:
+        """Say whether no other node can have become the coordinator of a group by now."""
+        number = self.coordinator.shards.partition_of(group_id)
+        partition = None if number is None else self._broker.partitions.find(TOPIC, number)
+        # Without it, the coordinator itself knows that the group is not here.
+        return Deferred.of(True) if partition is None else self._standing.confirm(partition)
 
     @property
     def serves_consumer_protocol(self) -> bool:

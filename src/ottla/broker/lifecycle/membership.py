@@ -47,6 +47,9 @@ ANSWERS_MS_MAX: Final = 3000
 """How long a broker that leaves waits for an answer. Without a controller there is nobody to tell."""
 
 _logger: Final = logging.getLogger("ottla.membership")
+NOTICE_FACTOR: Final = 2
+"""In how many fetch timeouts of the quorum a controller notices at the latest that it has no quorum."""
+
 _FATAL: Final = frozenset(
     (
         ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -99,6 +102,9 @@ class Membership:
         # The controller has said so. The broker's own metadata may not show it yet.
         self._is_unfenced = False
         self._told_offset = -1
+        self._asked_ms = 0
+        self.stands_until_ms = 0
+        """Until when no controller can have fenced this broker, in monotonic time. Later it may be so."""
         # Of the run before, if its replicas are what they were.
         self._last_epoch: int | None = None
 
@@ -216,12 +222,22 @@ class Membership:
         self._is_asking, self._has_more_to_say = True, False
         ask = heartbeat(self._broker, wants_shut_down=self.state is State.LEAVING)
         self._told_offset = ask.current_metadata_offset
+        self._asked_ms = self._broker.clock.monotonic_ms()
         timeout_ms = ANSWERS_MS_MAX if self.state is State.LEAVING else self._heartbeat_ms * 2
         self._broker.controller.ask(ask, None, timeout_ms).when_done(self._answered, self._not_answered)
 
     @property
     def _heartbeat_ms(self) -> int:
         return self._broker.config.broker_heartbeat_interval_ms
+
+    @property
+    def _stands_ms(self) -> int:
+        """How long after a heartbeat no controller fences the broker.
+
+        A controller that has lost its quorum may answer until it notices, while the next one counts already.
+        """
+        config = self._broker.config
+        return config.broker_session_timeout_ms - NOTICE_FACTOR * config.controller_quorum_fetch_timeout_ms
 
     def _not_answered(self, _error: Exception) -> None:
         self._answered(
@@ -247,6 +263,7 @@ class Membership:
 
     def _take(self, answer: BrokerHeartbeatResponse) -> None:
         self._is_unfenced = not answer.is_fenced
+        self.stands_until_ms = self._asked_ms + self._stands_ms if self._is_unfenced else 0
         if self.state is State.FENCED and self._is_unfenced:
             self._look_whether_joined()
         elif self.state is State.MEMBER and answer.is_fenced:

@@ -15,6 +15,7 @@ class RemoteReplica:
         "broker_id",
         "caught_up_ms",
         "fetched_ms",
+        "fetches",
         "leader_end_at_fetch",
         "log_end_offset",
         "log_start_offset",
@@ -28,6 +29,8 @@ class RemoteReplica:
         # When it last fetched, and where our log ended then.
         self.fetched_ms = NEVER_MS
         self.leader_end_at_fetch = UNKNOWN
+        # How often it has fetched.
+        self.fetches = 0
         # The last time at which it had all that we had.
         self.caught_up_ms = NEVER_MS
         # That of its fetches; None before the first. -1 comes from a broker that is not registered yet.
@@ -63,6 +66,7 @@ class RemoteReplica:
         self.log_start_offset = log_start_offset
         self.leader_end_at_fetch = leader_end
         self.fetched_ms = now_ms
+        self.fetches += 1
         self.broker_epoch = broker_epoch
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_ms_max: int) -> bool:

@@ -4,7 +4,6 @@ A client gives the means: begin, send, poll, commit. The order of things, and th
 same for all of them. A client that blocks has an event loop of its own, in a thread of its own.
 """
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
@@ -24,9 +23,6 @@ GROUP: Final = "guarantees"
 POLL_S: Final = 0.03
 ANSWER_S: Final = 10.0
 START_S: Final = 30.0
-STALE_RETRY_S: Final = 0.5
-STALE_TRIES_MAX: Final = 60
-"""How often a group's offsets are asked for again that are older than what is known."""
 RECORDS_PER_POLL: Final = 50
 TRANSACTION_TIMEOUT_MS: Final = 10_000
 
@@ -107,24 +103,10 @@ class Process(ABC):
         self._positions = {key: self._positions.get(key, 0) for key in keys}
         await self.read_from(self._positions)
 
-    async def assign_for_group(self, keys: tuple[int, ...], known: Mapping[int, int]) -> None:
-        """Read these keys where the group goes on. `known` is what it has committed at least.
-
-        A coordinator that is cut off and does not know of the next one answers with what it knew. Neither
-        Ottla nor Apache Kafka has leases. So it is asked again for a while. If offsets are really lost, that
-        does not help, and records are consumed twice.
-        """
-        for _ in range(STALE_TRIES_MAX):
-            self._positions = await self.committed_offsets(keys)
-            if all(at >= known.get(key, 0) for key, at in self._positions.items()):
-                break
-            await asyncio.sleep(STALE_RETRY_S)
+    async def assign_for_group(self, keys: tuple[int, ...]) -> None:
+        """Read these keys where the group goes on."""
+        self._positions = await self.committed_offsets(keys)
         await self.read_from(self._positions)
-
-    @property
-    def positions(self) -> Mapping[int, int]:
-        """Where it goes on to read each key."""
-        return self._positions
 
     async def transact(self, plan: Plan, done: list[Any]) -> None:
         """Do the steps of a plan in one transaction, and note in `done` what came of each.

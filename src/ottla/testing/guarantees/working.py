@@ -46,22 +46,15 @@ async def work_plainly(connect: Connect, generator: Generator, recorder: Recorde
 
 async def copy(connect: Connect, generator: Generator, recorder: Recorder) -> None:
     """Be one copier after the other, until there is nothing left to do."""
-    # Where the group goes on, by the transactions that were acknowledged.
-    committed: dict[int, int] = {}
 
     async def copy_on(process: Process, name: int) -> None:
-        async def assign(keys: tuple[int, ...]) -> None:
-            await process.assign_for_group(keys, committed)
-
         async def copy_once(plan: Plan, done: list[Any]) -> None:
             await process.copy(plan, done, generator.new_value)
-            (_, polled), *_ = done
-            committed.update({int(key): process.positions[int(key)] for key in polled})
 
-        await _assign(assign, name, generator.first_group_assignment(), recorder)
+        await _assign(process.assign_for_group, name, generator.first_group_assignment(), recorder)
         while (plan := generator.next_copy()) is not None:
             if plan.function == "assign":
-                await _assign(assign, name, plan, recorder)
+                await _assign(process.assign_for_group, name, plan, recorder)
             elif not await _do(copy_once, name, plan, recorder):
                 return
 

@@ -10,6 +10,7 @@ from ottla.broker.deferred import Deferred, gather
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
+from ottla.coordination.group.offsets.fetch import refused_fetch
 from ottla.metadata.topics import Topics
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.declare import replace
@@ -48,12 +49,19 @@ def offset_fetch(ask: OffsetFetchRequest, context: RequestContext) -> Deferred[O
 def _fetch(
     ask: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
 ) -> Deferred[OffsetFetchResponseGroup]:
-    coordinator, topics = context.broker.groups.coordinator, context.broker.image.topics
+    groups, topics = context.broker.groups, context.broker.image.topics
     unknown: list[OffsetFetchResponseTopics] = []
     if context.version >= TOPIC_IDS_FROM and ask.topics is not None:
         ask, unknown = _with_names(ask, topics)
     answer: Deferred[OffsetFetchResponseGroup] = Deferred()
-    coordinator.fetch_offsets(ask, require_stable, answer.resolve)
+
+    def read(is_coordinator: bool) -> None:
+        if is_coordinator:
+            groups.coordinator.fetch_offsets(ask, require_stable, answer.resolve)
+        else:
+            answer.resolve(refused_fetch(ask.group_id, ErrorCode.NOT_COORDINATOR))
+
+    groups.confirm(ask.group_id).when_done(read)
     if context.version < TOPIC_IDS_FROM:
         return answer
     return answer.then(partial(_with_ids, topics=topics, unknown=unknown))
