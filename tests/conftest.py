@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.support.byte_code import keep_byte_code
+
+keep_byte_code()
 
 # A shell makes what runs in the background ignore Ctrl-C, and what tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

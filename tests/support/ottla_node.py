@@ -7,7 +7,6 @@ It listens on a free port below 32768 (the system hands out those above for outg
 stopped by SIGTERM, as a careful operator would. A start takes well under a second.
 """
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,29 +15,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.support.byte_code import keep_byte_code
+
 from ottla.testing.ports import free_port
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 KEEPS_OLD_RECORDS = {"log.initial.task.delay.ms": "3600000"}
 """For tests that write records of years ago: the first look for what is too old comes after all of them."""
-BYTE_CODE = Path(__file__).parent.parent / "build" / "byte-code"
 
 
 def ottla_command(*arguments: str) -> list[str]:
     """Return the command line of `ottla` in the environment that runs the tests."""
     return [str(Path(sys.executable).with_name("ottla")), *arguments]
-
-
-def _environment() -> dict[str, str]:
-    """Return an environment in which a node starts as an installed one does: from byte code.
-
-    Compiling all modules takes longer than everything else of a start, and whoever runs the tests may have
-    told Python to keep no byte code.
-    """
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(BYTE_CODE)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    return environment
 
 
 class OttlaNode:
@@ -90,6 +79,7 @@ class OttlaNode:
 
     def start(self) -> None:
         """Start the node and wait until it says that it is ready."""
+        keep_byte_code()
         self.root.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
@@ -98,7 +88,6 @@ class OttlaNode:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=_environment(),
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
