@@ -22,6 +22,7 @@ from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
 from ottla.broker.serving.routes import Routes
 from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.configs.in_force import ConfigsInForce
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.published import PublishedMetadata
@@ -56,6 +57,7 @@ class ControllerServer:
     ) -> None:
         world = parts.world
         scheduler, clock = world.scheduler, world.clock
+        self._world = world
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.clock = clock
@@ -69,14 +71,14 @@ class ControllerServer:
         self.authorizer = make_authorizer(configs.node)
         guard = guarded if self.authorizer.is_active else None
         self.routes = Routes(clock.monotonic_ns, Listener.CONTROLLER, guard)
-        self._static_configs = configs
         self._metadata = parts.metadata
+        self._configs = ConfigsInForce(configs, node_id, lambda: parts.metadata.image)
         self.audit = parts.audit
         self.logins = parts.logins
         self.listeners = Listeners(
             scheduler,
             clock,
-            connection_limits(configs.node, world.connections_max),
+            connection_limits(self.configs.node, world.connections_max),
             self.new_session,
             world.workers.run,
         )
@@ -113,17 +115,19 @@ class ControllerServer:
         return True
 
     def metadata_changed(self, _image: MetadataImage, delta: MetadataDelta) -> None:
-        """Let new access rules hold."""
+        """Let new access rules hold, and new limits for connections."""
         if delta.acls:
             use_rules(self.authorizer, delta.acls.changed)
+        if delta.configs:
+            self._limit_connections()
+
+    def _limit_connections(self) -> None:
+        self.listeners.limits = connection_limits(self.configs.node, self._world.connections_max)
 
     @property
     def configs(self) -> EffectiveConfigs:
         """What holds on this node."""
-        image = self.image
-        return self._static_configs.with_dynamic(
-            image.default_broker_config(), image.broker_config(self.node_id)
-        )
+        return self._configs.now()
 
     def features(self) -> Features:
         """Return the features that ApiVersions lists."""

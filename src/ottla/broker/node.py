@@ -44,6 +44,7 @@ from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
 from ottla.broker.serving.routes import Routes
 from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.configs.in_force import ConfigsInForce
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
@@ -115,9 +116,8 @@ class Broker:
         scheduler, clock = world.scheduler, world.clock
         self.node_id = node_id
         self.cluster_id = cluster_id
-        self.configs = configs
-        self.config: NodeConfig = configs.node
         self.metadata = metadata
+        self._configs = ConfigsInForce(configs, node_id, lambda: metadata.image)
         self.world = world
         self.quorum = parts.quorum
         self.clock = clock
@@ -130,7 +130,7 @@ class Broker:
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
         self.partitions: Partitions = Partitions(
-            node_id, self.directories, configs, self, clock, self.leaving_logs
+            node_id, self.directories, self._configs.now, self, clock, self.leaving_logs
         )
         self.parked_fetches = ParkedFetches(scheduler)
         self.fetch_sessions = FetchSessions(
@@ -237,6 +237,16 @@ class Broker:
         """The metadata that this node acts on: all of it is committed."""
         return self.metadata.image
 
+    @property
+    def configs(self) -> EffectiveConfigs:
+        """The configs in force: those of the file, and what the metadata sets above them."""
+        return self._configs.now()
+
+    @property
+    def config(self) -> NodeConfig:
+        """The node's own configs in force."""
+        return self._configs.now().node
+
     def features(self) -> Features:
         """Return the features that ApiVersions lists."""
         return features_of(self.image, self.quorum)
@@ -281,10 +291,6 @@ class Broker:
 
     def use_dynamic_configs(self, image: MetadataImage) -> None:
         """Let the configs hold that were set for this broker or for all brokers while running."""
-        self.configs = self.configs.with_dynamic(
-            image.default_broker_config(), image.broker_config(self.node_id)
-        )
-        self.config = self.configs.node
         self.directories.cordoned = cordoned_directories(self.config)
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
         self.replication.use_dynamic_configs()

@@ -1,6 +1,6 @@
 """What the settings of a topic mean for its partitions and their logs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from ottla.metadata.configs.effective import EffectiveConfigs
@@ -30,25 +30,26 @@ class SettingsOfTopics:
     Measured: working it out takes 0.3 ms. A start with 10,000 partitions would take 6 s for that.
     """
 
-    def __init__(self, configs: EffectiveConfigs) -> None:
+    def __init__(self, configs: Callable[[], EffectiveConfigs]) -> None:
+        """`configs` returns what is in force on this node."""
         self._configs = configs
+        self._used: EffectiveConfigs | None = None
         self._found: dict[tuple[tuple[str, str], ...], TopicSettings] = {}
-
-    def use_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> None:
-        """Let configs hold that were set for all brokers, or for this one, while running."""
-        self._configs = self._configs.with_dynamic(cluster, broker)
-        self._found.clear()
 
     def find(self, overrides: Mapping[str, str]) -> TopicSettings:
         """Return what a topic with these configs of its own obeys."""
+        configs = self._configs()
+        if configs is not self._used:
+            self._used = configs
+            self._found.clear()
         key = tuple(sorted(overrides.items()))
         found = self._found.get(key)
         if found is None:
             if len(self._found) >= SETTINGS_MAX:
                 self._found.clear()
-            topic = self._configs.topic(overrides)
+            topic = configs.topic(overrides)
             found = self._found[key] = TopicSettings(
-                log_config(topic, self._configs.node),
+                log_config(topic, configs.node),
                 topic.min_insync_replicas,
                 topic.leader_replication_throttled_replicas,
                 topic.follower_replication_throttled_replicas,

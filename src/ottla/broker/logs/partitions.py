@@ -65,7 +65,7 @@ class Partitions:
         self,
         node_id: int,
         directories: LogDirectories,
-        configs: EffectiveConfigs,
+        configs: Callable[[], EffectiveConfigs],
         events: LogEvents,
         clock: Clock,
         leaving: LeavingLogs,
@@ -73,7 +73,7 @@ class Partitions:
         self._node_id = node_id
         self._directories = directories
         self._settings = SettingsOfTopics(configs)
-        self._limits_moves = configs.node.ottla_balance_auto
+        self._limits_moves = configs().node.ottla_balance_auto
         self._events = events
         self._clock = clock
         self._leaving = leaving
@@ -272,7 +272,6 @@ class Partitions:
         changed = delta.configs.changed
         own = ConfigResource(ResourceType.BROKER, str(self._node_id))
         if DEFAULT_BROKERS in changed or own in changed:
-            self._settings.use_dynamic(image.default_broker_config(), image.broker_config(self._node_id))
             topics = {partition.topic for partition in self}
         else:
             topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}

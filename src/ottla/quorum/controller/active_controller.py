@@ -13,10 +13,11 @@ its image. What it appended is in the log still: the next leader may commit it, 
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.metadata.configs.effective import EffectiveConfigs
+from ottla.metadata.configs.in_force import ConfigsInForce
 from ottla.metadata.features import metadata_version_of
 from ottla.metadata.loader import MetadataLoader
 from ottla.model.ids import Offset
@@ -78,10 +79,11 @@ class ActiveController:
         self._parked: deque[_Parked] = deque()
         self._published = self._appended = Offset(writer.log_end_offset - 1)
         self._appended_ms = self._clock.now_ms()
-        self._configs = EffectiveConfigs(settings.static_configs)
-        self._overrides: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
         self.image = loader.image
-        config, monotonic_ms = self._configs.node, self._clock.monotonic_ms()
+        self._configs = ConfigsInForce(
+            EffectiveConfigs(settings.static_configs), settings.node_id, lambda: self.image
+        )
+        config, monotonic_ms = self._configs.now().node, self._clock.monotonic_ms()
         self._upkeep = Upkeep(config, monotonic_ms)
         self.sessions = BrokerSessions(config.broker_session_timeout_ms, settings.node_id)
         self.sessions.begin(self.image.brokers, self._appended, monotonic_ms)
@@ -118,16 +120,12 @@ class ActiveController:
     def view(self, charge: Charge = free_of_charge, caller: Caller | None = None) -> ControllerView:
         """Return what a decision made now may look at."""
         image = self.image
-        overrides = (image.default_broker_config(), image.broker_config(self._settings.node_id))
-        if overrides != self._overrides:
-            self._overrides = overrides
-            self._configs = self._configs.with_dynamic(*overrides)
         return ControllerView(
             image,
             self._writer.log_end_offset,
             self._clock.now_ms(),
             self._settings,
-            self._configs,
+            self._configs.now(),
             self._random,
             self._writer.kraft_version,
             charge,
@@ -170,7 +168,7 @@ class ActiveController:
     def tick(self) -> int:
         """Do what is due. Returns after how many milliseconds to come again."""
         left_ms = self._upkeep.run(self, self._clock.monotonic_ms())
-        idle_ms = self._configs.node.metadata_max_idle_interval_ms
+        idle_ms = self._configs.now().node.metadata_max_idle_interval_ms
         return min(left_ms, self._maybe_append_no_op(idle_ms)) if idle_ms > 0 else left_ms
 
     def broker_is_gone(self, broker: Incarnation) -> None:
