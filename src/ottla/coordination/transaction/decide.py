@@ -90,6 +90,9 @@ def decide_init(
                 previous_producer_id=new_producer_id,
             )
         )
+    if transaction.status.is_ending:
+        # Its producer id may be about to change.
+        return _refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
     if expected is not None and not may_go_on(transaction, expected):
         return _refusal(ErrorCode.PRODUCER_FENCED)
     if not transaction.status.is_idle:
@@ -147,8 +150,6 @@ def _check_writer(transaction: Transaction | None, who: Identity) -> ErrorCode:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.producer_epoch != who.producer_epoch:
         return ErrorCode.PRODUCER_FENCED
-    if transaction.status.is_ending:
-        return ErrorCode.CONCURRENT_TRANSACTIONS
     return ErrorCode.NONE
 
 
@@ -160,6 +161,9 @@ def decide_add_partitions(
     now_ms: int,
 ) -> Outcome:
     """Make partitions part of the transaction. The first ones begin it."""
+    if transaction is not None and transaction.status.is_ending:
+        # The producer may have an id already that the transaction gets when it is complete.
+        return _refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
     error_code = _check_writer(transaction, who)
     if transaction is None or error_code is not ErrorCode.NONE:
         return _refusal(error_code)
@@ -182,6 +186,8 @@ def verify_partition(transaction: Transaction | None, who: Identity, partition: 
     error_code = _check_writer(transaction, who)
     if transaction is None or error_code is not ErrorCode.NONE:
         return error_code
+    if transaction.status.is_ending:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     is_part = partition in transaction.partitions
     return ErrorCode.NONE if is_part else ErrorCode.TRANSACTION_ABORTABLE
 
@@ -198,7 +204,12 @@ _ERROR_OF_ENDING: Final = {
 
 def end_needs_producer_id(transaction: Transaction | None, client_version: int) -> bool:
     """Say whether an end uses up the last epoch, so that the producer goes on with another id."""
-    return transaction is not None and raises_epochs(client_version) and transaction.epoch_is_exhausted
+    return (
+        transaction is not None
+        and raises_epochs(client_version)
+        and transaction.epoch_is_exhausted
+        and not transaction.status.is_ending
+    )
 
 
 def decide_end(
@@ -213,6 +224,9 @@ def decide_end(
     if transaction is None:
         return _refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     raises = raises_epochs(client_version)
+    if raises and transaction.status.is_ending:
+        # Whatever its id and epoch: it may be the producer that goes on already.
+        return _refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
     is_over_ids = raises and is_retry_over_ids(transaction, who.producer_id, who.producer_epoch)
     if transaction.producer_id != who.producer_id and not is_over_ids:
         return _refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)

@@ -5,6 +5,11 @@ raised when the outcome is decided, so an epoch tells which transaction is meant
 the next transaction, the one before is a retry whose answer was lost. So a request that is late by a whole
 transaction can never end the wrong one. With version 1 only the current epoch counts, and a late request
 looks like a timely one.
+
+Between the decision and the last marker nothing can be decided, so every client is to come back: also with
+an epoch, or a producer id, that is another one. What it will be once the transaction is complete is known to
+its client already. A producer that goes on at once, and aborts before it has written anything, is not
+another instance.
 """
 
 from collections.abc import Mapping
@@ -45,8 +50,8 @@ VERSION_1: Final[Mapping[tuple[TransactionStatus, bool], Ending]] = {
     (_S.ONGOING, _COMMIT): Ending.DECIDE,
     (_S.ONGOING, _ABORT): Ending.DECIDE,
     (_S.PREPARE_COMMIT, _COMMIT): Ending.WAIT,
-    (_S.PREPARE_COMMIT, _ABORT): Ending.WRONG_STATE,
-    (_S.PREPARE_ABORT, _COMMIT): Ending.WRONG_STATE,
+    (_S.PREPARE_COMMIT, _ABORT): Ending.WAIT,
+    (_S.PREPARE_ABORT, _COMMIT): Ending.WAIT,
     (_S.PREPARE_ABORT, _ABORT): Ending.WAIT,
     (_S.COMPLETE_COMMIT, _COMMIT): Ending.ALREADY_DONE,
     (_S.COMPLETE_COMMIT, _ABORT): Ending.WRONG_STATE,
@@ -61,16 +66,15 @@ VERSION_2: Final[Mapping[tuple[TransactionStatus, bool], tuple[Ending, Ending]]]
     (_S.EMPTY, _ABORT): (Ending.DECIDE_EMPTY, Ending.FENCED),
     (_S.ONGOING, _COMMIT): (Ending.DECIDE, Ending.FENCED),
     (_S.ONGOING, _ABORT): (Ending.DECIDE, Ending.FENCED),
-    (_S.PREPARE_COMMIT, _COMMIT): (Ending.FENCED, Ending.WAIT),
-    (_S.PREPARE_COMMIT, _ABORT): (Ending.FENCED, Ending.WRONG_STATE),
-    (_S.PREPARE_ABORT, _COMMIT): (Ending.FENCED, Ending.WRONG_STATE),
-    (_S.PREPARE_ABORT, _ABORT): (Ending.FENCED, Ending.WAIT),
     (_S.COMPLETE_COMMIT, _COMMIT): (Ending.WRONG_STATE, Ending.ALREADY_DONE),
     (_S.COMPLETE_COMMIT, _ABORT): (Ending.DECIDE_EMPTY, Ending.WRONG_STATE),
     (_S.COMPLETE_ABORT, _COMMIT): (Ending.WRONG_STATE, Ending.WRONG_STATE),
     (_S.COMPLETE_ABORT, _ABORT): (Ending.DECIDE_EMPTY, Ending.ALREADY_DONE),
 }
-"""By status and wanted outcome: what to do with the current epoch, and with the one before."""
+"""By status and wanted outcome: what to do with the current epoch, and with the one before.
+
+While the markers are being written everybody is to wait, so there are no rows for that.
+"""
 
 
 def match_epoch(transaction: Transaction, producer_id: int, producer_epoch: int) -> EpochMatch:
@@ -93,7 +97,7 @@ def is_retry_over_ids(transaction: Transaction, producer_id: int, producer_epoch
 
 
 def find_ending(status: TransactionStatus, committed: bool, match: EpochMatch, raises: bool) -> Ending:
-    """Look up what EndTxn does. `raises` is whether it is of version 2."""
+    """Look up what EndTxn does. `raises` is whether it is of version 2: then no markers are being written."""
     if match is EpochMatch.OTHER:
         return Ending.FENCED
     if not raises:

@@ -167,7 +167,8 @@ def test_fencing_aborts_and_takes_the_epoch_away(version: int) -> None:
     assert fenced is not None
     assert (fenced.status, fenced.producer_epoch, fenced.partitions) == (S.PREPARE_ABORT, 4, frozenset((A,)))
     assert decide_end(fenced, Identity(7, 3), True, 0, None, 31).error_code is ErrorCode.PRODUCER_FENCED
-    assert decide_add_partitions(fenced, Identity(7, 3), frozenset((A,)), 0, 31).error_code is (
+    aborted = completed(fenced, 31)
+    assert decide_add_partitions(aborted, Identity(7, 3), frozenset((A,)), 0, 32).error_code is (
         ErrorCode.PRODUCER_FENCED
     )
 
