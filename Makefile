@@ -96,13 +96,6 @@ bench-groups: $(VENV)/.ready ## measure heartbeats, commits, share groups, a gro
 	$(BIN)/python -m benchmarks.share_groups
 	$(BIN)/python -m benchmarks.groups --restart
 
-.PHONY: simulate-groups
-simulate-groups: $(VENV)/.ready ## simulate hundreds of group members through crashes, for 300 seeds
-	$(BIN)/python -m tests.simulation.group_campaign groups --seeds 0-299
-	$(BIN)/python -m tests.simulation.group_campaign consumer_groups --seeds 0-299
-	$(BIN)/python -m tests.simulation.group_campaign share_groups --seeds 0-299
-	$(BIN)/python -m tests.simulation.group_campaign streams_groups --seeds 0-299
-
 .PHONY: format
 format: $(VENV)/.ready ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
@@ -118,40 +111,9 @@ reference: $(VENV)/.ready ## write the reference pages and the picture of the ar
 	$(BIN)/python -m ottla.connect.reference > docs/reference/connectors.md
 	$(BIN)/python -m tests.docs.architecture_picture
 
-SEEDS ?= 10000
-FIRST ?= 0
-
-.PHONY: sim-storage
-sim-storage: $(VENV)/.ready ## crash the storage engine, SEEDS=10000 times from seed FIRST=0 on
-	$(BIN)/python -m tests.simulation.storage.campaign --seeds $(SEEDS) --first $(FIRST)
-
-.PHONY: sim-storage-bugs
-sim-storage-bugs: $(VENV)/.ready ## plant bugs in the storage engine and see that the simulation finds each
-	$(BIN)/python -m tests.simulation.storage.campaign --all-bugs
-
-.PHONY: sim-quorum
-sim-quorum: $(VENV)/.ready ## simulate a quorum of several with faults, SEEDS=10000 times from seed FIRST=0 on
-	$(BIN)/python -m tests.simulation.raft.campaign --seeds $(SEEDS) --first $(FIRST)
-
-.PHONY: sim-quorum-bugs
-sim-quorum-bugs: $(VENV)/.ready ## plant bugs in the quorum and see that the simulation finds each
-	$(BIN)/python -m tests.simulation.raft.campaign --all-bugs
-
-.PHONY: sim-cluster
-sim-cluster: $(VENV)/.ready ## simulate whole clusters with clients and faults, SEEDS=200 times from seed FIRST=0 on
-	$(BIN)/python -m tests.simulation.cluster.campaign --seeds $(if $(filter file,$(origin SEEDS)),200,$(SEEDS)) --first $(FIRST)
-
-.PHONY: sim-cluster-speed
-sim-cluster-speed: $(VENV)/.ready ## measure how many simulated seconds a cluster of three nodes does in a real one
-	$(BIN)/python -m tests.simulation.cluster.speed
-
-.PHONY: sim-power-cuts
-sim-power-cuts: $(VENV)/.ready ## cut the power of all nodes of a simulated cluster at once, TIMES=300
-	$(BIN)/python -m tests.simulation.cluster.power_cuts --seeds $$(( ($${TIMES:-300} + 9) / 10 ))
-
-.PHONY: sim-cluster-bugs
-sim-cluster-bugs: $(VENV)/.ready ## plant bugs in a simulated cluster and see that each is found, with up to BUG_SEEDS=20 seeds
-	$(BIN)/python -m tests.simulation.cluster.campaign --all-bugs --bug-seeds $${BUG_SEEDS:-20}
+.PHONY: sim
+sim: $(VENV)/.ready ## simulate WHAT=cluster|power-cuts|quorum|storage|groups with faults, SEEDS=200 times from seed FIRST=0 on, and say what was met; BUGS=1 plants bugs and sees that each is found, WHAT=speed measures
+	$(BIN)/python -m tests.simulation.sim $${WHAT:-cluster} $${SEEDS:+--seeds $$SEEDS} $${FIRST:+--first $$FIRST} $${BUGS:+--bugs} $${BUG_SEEDS:+--bug-seeds $$BUG_SEEDS}
 
 .PHONY: campaign
 campaign: $(VENV)/.ready ## break three real nodes in networks of their own while clients work: OPERATIONS=20000 SEED=0 NODES=ottla|kafka|mixed CLIENT=confluent|ottla|java FAULTS=kill,cut-power,... INTERVAL=3 (needs root)

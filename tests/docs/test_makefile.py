@@ -49,3 +49,16 @@ def test_a_part_of_the_tests_that_fails_keeps_no_other_from_running(checkout: Pa
 def test_a_node_listens_on_the_port_that_make_is_given(checkout: Path) -> None:
     assert make(checkout, "up") == (0, ["ottla up --hints --port 9092"])
     assert make(checkout, "up", "PORT=19092") == (0, ["ottla up --hints --port 19092"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "called"),
+    [
+        ([], "cluster"),
+        (["WHAT=cluster", "SEEDS=20", "FIRST=7"], "cluster --seeds 20 --first 7"),
+        (["WHAT=quorum", "BUGS=1", "BUG_SEEDS=5"], "quorum --bugs --bug-seeds 5"),
+    ],
+)
+def test_one_verb_runs_all_simulations(checkout: Path, arguments: list[str], called: str) -> None:
+    stand_in(checkout, "python")
+    assert make(checkout, "sim", *arguments) == (0, [f"python -m tests.simulation.sim {called}"])

@@ -8,7 +8,8 @@ With `--all-bugs` each is planted in turn until a seed finds it that fails for n
 import argparse
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from multiprocessing import Pool
@@ -16,6 +17,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tests.simulation.meetings import Expected, Met, table_of
 from tests.simulation.planting import Bug, planted
 
 
@@ -25,6 +27,20 @@ class Failure(NamedTuple):
     seed: int
     message: str
     details: str
+
+
+class Ran(NamedTuple):
+    """What some seeds were like."""
+
+    failures: list[Failure]
+    simulated_s: float
+    """How much time has passed in them, if that is known."""
+    met: Met
+    """What those have met that did not fail."""
+
+    def __add__(self, other: "Ran") -> "Ran":  # type: ignore[override]
+        """Put two together."""
+        return Ran(self.failures + other.failures, self.simulated_s + other.simulated_s, self.met + other.met)
 
 
 class Campaign(NamedTuple):
@@ -39,6 +55,8 @@ class Campaign(NamedTuple):
     """Seeds that are known to find a bug. They are tried first."""
     chunk_seeds: int = 25
     """How many seeds a process runs before it tells."""
+    expected: Callable[[], Sequence[Expected]] = tuple
+    """What there is to meet."""
 
     def replay_command(self, seed: int, bug: str = "") -> str:
         """Return the command that runs one seed again."""
@@ -47,27 +65,31 @@ class Campaign(NamedTuple):
 
     def find_failure(self, seed: int) -> Failure | None:
         """Run one seed. Anything it raises is a failure, since what may happen is caught within."""
-        return self.run_one(seed)[0]
+        failures = self.run_one(seed).failures
+        return failures[0] if failures else None
 
-    def run_one(self, seed: int) -> tuple[Failure | None, float]:
-        """Run one seed, and also return how much time has passed in it, if that is known."""
+    def run_one(self, seed: int) -> Ran:
+        """Run one seed."""
         try:
             outcome = self.run_seed(seed)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             message = f"seed {seed}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})"
             replay = f"\n  replay: {self.replay_command(seed)}"
-            return Failure(seed, message + replay, traceback.format_exc()), 0.0
-        return None, getattr(outcome, "simulated_s", 0.0)
+            return Ran([Failure(seed, message + replay, traceback.format_exc())], 0.0, Counter())
+        met: Met | None = getattr(outcome, "met", None)
+        return Ran([], getattr(outcome, "simulated_s", 0.0), Counter() if met is None else met)
 
     def find_failures(self, first: int, seeds: int) -> list[Failure]:
         """Run seeds in this process."""
-        return self.run_some(first, seeds)[0]
+        return self.run_some(first, seeds).failures
 
-    def run_some(self, first: int, seeds: int) -> tuple[list[Failure], float]:
-        """Run seeds in this process, and also return how much simulated time has passed."""
-        found = [self.run_one(seed) for seed in range(first, first + seeds)]
-        return [failure for failure, _ in found if failure is not None], sum(time for _, time in found)
+    def run_some(self, first: int, seeds: int) -> Ran:
+        """Run seeds in this process."""
+        ran = Ran([], 0.0, Counter())
+        for seed in range(first, first + seeds):
+            ran += self.run_one(seed)
+        return ran
 
     def find_bug(self, name: str, seeds_max: int) -> int | None:
         """Return the first seed that finds a planted bug, and that is fine without it."""
@@ -105,11 +127,13 @@ def _run_all(campaign: Campaign, first: int, seeds: int, processes: int, bug: st
     """Run seeds on several processes, with progress. Returns how many failed."""
     failed = 0
     started, done, simulated_s = monotonic(), 0, 0.0
-    for count, found, passed_s in _chunks(campaign, first, seeds, processes, bug):
+    met: Met = Counter()
+    for count, ran in _chunks(campaign, first, seeds, processes, bug):
         done += count
-        failed += len(found)
-        simulated_s += passed_s
-        for failure in found:
+        failed += len(ran.failures)
+        simulated_s += ran.simulated_s
+        met += ran.met
+        for failure in ran.failures:
             print(f"\r{failure.message}", flush=True)
         rate = done / (monotonic() - started)
         line = f"\r{done:,} of {seeds:,} seeds, {rate:.0f}/s, {failed} failures "
@@ -122,13 +146,14 @@ def _run_all(campaign: Campaign, first: int, seeds: int, processes: int, bug: st
             f"{simulated_s:,.0f} simulated seconds, {simulated_s / took_s:.1f} for each second "
             f"with {processes} processes"
         )
+    print(*table_of(met, campaign.expected()), sep="\n")
     return failed
 
 
 def _chunks(
     campaign: Campaign, first: int, seeds: int, processes: int, bug: str
-) -> Iterator[tuple[int, list[Failure], float]]:
-    """Give how many seeds were run, what was found and how much time passed in them, chunk by chunk."""
+) -> Iterator[tuple[int, Ran]]:
+    """Give how many seeds were run, and what they were like, chunk by chunk."""
     size = campaign.chunk_seeds
     tasks = [
         (campaign.module, start, min(size, first + seeds - start), bug)
@@ -164,9 +189,8 @@ def _find_bug(task: tuple[str, str, int]) -> tuple[str, int | None]:
     return name, _campaign_of(module).find_bug(name, seeds_max)
 
 
-def _run_chunk(task: tuple[str, int, int, str]) -> tuple[int, list[Failure], float]:
+def _run_chunk(task: tuple[str, int, int, str]) -> tuple[int, Ran]:
     module, first, seeds, bug = task
     campaign = _campaign_of(module)
     with planted(campaign.bugs[bug]) if bug else nullcontext():
-        found, simulated_s = campaign.run_some(first, seeds)
-        return seeds, found, simulated_s
+        return seeds, campaign.run_some(first, seeds)

@@ -4,6 +4,7 @@ import sys
 from typing import Final
 
 from tests.simulation.campaigns import Campaign
+from tests.simulation.cluster.meeting.expected import expected
 from tests.simulation.cluster.planted.bugs import BUGS
 from tests.simulation.cluster.planted.found import FOUND_BY
 from tests.simulation.cluster.run import run_seed
@@ -16,6 +17,7 @@ CAMPAIGN: Final = Campaign(
     bug_seeds_max=2_000,
     found_by=FOUND_BY,
     chunk_seeds=2,
+    expected=expected,
 )
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from random import Random
 from typing import Final
 
 from tests.simulation.campaigns import Campaign
+from tests.simulation.cluster.meeting.expected import expected
 from tests.simulation.cluster.plan import Fault, Plan, plan_of
 from tests.simulation.cluster.run import Outcome, run_plan
 
@@ -34,6 +35,7 @@ CAMPAIGN: Final = Campaign(
     bugs={},
     bug_seeds_max=0,
     chunk_seeds=1,
+    expected=expected,
 )
 
 if __name__ == "__main__":

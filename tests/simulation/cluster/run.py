@@ -21,9 +21,11 @@ from tests.simulation.cluster.clients.more_clients import MoreClients
 from tests.simulation.cluster.clients.workload import Workload
 from tests.simulation.cluster.faults.breaking import Breaking, recover, restart_all
 from tests.simulation.cluster.faults.kinds import FAULTS
+from tests.simulation.cluster.meeting.watching import Meetings
 from tests.simulation.cluster.plan import FAULTS_MS_PER_OPERATION, Fault, Plan, plan_of
 from tests.simulation.cluster.rules.invariants import Invariants
 from tests.simulation.cluster.rules.wrong import Wrong, must
+from tests.simulation.meetings import Met
 
 from ottla.testing.guarantees.anomalies import find_anomalies
 from ottla.testing.guarantees.history import operations_of
@@ -50,6 +52,7 @@ class Outcome(NamedTuple):
     counts: Counter[str]
     simulated_s: float
     cpu_s: float
+    met: Met
 
 
 class Run:
@@ -64,7 +67,8 @@ class Run:
             self.simulation, self.network, plan.nodes, plan.voters, plan.settings, plan.features
         )
         self.loop = simulated_loop(self.simulation, self.network)
-        self.invariants = Invariants(self.cluster, self._tell)
+        self.meetings = Meetings()
+        self.invariants = Invariants(self.cluster, self._tell, self.meetings)
         self.workload = Workload(
             self.cluster.bootstrap,
             plan.seed,
@@ -80,10 +84,14 @@ class Run:
     def run(self) -> Outcome:
         """Run to the end, and check what is there then. Raises `Wrong` if something is."""
         began = time.process_time()
-        with keeping_garbage(), self.invariants.promises.watched():
+        with keeping_garbage(), self.meetings.watched(), self.invariants.promises.watched():
             counts = self._run()
         return Outcome(
-            self.simulation.trace, counts, self.simulation.now_us / 1_000_000, time.process_time() - began
+            self.simulation.trace,
+            counts,
+            self.simulation.now_us / 1_000_000,
+            time.process_time() - began,
+            self.meetings.met,
         )
 
     def _run(self) -> Counter[str]:
@@ -112,17 +120,17 @@ class Run:
 
     async def _break(self, fault: Fault) -> None:
         await asyncio.sleep(fault.at_ms / 1000)
-        await FAULTS[fault.kind].run(
-            Breaking(
-                self.cluster,
-                Random(fault.seed),
-                fault.lasts_ms,
-                self.loop.machine.host,
-                self._tell,
-                self.invariants.note_rot,
-                self.wiped,
-            )
+        it = Breaking(
+            self.cluster,
+            Random(fault.seed),
+            fault.lasts_ms,
+            self.loop.machine.host,
+            self._tell,
+            self.invariants.note_rot,
+            self.wiped,
         )
+        with self.meetings.fault(fault.kind):
+            await FAULTS[fault.kind].run(it)
 
     async def _read_and_check(self) -> None:
         await self.invariants.check_quiet()

@@ -6,7 +6,7 @@ from tests.simulation.raft.bugs import BUGS
 from tests.simulation.raft.campaign import CAMPAIGN
 
 SEEDS_MAX = 100
-# The bugs that take the fewest seeds, so that the suite stays quick. `make sim-quorum-bugs` runs them all.
+# The bugs that take the fewest seeds, so that the suite stays quick. All: `make sim WHAT=quorum BUGS=1`.
 QUICK = (
     "vote-not-synced",
     "votes-twice",

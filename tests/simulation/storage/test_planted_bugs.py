@@ -8,7 +8,7 @@ from tests.simulation.storage.campaign import CAMPAIGN
 from ottla.storage.syncing import flush
 
 SEEDS_MAX = 2_000
-# The bugs that take the fewest seeds, so that the suite stays quick. `make sim-storage-bugs` runs them all.
+# The bugs that take the fewest seeds, so that the suite stays quick. All: `make sim WHAT=storage BUGS=1`.
 QUICK = (
     "ack-without-sync",
     "flush-skips-files",

@@ -13,7 +13,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.quorum.raft.replica import Replica
 from ottla.storage.log import Log
 
-# One of each kind that shows soon, so that the suite stays quick. `make sim-cluster-bugs` runs them all.
+# One of each kind that shows soon, so that the suite stays quick. `make sim BUGS=1` runs them all.
 QUICK = (
     # What is committed, followers, in-sync replicas, and elections.
     "high-watermark-is-the-log-end",

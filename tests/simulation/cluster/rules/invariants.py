@@ -12,6 +12,7 @@ from typing import Final
 
 from tests.simulation.cluster.clients.careless import is_careless
 from tests.simulation.cluster.clients.hostile import MARKED, Lag
+from tests.simulation.cluster.meeting.watching import Meetings
 from tests.simulation.cluster.rules.coordinators import CoordinatorRules, check_producer_ids
 from tests.simulation.cluster.rules.durable import (
     check_cut_is_synced,
@@ -91,8 +92,11 @@ def _batches(data: bytes) -> Iterator[Batch]:
 class Invariants:
     """Looks at all nodes again and again. What is wrong ends the simulation."""
 
-    def __init__(self, cluster: SimulatedCluster, tell: Callable[[str], None]) -> None:
-        """`tell` takes what a story should mention: who was elected."""
+    def __init__(
+        self, cluster: SimulatedCluster, tell: Callable[[str], None], meetings: Meetings | None = None
+    ) -> None:
+        """`tell` takes what a story should mention: who was elected. `meetings` counts what is seen."""
+        self._meetings = meetings or Meetings()
         self._cluster = cluster
         self._tell = tell
         self._machine = Machine(cluster.simulation, "observer", "10.0.2.1")
@@ -112,7 +116,7 @@ class Invariants:
         self.promises = Promises()
         self._quorum = QuorumRules(cluster, self._has_settled)
         self._coordinators = CoordinatorRules(cluster)
-        self._metadata = MetadataRules()
+        self._metadata = MetadataRules(self._meetings.partition_changed)
         # How often files of a node were cut, and how often each of its logs.
         self._cuts: dict[int, int] = {}
         self._truncations: dict[Log, int] = {}
@@ -305,6 +309,7 @@ class Invariants:
         if boots != self._all_serve[0] or len(boots) < len(self._cluster.nodes):
             self._all_serve = (boots, self._cluster.simulation.now_us)
         self._looks += 1
+        self._meetings.look(self._cluster)
         for one, parts in zip(serving, partitions, strict=True):
             self._look_at_quorum(one)
             self._has_settled(one)

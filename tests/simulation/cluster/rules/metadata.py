@@ -1,5 +1,7 @@
 """What must hold of each change of a partition, as the active controller has decided it."""
 
+from collections.abc import Callable
+
 from tests.simulation.cluster.clients.careless import is_careless
 from tests.simulation.cluster.rules.wrong import must
 
@@ -12,7 +14,8 @@ from ottla.wire.metadata_records.partitions import PartitionRecord
 class MetadataRules:
     """Looks at the metadata of the active controller whenever it has changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, when_changed: Callable[[PartitionRecord, PartitionRecord], None]) -> None:
+        self._when_changed = when_changed
         self._image: MetadataImage | None = None
         self._known: dict[tuple[Uuid, int], PartitionRecord] = {}
 
@@ -32,6 +35,7 @@ class MetadataRules:
                 if before is not partition:
                     self._known[place] = partition
                     if before is not None and partition.partition_epoch == before.partition_epoch + 1:
+                        self._when_changed(before, partition)
                         _check_change(f"{topic.name}-{number}", before, partition)
 
 
