@@ -361,6 +361,10 @@ class Broker:
         """Tell the controller in which directory a replica lies."""
         self.directory_reports.add(partition)
 
+    def is_missing(self, topic_id: Uuid, index: int) -> None:
+        """Tell the controller that a replica cannot be reached."""
+        self.directory_reports.add_missing(topic_id, index)
+
     def partition_is_gone(self, partition: Partition) -> None:
         """Let go of everything that follows a partition."""
         self.log_moves.cancel(partition)

@@ -35,7 +35,11 @@ class LogLoading:
 
     def begin(self) -> None:
         """Begin. One of the callbacks is called when it is over."""
-        _restore_missing(self._broker)
+        for directory in self._broker.directories.online:
+            try:
+                _restore_missing(self._broker, directory)
+            except LogDirectoryOffline as error:
+                _logger.critical("%s", error)
         self._then(self._load_next, iter(self._broker.directories.online))
 
     def _load_next(self, left: Iterator[LogDirectory]) -> None:
@@ -84,21 +88,21 @@ def _last_stop_of(directory: LogDirectory) -> str:
     return "after a clean shutdown" if directory.was_clean else "after an unclean shutdown"
 
 
-def _restore_missing(broker: Broker) -> None:
+def _restore_missing(broker: Broker, directory: LogDirectory) -> None:
     """Make the directories of logs that somebody has removed, so that their loss is noticed.
 
     And let those say again of which topic they are that have lost it, or they would be set aside.
     """
-    directories = broker.directories.online
-    for directory in directories:
-        for topic_id, number in directory.noted_logs():
-            topic = broker.image.topics.find_by_id(topic_id)
-            record = None if topic is None else topic.partitions.get(number)
-            if topic is None or record is None or broker.node_id not in record.replicas:
-                continue
-            partition = TopicPartition(topic.name, number)
-            if not any(one.has_log(partition) for one in directories):
+    for topic_id, number in directory.noted_logs():
+        topic = broker.image.topics.find_by_id(topic_id)
+        record = None if topic is None else topic.partitions.get(number)
+        if topic is None or record is None or broker.node_id not in record.replicas:
+            continue
+        partition = TopicPartition(topic.name, number)
+        if not any(one.has_log(partition) for one in broker.directories.online):
+            # It may have been moved to a directory that is offline: then it is not lost.
+            if not broker.directories.offline_paths:
                 directory.restore(partition, topic_id)
-            elif directory.has_log(partition) and directory.find_topic_id(partition) is None:
-                _logger.warning("%s in %s has no topic id; restoring it", partition, directory.path)
-                directory.restore(partition, topic_id)
+        elif directory.has_log(partition) and directory.find_topic_id(partition) is None:
+            _logger.warning("%s in %s has no topic id; restoring it", partition, directory.path)
+            directory.restore(partition, topic_id)

@@ -366,9 +366,14 @@ def _find_last_epoch(broker: "Broker") -> int:
     `epoch_note` says what else has to be the case.
     """
     directories = broker.directories
+    if directories.offline_paths or broker.partitions.has_set_records_aside:
+        return NO_BROKER_EPOCH
     if directories.was_clean:
+        # What was acknowledged is on disk, but may have been damaged there since.
+        if any(directory.has_lost_records() for directory in directories.directories):
+            return NO_BROKER_EPOCH
         epochs = {directory.clean_stop_epoch for directory in directories.directories}
-    elif directories.offline_paths or not _has_all_in_sync(broker):
+    elif not _has_all_in_sync(broker):
         return NO_BROKER_EPOCH
     else:
         epochs = {directory.find_kept_epoch() for directory in directories.directories}

@@ -10,6 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.logs.partition import Partition
+from ottla.metadata.directory_ids import LOST
+from ottla.metadata.image import MetadataImage
+from ottla.metadata.topics import NO_LEADER
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.assign_replicas_to_dirs import (
@@ -19,6 +22,7 @@ from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsResponse,
     DirectoryAssignment,
 )
+from ottla.wire.metadata_records.partitions import PartitionRecord
 from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -41,29 +45,48 @@ class DirectoryReports:
         self._broker = broker
         self._scheduler = scheduler
         self._due: dict[Partition, None] = {}
+        # By topic id and number: replicas that may lie in a directory that is offline.
+        self._missing: dict[tuple[Uuid, int], None] = {}
 
     def add(self, partition: Partition) -> None:
-        """Tell the controller soon where this replica lies."""
-        if not self._due:
+        """Tell the controller soon where this replica lies. One that was lost has to be copied before."""
+        if not self._due and not self._missing:
             self._scheduler.call_soon(self._send)
         self._due[partition] = None
 
+    def add_missing(self, topic_id: Uuid, index: int) -> None:
+        """Tell the controller soon that this replica cannot be reached."""
+        if not self._due and not self._missing:
+            self._scheduler.call_soon(self._send)
+        self._missing[topic_id, index] = None
+
     def registered(self) -> None:
         """Send what was found before the controller knew the broker: while its metadata was loaded."""
-        if self._due:
+        if self._due or self._missing:
             self._scheduler.call_soon(self._send)
 
     def _send(self) -> None:
         if self._broker.broker_epoch == NOT_REGISTERED:
             return
-        some = list(islice(self._due, REPLICAS_MAX))
-        for partition in some:
+        missing = list(islice(self._missing, REPLICAS_MAX))
+        for key in missing:
+            del self._missing[key]
+        due = list(islice(self._due, REPLICAS_MAX - len(missing)))
+        for partition in due:
             del self._due[partition]
-        if self._due:
+        if self._due or self._missing:
             self._scheduler.call_soon(self._send)
+        some = [partition for partition in due if self._may_be_reported(partition)]
+        if len(some) < len(due):
+            waiting = [partition for partition in due if partition not in some]
+            self._scheduler.call_later(RETRY_MS, self._repeat, waiting)
+        if not some and not missing:
+            return
         broker = self._broker
         ask = AssignReplicasToDirsRequest(
-            broker_id=broker.node_id, broker_epoch=broker.broker_epoch, directories=tuple(self._group(some))
+            broker_id=broker.node_id,
+            broker_epoch=broker.broker_epoch,
+            directories=(*self._group(some), *_group_missing(missing)),
         )
 
         def reported(answer: AssignReplicasToDirsResponse) -> None:
@@ -71,8 +94,30 @@ class DirectoryReports:
             # then are no matter. A metadata version that knows no directories needs no report.
             if answer.error_code not in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
                 self._scheduler.call_later(RETRY_MS, self._repeat, some)
+                for key in missing:
+                    self._scheduler.call_later(RETRY_MS, self.add_missing, *key)
 
         broker.controller.ask(ask).when_done(reported)
+
+    def _may_be_reported(self, partition: Partition) -> bool:
+        """Say whether it is safe to have a replica elected.
+
+        One that was lost and said so may lack what was committed, until the leader has taken it for in sync
+        again: a leader does so only when it knows itself what is committed. Where nobody leads, the replica
+        must not be an eligible leader: a controller of Apache Kafka keeps one that is lost among them.
+        """
+        broker, log = self._broker, partition.log
+        record = find_record(broker.image, partition)
+        if record is None or not is_lost(record, broker.node_id):
+            return True
+        if record.leader == NO_LEADER and broker.node_id not in record.isr:
+            return broker.node_id not in (record.eligible_leader_replicas or ())
+        if not partition.is_leader and broker.node_id not in record.isr:
+            return False
+        if log.recovery_point < log.high_watermark:
+            log.volume.syncs.request(log, log.log_end_offset, None)
+            return False
+        return True
 
     def _repeat(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
@@ -97,3 +142,23 @@ class DirectoryReports:
                     for topic_id, numbers in topics.items()
                 ),
             )
+
+
+def _group_missing(keys: Iterable[tuple[Uuid, int]]) -> Iterable[DirectoryAssignment]:
+    topics: dict[Uuid, list[AssignedPartition]] = {}
+    for topic_id, index in keys:
+        topics.setdefault(topic_id, []).append(AssignedPartition(partition_index=index))
+    if topics:
+        named = [AssignedTopic(topic_id=one, partitions=tuple(numbers)) for one, numbers in topics.items()]
+        yield DirectoryAssignment(id=LOST, topics=tuple(named))
+
+
+def find_record(image: MetadataImage, partition: Partition) -> PartitionRecord | None:
+    """Return what the metadata says of a partition."""
+    topic = image.topics.find_by_id(partition.topic_id)
+    return None if topic is None else topic.partitions.get(partition.index)
+
+
+def is_lost(record: PartitionRecord, node_id: int) -> bool:
+    """Say whether a replica is marked as one that cannot be reached, or has to be copied again."""
+    return dict(zip(record.replicas, record.directories, strict=False)).get(node_id) == LOST

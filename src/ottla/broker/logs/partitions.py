@@ -15,7 +15,7 @@ from ottla.broker.logs.partition import Partition, PartitionWatcher
 from ottla.broker.replication.throttles import is_limited
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.delta import MetadataDelta
-from ottla.metadata.directory_ids import MIGRATING
+from ottla.metadata.directory_ids import MIGRATING, UNASSIGNED
 from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.topics import PartitionChange, Topic
 from ottla.model.ids import TopicPartition
@@ -57,6 +57,9 @@ class LogEvents(PartitionWatcher, Protocol):
     def directory_changed(self, partition: Partition) -> None:
         """A replica lies in another directory than the metadata says."""
 
+    def is_missing(self, topic_id: Uuid, index: int) -> None:
+        """A replica may lie in a directory that is offline, and the metadata does not say so."""
+
 
 class Partitions:
     """All partitions of this node."""
@@ -82,6 +85,8 @@ class Partitions:
         # a set, the order of the syncs would depend on addresses in memory.
         self.flushed_by_time: dict[Partition, None] = {}
         self.by_key: dict[tuple[str | Uuid, int], Partition] = {}
+        # Whether records were set aside at the start that may be those of a replica of this node.
+        self.has_set_records_aside = False
 
     def __iter__(self) -> Iterator[Partition]:
         """Give every partition once."""
@@ -128,6 +133,7 @@ class Partitions:
             for change, settings in coming
             if (change.topic_id, change.partition) not in self.by_key
             and self._directories.find(TopicPartition(change.topic, change.partition)) is None
+            and self._may_make(change)
         ]
         if not missing:
             return True
@@ -164,16 +170,19 @@ class Partitions:
     def load(self, image: MetadataImage) -> None:
         """Take over the logs that were loaded. Those of no known partition are set aside as strays."""
         self._image = image
+        self._settle_doubled(image)
         self._set_strays_aside(image)
         coming: list[tuple[PartitionChange, TopicSettings]] = []
         for topic in image.topics:
             settings = self.settings_of(image, topic.name)
             coming += [
-                (PartitionChange(topic.name, topic.id, number, None, record), settings)
+                (PartitionChange(topic.name, topic.id, number, self._before_start(record), record), settings)
                 for number, record in topic.partitions.items()
                 if self._node_id in record.replicas
             ]
         self._take_all(coming)
+        if self._directories.offline_paths:
+            self._report_missing(coming)
         self._leaving.go_on()
 
     def _take_all(self, coming: Sequence[tuple[PartitionChange, TopicSettings]]) -> None:
@@ -210,18 +219,55 @@ class Partitions:
                 # A topic of the same name that is no more: its records must not come back to life.
                 self._let_leave(log, self._events.new_id())
                 log = None
-            if log is None:
-                missing.append(NewLog("", key, change.topic_id, settings.log))
-            else:
+            if log is not None:
                 log.config = settings.log
+            elif self._may_make(change):
+                missing.append(NewLog("", key, change.topic_id, settings.log))
         self._leaving.finish(one.partition for one in missing)
         create_logs(self._directories, missing, self._clock.now_ms())
         return [self._directories.find(key) for key in keys]
 
+    def _may_make(self, change: PartitionChange) -> bool:
+        """Say whether a replica without a log gets one.
+
+        While a directory is offline, the log of a replica may lie there. A new one in its place would be
+        empty, and might lead. A replica that this node has just been given has no log anywhere.
+        """
+        if not self._directories.offline_paths:
+            return True
+        return change.before is None or self._node_id not in change.before.replicas
+
+    def _before_start(self, record: PartitionRecord) -> PartitionRecord | None:
+        """Return what a replica was in the run before, or None if it may only have come since."""
+        named = self._named_directory(record)
+        is_trusted = self._node_id in record.isr or self._node_id in (record.eligible_leader_replicas or ())
+        return None if named == UNASSIGNED and not is_trusted else record
+
+    def _report_missing(self, coming: Sequence[tuple[PartitionChange, TopicSettings]]) -> None:
+        """Report replicas that have no log because a directory is offline, and seem to lie in another one.
+
+        Otherwise they could be elected.
+        """
+        known = {directory.meta.directory_id for directory in self._directories.online}
+        for change, _ in coming:
+            if (change.topic_id, change.partition) not in self.by_key and change.after is not None:
+                named = self._named_directory(change.after)
+                _logger.warning(
+                    "%s-%d has no log, and may have one in %s, which is offline: no other one is made",
+                    change.topic,
+                    change.partition,
+                    ", ".join(self._directories.offline_paths),
+                )
+                if named in known or named in (UNASSIGNED, MIGRATING):
+                    self._events.is_missing(change.topic_id, change.partition)
+
+    def _named_directory(self, record: PartitionRecord) -> Uuid | None:
+        return dict(zip(record.replicas, record.directories, strict=False)).get(self._node_id)
+
     def _lies_elsewhere(self, log: Log, record: PartitionRecord) -> bool:
         """Say whether the metadata names another directory than the one a log lies in, or none."""
-        named = dict(zip(record.replicas, record.directories, strict=False)).get(self._node_id)
-        return named not in (None, MIGRATING, self._directories.directory_of(log).meta.directory_id)
+        own = self._directories.directory_of(log).meta.directory_id
+        return self._named_directory(record) not in (None, MIGRATING, own)
 
     def _remove(self, change: PartitionChange, unique_id: Uuid) -> None:
         partition = self.by_key.pop((change.topic_id, change.partition), None)
@@ -238,6 +284,30 @@ class Partitions:
         self._leaving.add(self._directories.directory_of(log), log, unique_id)
         self._events.log_is_gone(log)
 
+    def _settle_doubled(self, image: MetadataImage) -> None:
+        """Choose among the logs of a partition that lie in several directories."""
+        for key in self._directories.doubled:
+            topic = image.topics.find(key.topic)
+            topic_id = None if topic is None else topic.id
+            try:
+                kept, others = self._directories.settle_doubled(key, topic_id, self._events.new_id())
+            except LogDirectoryOffline as error:
+                _logger.critical("%s", error)
+                continue
+            for one in others:
+                _logger.warning(
+                    "%s is in two log directories: %s (topic id %s, ends at %d) is used, and the other "
+                    "(topic id %s, ends at %d) is kept as %s",
+                    key,
+                    kept.path,
+                    kept.topic_id,
+                    kept.log_end_offset,
+                    one.topic_id,
+                    one.log_end_offset,
+                    one.path,
+                )
+        self._directories.doubled.clear()
+
     def _set_strays_aside(self, image: MetadataImage) -> None:
         for directory in self._directories.online:
             strays = 0
@@ -248,6 +318,9 @@ class Partitions:
                     self._let_leave(log, self._events.new_id())
                     self._leaving.finish((log.topic_partition,))
                 elif not self._is_assigned(topic, log.topic_partition):
+                    named = image.topics.find(log.topic_partition.topic)
+                    if log.topic_id is None and self._is_assigned(named, log.topic_partition):
+                        self.has_set_records_aside = True
                     _logger.warning("%s belongs to no partition of this node, so it is set aside", log.path)
                     strays += self._set_stray_aside(directory, log)
             if strays:

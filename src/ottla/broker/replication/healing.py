@@ -25,6 +25,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.broker.logs.directory_reports import find_record, is_lost
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.metadata.directory_ids import LOST
@@ -404,7 +405,7 @@ class _Patient:
         log, node_id = partition.log, broker.node_id
         if log.unhealed:
             others = [one for one in partition.in_sync if one != node_id and broker.replication.is_alive(one)]
-            if partition.is_leader or node_id in partition.in_sync:
+            if not self._may_be_cut():
                 if not others:
                     # It is the best that is left. As soon as another is in sync, that one leads.
                     self._wait_for_others()
@@ -415,12 +416,18 @@ class _Patient:
             damage = log.unhealed[0].first_offset
             broker.replication.copy_from(partition, damage)
             log.unhealed = log.damages = ()
-        if partition.is_leader or broker.replication.is_caught_up(partition):
-            broker.directory_reports.add(partition)
-            self.is_copied_again = False
-            self.go_on()
-            return
-        self._later()
+        # It is sent when the replica has everything again, also if a restart comes before that.
+        broker.directory_reports.add(partition)
+        self.is_copied_again = False
+        self.go_on()
+
+    def _may_be_cut(self) -> bool:
+        """Say whether the controller would not have this replica lead, whatever it is cut to."""
+        partition, node_id = self._partition, self._broker.node_id
+        record = find_record(self._broker.image, partition)
+        if record is None or partition.is_leader or node_id in partition.in_sync or node_id in record.isr:
+            return False
+        return node_id not in (record.eligible_leader_replicas or ()) or is_lost(record, node_id)
 
     def _wait_for_others(self) -> None:
         """Wait until another replica is in sync, but not for ever: none may get past the damage here."""

@@ -137,12 +137,6 @@ class Replication:
         self.truncate(one.log, offset)
         self.follow(one)
 
-    def is_caught_up(self, one: Partition) -> bool:
-        """Say whether a follower has all that is committed, as far as its leader has told."""
-        following = self._following.get((one.topic_id, one.index))
-        followed = following and following.fetcher.partitions.get((one.topic_id, one.index))
-        return followed is not None and followed.lag == 0
-
     def forget(self, one: Partition) -> None:
         """Stop copying a partition of which this node has no replica any more."""
         following = self._following.pop((one.topic_id, one.index), None)

@@ -10,7 +10,7 @@ from ottla.model.ids import NodeId, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.storage.errors import LogDirectoryOffline, UnusableDirectory
 from ottla.storage.log import Log
-from ottla.storage.log_dirs.directory import DirectoryDeletion, LogDirectory, open_directory
+from ottla.storage.log_dirs.directory import DirectoryDeletion, LogDirectory, open_directory, parse_state
 from ottla.storage.names import DirectoryState
 from ottla.storage.volume import Volume
 
@@ -24,6 +24,8 @@ class LogDirectories:
         self.directories = list(directories)
         # Directories that could not even be opened.
         self.failed = list(failed)
+        # Partitions of which several directories had a log. It is for the metadata to say which one counts.
+        self.doubled: dict[TopicPartition, None] = {}
         # The paths of directories that are to get no new logs.
         self.cordoned: frozenset[str] = frozenset()
 
@@ -69,21 +71,42 @@ class LogDirectories:
         return min(candidates, key=lambda directory: len(directory.logs) + len(directory.future_logs))
 
     def add(self, directory: LogDirectory, log: Log) -> None:
-        """Take a log that was loaded from a directory."""
-        found = self.find(log.topic_partition) if log.path.endswith(str(log.topic_partition)) else None
-        if found is not None:
-            raise UnusableDirectory(
-                directory.path,
-                f"{log.topic_partition} is in two log directories, {found.path} and {log.path}: remove the "
-                "older one",
-            )
+        """Take a log that was loaded from a directory.
+
+        There may be another one of the partition. A directory may have been offline while the partition was
+        made again in the other one, or while the end of a move would have removed its log. None of this is
+        an operator's mistake, and either log may be the one that holds the records.
+        """
+        is_current = parse_state(log.path) is DirectoryState.CURRENT
+        if is_current and self.find(log.topic_partition) is not None:
+            self.doubled[log.topic_partition] = None
         directory.add(log)
+
+    def settle_doubled(
+        self, partition: TopicPartition, topic_id: Uuid | None, unique_id: Uuid
+    ) -> tuple[Log, list[Log]]:
+        """Set all logs of a partition aside but one. Returns that one, and the others under their new names.
+
+        The one of the topic that there is now comes first, then the one that reaches further: the later
+        leader epoch, and in the same epoch the later end. As in an election, it has all that the others have
+        which was committed, and if it has more, the leader tells where to cut it.
+        """
+
+        def rank(log: Log) -> tuple[bool, int, int]:
+            return log.topic_id == topic_id, log.leader_epochs.latest, log.log_end_offset
+
+        logs = [one.logs[partition] for one in self.online if partition in one.logs]
+        kept = max(logs, key=rank)
+        others = [log for log in logs if log is not kept]
+        for log in others:
+            self.directory_of(log).set_aside(log, DirectoryState.STRAY, unique_id)
+        return kept, others
 
     def replace_by_future(self, partition: TopicPartition, unique_id: Uuid) -> DirectoryDeletion | None:
         """Let the future log of a partition, which has caught up, take over from the current one.
 
         It gets its name before the old one loses its own, as in Kafka. If power goes in between, there are
-        two, and the next start says so; the other way round there would be none.
+        two, and the next start chooses one; the other way round there would be none.
         """
         old = self.find(partition)
         target = next((each for each in self.online if partition in each.future_logs), None)

@@ -152,9 +152,13 @@ class LogDirectory:
 
         -1, if it stopped cleanly, or may have lost something. To be asked when the logs are loaded.
         """
-        if self.was_clean or self.is_offline or any(map(self._has_lost, self.logs.values())):
+        if self.was_clean or self.is_offline or self.has_lost_records():
             return clean_shutdown.NO_BROKER_EPOCH
         return self._epoch_note.last_epoch
+
+    def has_lost_records(self) -> bool:
+        """Say whether a log lacks what it may have acknowledged. To be asked when the logs are loaded."""
+        return any(map(self._has_lost, self.logs.values()))
 
     def _has_lost(self, log: Log) -> bool:
         """Say whether a log may lack anything but a write that the end of the last run has torn."""
@@ -176,8 +180,14 @@ class LogDirectory:
         return self.volume.disk.exists(f"{self.path}/{directory_name(partition)}")
 
     def find_topic_id(self, partition: TopicPartition) -> Uuid | None:
-        """Return the id of its topic that the directory of a partition tells, or None if it does not."""
-        return read_topic_id(self.volume.disk, f"{self.path}/{directory_name(partition)}")
+        """Return the id of its topic that the directory of a partition tells, or None if it does not.
+
+        Nor does a file that cannot be read. If the disk is to blame, it will show soon enough.
+        """
+        try:
+            return read_topic_id(self.volume.disk, f"{self.path}/{directory_name(partition)}")
+        except DiskError:
+            return None
 
     def restore(self, partition: TopicPartition, topic_id: Uuid) -> None:
         """Make the directory of a log that is missing, or let it say of which topic it is.

@@ -14,6 +14,7 @@ from ottla.metadata.image import EMPTY_IMAGE, MetadataImage
 from ottla.metadata.topics import Topic, Topics
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
+from ottla.storage.log_dirs.directory import NO_CLEAN_STOP
 from ottla.testing.simulation.simulation import Machine, Simulation
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -28,7 +29,13 @@ EPOCH = 7
 class World:
     """A broker, and a controller that answers what the test says."""
 
-    def __init__(self, *directories: "Directory", image: MetadataImage = EMPTY_IMAGE) -> None:
+    def __init__(
+        self,
+        *directories: "Directory",
+        image: MetadataImage = EMPTY_IMAGE,
+        offline_paths: tuple[str, ...] = (),
+        has_set_records_aside: bool = False,
+    ) -> None:
         self.simulation = Simulation(1)
         machine = Machine(self.simulation, "broker", "10.0.0.1")
         self.machine = machine
@@ -42,14 +49,15 @@ class World:
             image=image,
             broker_epoch=-1,
             metadata=SimpleNamespace(listen=lambda _listener: None),
+            partitions=SimpleNamespace(has_set_records_aside=has_set_records_aside),
             directory_reports=SimpleNamespace(registered=lambda: None),
             controller=SimpleNamespace(ask=self._ask),
             directories=SimpleNamespace(
                 directories=directories,
                 online=directories,
                 cordoned=frozenset(),
-                was_clean=False,
-                offline_paths=[],
+                was_clean=bool(directories) and all(one.clean_stop_epoch >= 0 for one in directories),
+                offline_paths=offline_paths,
                 find=lambda _partition: None,
             ),
         )
@@ -94,9 +102,11 @@ class World:
 
 
 class Directory:
-    """A log directory of a broker that did not stop cleanly."""
+    """A log directory of a broker. Without `clean` it was not stopped cleanly."""
 
-    def __init__(self, kept_epoch: int) -> None:
+    def __init__(self, kept_epoch: int = -1, *, clean: int = NO_CLEAN_STOP, has_lost: bool = False) -> None:
+        self.clean_stop_epoch = clean
+        self.has_lost_records = lambda: has_lost
         self.meta = SimpleNamespace(directory_id=None)
         self.path = "/data"
         self.is_offline = False
@@ -218,6 +228,26 @@ def test_a_broker_without_a_controller_does_not_wait_to_leave() -> None:
     left = world.membership.leave()
     world.answers[-1].resolve(beat(ErrorCode.REQUEST_TIMED_OUT))
     assert left.is_done
+
+
+def test_a_broker_that_stopped_cleanly_tells_the_epoch_of_its_last_run() -> None:
+    world = World(Directory(clean=5), Directory(clean=5))
+    assert world.asked[0].previous_broker_epoch == 5
+
+
+def test_a_clean_stop_says_nothing_while_a_directory_is_offline() -> None:
+    world = World(Directory(clean=5), Directory(clean=5), offline_paths=("/data2",))
+    assert world.asked[0].previous_broker_epoch == -1
+
+
+def test_a_clean_stop_says_nothing_of_records_that_were_damaged_since() -> None:
+    world = World(Directory(clean=5), Directory(clean=5, has_lost=True))
+    assert world.asked[0].previous_broker_epoch == -1
+
+
+def test_a_clean_stop_says_nothing_of_records_that_the_start_has_set_aside() -> None:
+    world = World(Directory(clean=5), has_set_records_aside=True)
+    assert world.asked[0].previous_broker_epoch == -1
 
 
 def test_a_broker_that_was_killed_tells_the_epoch_that_all_its_directories_have_kept() -> None:

@@ -8,12 +8,16 @@ import pytest
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.logs.directory_reports import DirectoryReports
+from ottla.metadata.directory_ids import LOST
+from ottla.metadata.image import EMPTY_IMAGE
+from ottla.metadata.topics import NO_LEADER, Topic, Topics
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )
+from ottla.wire.metadata_records.partitions import PartitionRecord
 
 TOPIC, DIRECTORY = Uuid(b"topic-0000000001"), Uuid(b"directory-000001")
 
@@ -22,10 +26,21 @@ class Replica:
     """As much of a partition as a report needs."""
 
     topic_id = TOPIC
-    log = None
+    is_leader = False
 
     def __init__(self, index: int) -> None:
         self.index = index
+        self.syncs: list[int] = []
+
+        def request(_log: object, offset: int, _waiter: object) -> None:
+            self.syncs.append(offset)
+
+        self.log = SimpleNamespace(
+            recovery_point=10,
+            high_watermark=10,
+            log_end_offset=12,
+            volume=SimpleNamespace(syncs=SimpleNamespace(request=request)),
+        )
 
 
 class World:
@@ -33,11 +48,13 @@ class World:
 
     def __init__(self) -> None:
         self.due: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self.later: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self.asked: list[tuple[AssignReplicasToDirsRequest, Deferred[Any]]] = []
         self.partitions = [Replica(index) for index in range(2)]
         meta = SimpleNamespace(directory_id=DIRECTORY)
         broker = SimpleNamespace(
             node_id=1,
+            image=EMPTY_IMAGE,
             broker_epoch=5,
             controller=self,
             directories=SimpleNamespace(directory_of=lambda _log: SimpleNamespace(meta=meta)),
@@ -49,10 +66,13 @@ class World:
     def call_soon(self, work: Callable[..., None], *arguments: Any) -> None:
         self.due.append((work, arguments))
 
-    def call_later(self, _seconds: float, work: Callable[..., None], *arguments: Any) -> None:
-        self.due.append((work, arguments))
+    def call_later(self, _delay_ms: float, work: Callable[..., None], *arguments: Any) -> None:
+        self.later.append((work, arguments))
 
     def run(self) -> None:
+        """Do what is due, and what waits for a while, once each."""
+        self.due += self.later
+        self.later = []
         while self.due:
             work, arguments = self.due.pop(0)
             work(*arguments)
@@ -120,4 +140,68 @@ def test_a_partition_that_is_gone_is_not_reported_again() -> None:
     world.answer(ErrorCode.NOT_CONTROLLER)
     del world.broker.partitions.by_key[TOPIC, 0]
     world.run()
+    assert world.answer(ErrorCode.NONE) == [1]
+
+
+def lose(world: World, *, isr: tuple[int, ...], leader: int, eligible: tuple[int, ...] = ()) -> None:
+    """Let the metadata say that the replica of partition 0 was lost."""
+    record = PartitionRecord(
+        topic_id=TOPIC,
+        replicas=(1, 2),
+        isr=isr,
+        removing_replicas=(),
+        adding_replicas=(),
+        leader=leader,
+        leader_epoch=0,
+        directories=(LOST, DIRECTORY),
+        eligible_leader_replicas=eligible,
+    )
+    topics = Topics({TOPIC: Topic("orders", TOPIC, {0: record})}, {"orders": TOPIC})
+    world.broker.image = EMPTY_IMAGE._replace(topics=topics)
+
+
+def test_a_lost_replica_is_reported_when_the_leader_takes_it_for_in_sync_again() -> None:
+    world = World()
+    lose(world, isr=(2,), leader=2)
+    world.reports.add(world.partitions[0])  # type: ignore[arg-type]
+    world.run()
+    world.run()
+    assert world.asked == []
+    lose(world, isr=(2, 1), leader=2)
+    world.run()
+    assert world.answer(ErrorCode.NONE) == [0]
+
+
+def test_a_lost_replica_is_synced_before_it_is_reported() -> None:
+    world = World()
+    lose(world, isr=(2, 1), leader=2)
+    replica = world.partitions[0]
+    replica.log.recovery_point = 9
+    world.reports.add(replica)  # type: ignore[arg-type]
+    world.run()
+    assert (world.asked, replica.syncs) == ([], [12])
+    replica.log.recovery_point = 12
+    world.run()
+    assert world.answer(ErrorCode.NONE) == [0]
+
+
+def test_a_lost_replica_whose_partition_nobody_leads_is_reported_unless_it_is_eligible() -> None:
+    world = World()
+    lose(world, isr=(), leader=NO_LEADER, eligible=(1, 2))
+    world.reports.add(world.partitions[0])  # type: ignore[arg-type]
+    world.run()
+    assert world.asked == []
+    lose(world, isr=(), leader=NO_LEADER, eligible=(2,))
+    world.run()
+    assert world.answer(ErrorCode.NONE) == [0]
+
+
+def test_a_replica_that_cannot_be_reached_is_reported_as_lost() -> None:
+    world = World()
+    world.reports.add_missing(TOPIC, 1)
+    world.run()
+    assert world.asked[0][0].directories[0].id == LOST
+    assert world.answer(ErrorCode.NOT_CONTROLLER) == [1]
+    world.run()
+    assert world.asked[0][0].directories[0].id == LOST
     assert world.answer(ErrorCode.NONE) == [1]

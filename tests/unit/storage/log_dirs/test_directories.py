@@ -147,14 +147,30 @@ def test_a_copy_of_a_directory_is_refused() -> None:
         start(disk)
 
 
-def test_a_partition_in_two_directories_stops_the_start() -> None:
+@pytest.mark.parametrize("fuller", [0, 1])
+def test_of_two_logs_of_a_partition_the_one_that_reaches_further_is_kept(fuller: int) -> None:
     disk = formatted_disk()
     directories = start(disk)
-    directories.directories[0].create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS)
-    directories.directories[1].create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS)
+    logs = [one.create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS) for one in directories.directories[:2]]
+    append(logs[fuller])
     directories.release()
-    with pytest.raises(UnusableDirectory, match="/a/orders-0 and /b/orders-0"):
-        start(disk)
+    again = start(disk)
+    assert list(again.doubled) == [partition(0)]
+    kept, (other,) = again.settle_doubled(partition(0), TOPIC_ID, OTHER_ID)
+    assert kept.path == logs[fuller].path
+    assert other.path.endswith("-stray")
+    assert again.find(partition(0)) is kept
+
+
+def test_of_two_logs_of_a_partition_the_one_of_the_present_topic_is_kept() -> None:
+    disk = formatted_disk()
+    directories = start(disk)
+    older = directories.directories[0].create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS)
+    append(older)
+    newer = directories.directories[1].create_log(partition(0), OTHER_ID, CONFIG, NOW_MS)
+    directories.release()
+    kept, _ = start(disk).settle_doubled(partition(0), OTHER_ID, TOPIC_ID)
+    assert kept.path == newer.path
 
 
 @pytest.mark.parametrize("changes", range(1, 12))
@@ -168,11 +184,9 @@ def test_power_that_goes_while_a_log_is_moved_takes_no_record(changes: int) -> N
     with contextlib.suppress(PowerCut):
         directories.replace_by_future(partition(0), OTHER_ID)
     disk.cut_power()
-    try:
-        again = start(disk)
-    except UnusableDirectory as error:
-        assert "/a/orders-0 and /b/orders-0" in str(error)  # noqa: PT017 - it may start as well
-        return
+    again = start(disk)
+    for doubled in list(again.doubled):
+        again.settle_doubled(doubled, TOPIC_ID, OTHER_ID)
     found = again.find(partition(0))
     assert found is not None
     assert found.log_end_offset == 1

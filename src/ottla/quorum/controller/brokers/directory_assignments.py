@@ -1,5 +1,6 @@
 """AssignReplicasToDirs: a broker tells in which of its log directories its replicas lie (KIP-858)."""
 
+from ottla.metadata.directory_ids import LOST
 from ottla.metadata.features import DIRECTORIES_FROM
 from ottla.model.uuid import Uuid
 from ottla.quorum.controller.deciders import decides
@@ -12,6 +13,7 @@ from ottla.quorum.controller.partitions.leadership import (
 )
 from ottla.quorum.controller.partitions.partition_change import Target, change_partition
 from ottla.quorum.controller.partitions.replicas import has_directory_online
+from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignedPartitionResult,
@@ -43,18 +45,25 @@ def decide_assign_replicas_to_dirs(
     if view.metadata_version < DIRECTORIES_FROM:
         return Decision(refuse_assign_replicas_to_dirs(ask, Refusal(ErrorCode.UNSUPPORTED_VERSION)))
     records: list[PartitionChangeRecord] = []
-    offline: set[PartitionKey] = set()
+    # In the order of the request: in a set, that of the records would depend on addresses in memory.
+    offline: dict[PartitionKey, None] = {}
+    lost: dict[PartitionKey, None] = {}
     results = [
         DirectoryAssignmentResult(
             id=directory.id,
             topics=tuple(
-                _assign(view, broker, directory.id, topic, records, offline) for topic in directory.topics
+                _assign(view, broker, directory.id, topic, records, lost if directory.id == LOST else offline)
+                for topic in directory.topics
             ),
         )
         for directory in ask.directories
     ]
     # A replica that turns out to lie in a directory that is lost can neither lead nor be in sync.
     records += changes_of_partitions(view, offline, BrokerChange(leaving=ask.broker_id))
+    # Deviation: Kafka keeps a replica that says that it is lost among the eligible leaders. Its broker may
+    # cut it, or report it again from a directory that has less.
+    gone = BrokerChange(leaving=ask.broker_id, lacks_records=True)
+    records += changes_of_partitions(view, lost, gone)
     return Decision(AssignReplicasToDirsResponse(directories=tuple(results)), records)
 
 
@@ -64,7 +73,7 @@ def _assign(
     directory_id: Uuid,
     topic: AssignedTopic,
     records: list[PartitionChangeRecord],
-    offline: set[PartitionKey],
+    offline: dict[PartitionKey, None],
 ) -> AssignedTopicResult:
     is_online = has_directory_online(view.image.brokers, broker.broker_id, directory_id)
     results = []
@@ -78,7 +87,7 @@ def _assign(
             if record is not None:
                 records.append(record)
             if not is_online:
-                offline.add((topic.topic_id, partition.partition_index))
+                offline[topic.topic_id, partition.partition_index] = None
         results.append(
             AssignedPartitionResult(partition_index=partition.partition_index, error_code=error_code)
         )
@@ -96,6 +105,8 @@ def _change(
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if broker_id not in partition.replicas:
         raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    return change_partition(
-        partition, Target(directories={broker_id: directory_id}), terms_of(view, topic, partition)
-    )
+    # It may lead from its new directory at once: nothing else would have it elected where nobody leads.
+    place = partition.replicas.index(broker_id)
+    directories = (*partition.directories[:place], directory_id, *partition.directories[place + 1 :])
+    terms = terms_of(view, topic, replace(partition, directories=directories))
+    return change_partition(partition, Target(directories={broker_id: directory_id}), terms)

@@ -24,11 +24,19 @@ class BrokerChange(NamedTuple):
     unregistered: int | None = None
     lost_directories: frozenset[Uuid] = frozenset()
     """What the broker that is leaving leaves. Empty: all that it has."""
+    lacks_records: bool = False
+    """The broker that is leaving has lost what it may have acknowledged."""
 
     @property
     def gone(self) -> tuple[int, ...]:
         """The brokers that can hold and lead nothing any more."""
         candidates = (self.leaving, self.stopped_uncleanly, self.unregistered)
+        return tuple(one for one in candidates if one is not None)
+
+    @property
+    def not_eligible(self) -> tuple[int, ...]:
+        """The brokers that may lack what they have acknowledged."""
+        candidates = (self.stopped_uncleanly, self.leaving if self.lacks_records else None)
         return tuple(one for one in candidates if one is not None)
 
     def concerns(self, partition: PartitionRecord) -> bool:
@@ -54,7 +62,6 @@ def terms_of(
     change: BrokerChange = NO_CHANGE,
 ) -> Terms:
     """Return the circumstances under which a partition changes now."""
-    stopped = () if change.stopped_uncleanly is None else (change.stopped_uncleanly,)
     return Terms(
         can_lead=partial(_can_lead, view, partition, change),
         default_directory=partial(default_directory, view),
@@ -62,7 +69,7 @@ def terms_of(
         elr_enabled=view.elr_enabled,
         metadata_version=view.metadata_version,
         election=election,
-        stopped_uncleanly=stopped,
+        not_eligible=change.not_eligible,
     )
 
 

@@ -5,7 +5,8 @@ here: the caller says what it is to become, and this finds out the rest, in this
 
 1. A reassignment whose new replicas are all in sync is completed.
 2. While fewer than `min.insync.replicas` are in sync, those that were are remembered as eligible leaders
-   (KIP-966), except brokers that stopped uncleanly: they may have lost what they had acknowledged.
+   (KIP-966), except brokers that stopped uncleanly or have lost the replica: they may lack what they had
+   acknowledged.
 3. A leader is elected: the present one if it still can, otherwise the first replica that can. It must be in
    sync, or eligible when nobody is. Failing that, the last known leader, if it is the only one left; then, if
    the topic allows it, any live replica. Those two may have lost records, so the partition becomes
@@ -50,7 +51,8 @@ class Terms(NamedTuple):
     elr_enabled: bool
     metadata_version: int
     election: Election = Election.ONLINE
-    stopped_uncleanly: Ids = ()
+    not_eligible: Ids = ()
+    """Those that may lack what they have acknowledged."""
 
 
 class Target(NamedTuple):
@@ -133,7 +135,7 @@ def _eligible_leaders(before: PartitionRecord, replicas: Ids, isr: Ids, terms: T
     if not terms.elr_enabled or len(isr) >= terms.min_insync_replicas:
         return ()
     candidates = {*before.isr, *(before.eligible_leader_replicas or ())}
-    return tuple(sorted(candidates.intersection(replicas).difference(isr, terms.stopped_uncleanly)))
+    return tuple(sorted(candidates.intersection(replicas).difference(isr, terms.not_eligible)))
 
 
 def _elect(before: PartitionRecord, replicas: Ids, isr: Ids, elr: Ids, terms: Terms) -> tuple[int, bool]:

@@ -2,7 +2,9 @@
 
 from tests.support.deciding import DecidingController, directory_of, registration
 
+from ottla.metadata.directory_ids import LOST
 from ottla.metadata.features import default_levels
+from ottla.metadata.topics import NO_LEADER
 from ottla.model.uuid import Uuid
 from ottla.quorum.controller.brokers.directory_assignments import decide_assign_replicas_to_dirs
 from ottla.wire.error_code import ErrorCode
@@ -85,3 +87,20 @@ def test_a_replica_in_a_directory_that_is_lost_leads_no_longer() -> None:
     partition = controller.partition("t")
     assert (partition.leader, partition.isr) == (1, (1,))
     assert partition.directories[0] == lost
+
+
+def test_a_replica_that_is_lost_is_no_eligible_leader() -> None:
+    controller = DecidingController([registration(0), registration(1)])
+    topic = controller.have("t", (0, 1), min_insync_replicas="2")
+    assign(controller, LOST, (topic.id, 0))
+    partition = controller.partition("t")
+    assert (partition.leader, partition.isr, partition.eligible_leader_replicas or ()) == (1, (1,), ())
+
+
+def test_the_only_replica_leads_again_when_its_directory_is_back() -> None:
+    controller = DecidingController([registration(0, directories=2), registration(1)])
+    topic = controller.have("t", (0,))
+    assign(controller, LOST, (topic.id, 0))
+    assert controller.partition("t").leader == NO_LEADER
+    assign(controller, directory_of(0, 1), (topic.id, 0))
+    assert controller.partition("t").leader == 0

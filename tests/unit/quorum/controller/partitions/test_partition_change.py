@@ -43,7 +43,7 @@ def terms(
     election: Election = Election.ONLINE,
     min_isr: int = 1,
     elr: bool = True,
-    stopped_uncleanly: tuple[int, ...] = (),
+    not_eligible: tuple[int, ...] = (),
     metadata_version: int = 30,
 ) -> Terms:
     return Terms(
@@ -53,7 +53,7 @@ def terms(
         elr_enabled=elr,
         metadata_version=metadata_version,
         election=election,
-        stopped_uncleanly=stopped_uncleanly,
+        not_eligible=not_eligible,
     )
 
 
@@ -117,7 +117,7 @@ def test_eligible_leaders_are_forgotten_when_enough_are_in_sync() -> None:
 
 def test_a_replica_that_stopped_uncleanly_is_not_eligible() -> None:
     before = partition(isr=(1, 2), leader=1)
-    record = changed(before, Target(isr=(2,)), terms(2, 3, min_isr=2, stopped_uncleanly=(1,)))
+    record = changed(before, Target(isr=(2,)), terms(2, 3, min_isr=2, not_eligible=(1,)))
     assert record.leader == 2
     assert record.eligible_leader_replicas is None
 

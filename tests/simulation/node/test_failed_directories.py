@@ -1,0 +1,137 @@
+"""A log directory that cannot be read for a while takes nothing with it, and comes back with what it has."""
+
+from typing import Final
+
+from ottla import Admin, Producer
+from ottla.broker.node import Broker
+from ottla.testing.simulation.client_loop import simulated_loop
+from ottla.testing.simulation.network import SimulatedNetwork
+from ottla.testing.simulation.node import DATA, SimulatedNode
+from ottla.testing.simulation.simulation import Simulation
+from ottla.world.disk import Reason
+
+TOPIC: Final = "orders"
+PARTITIONS: Final = 4
+RECORDS: Final = 5
+SECOND: Final = "/data2"
+NO_LEADER: Final = -1
+
+
+class World:
+    """A node with two log directories, and records in each."""
+
+    def __init__(self) -> None:
+        self.simulation = Simulation(1)
+        network = SimulatedNetwork(self.simulation)
+        self.one = SimulatedNode(self.simulation, network, 1, {"log.dirs": f"{DATA},{SECOND}"})
+        self.loop = simulated_loop(self.simulation, network)
+        self.one.start()
+        self.loop.run(self.create())
+        self.loop.run(self._produce())
+
+    async def create(self) -> None:
+        async with Admin(self.one.bootstrap) as admin:
+            await admin.topics.create(TOPIC, partitions=PARTITIONS)
+
+    async def delete(self) -> None:
+        async with Admin(self.one.bootstrap) as admin:
+            await admin.topics.delete(TOPIC)
+
+    async def _produce(self) -> None:
+        async with Producer(self.one.bootstrap) as producer:
+            for number in range(RECORDS):
+                for index in range(PARTITIONS):
+                    await producer.send_and_wait(TOPIC, b"%d" % number, partition=index)
+
+    @property
+    def broker(self) -> Broker:
+        """The broker that runs now."""
+        assert self.one.node is not None
+        return self.one.node.broker
+
+    def places(self) -> dict[int, str]:
+        """Return where the topic's logs are."""
+        return {one.index: one.log.path for one in self.broker.partitions if one.topic == TOPIC}
+
+    def ends(self) -> dict[int, int]:
+        """Return where the topic's logs end."""
+        return {one.index: one.log.log_end_offset for one in self.broker.partitions if one.topic == TOPIC}
+
+    def leaders(self) -> dict[int, int]:
+        """Return who leads the topic's partitions."""
+        topic = self.broker.image.topics.find(TOPIC)
+        assert topic is not None
+        return {number: record.leader for number, record in topic.partitions.items()}
+
+    def start_without_second(self) -> None:
+        """Start while one directory cannot be read."""
+        self.one.disk.fail("read", Reason.IO_ERROR, path=SECOND, times=None)
+        self.one.start()
+
+    def start_with_both(self) -> None:
+        """Start again, with both directories."""
+        self.one.stop()
+        self.one.disk.heal()
+        self.one.start()
+
+
+def test_no_empty_log_takes_the_place_of_one_in_a_directory_that_is_offline() -> None:
+    it = World()
+    before = it.places()
+    there = {index for index, path in before.items() if path.startswith(f"{SECOND}/")}
+    assert 0 < len(there) < PARTITIONS
+    it.one.stop()
+    it.start_without_second()
+    it.simulation.run_for(3_000)
+    assert it.places().keys() == before.keys() - there
+    assert {index for index, leader in it.leaders().items() if leader == NO_LEADER} == there
+
+    it.start_with_both()
+    it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
+    assert it.places() == before
+    assert set(it.ends().values()) == {RECORDS}
+
+
+def test_a_directory_that_comes_back_after_its_topic_was_made_again_keeps_the_old_records_aside() -> None:
+    it = World()
+    old = it.places()
+    it.one.stop()
+    it.start_without_second()
+    it.loop.run(it.delete())
+    it.loop.run(it.create())
+    new = it.places()
+    assert not any(path.startswith(f"{SECOND}/") for path in new.values())
+
+    it.start_with_both()
+    it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
+    assert it.places() == new
+    assert set(it.ends().values()) == {0}
+    kept = [entry.name for entry in it.one.disk.list(SECOND) if entry.name.endswith("-stray")]
+    assert len(kept) == sum(path.startswith(f"{SECOND}/") for path in old.values())
+
+
+def test_one_unreadable_file_of_a_partition_does_not_stop_the_node() -> None:
+    it = World()
+    it.one.stop()
+    it.one.disk.fail("read", Reason.IO_ERROR, path=f"{DATA}/{TOPIC}-0/partition.metadata")
+    it.one.disk.fail("read", Reason.IO_ERROR, path=f"{SECOND}/{TOPIC}-1/partition.metadata")
+    it.one.start()
+    it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
+    assert it.ends() == dict.fromkeys(range(PARTITIONS), RECORDS)
+
+
+def test_of_two_logs_of_a_partition_the_one_with_more_records_is_kept() -> None:
+    it = World()
+    before = it.places()
+    index, path = next((index, path) for index, path in before.items() if path.startswith(f"{SECOND}/"))
+    elsewhere = f"{DATA}/{TOPIC}-{index}"
+    metadata = it.one.disk.read_file(f"{path}/partition.metadata")
+    it.one.stop()
+    # What an interrupted move leaves, with less in it.
+    it.one.disk.make_directory(elsewhere)
+    it.one.disk.write_file_atomically(f"{elsewhere}/partition.metadata", metadata)
+    it.one.disk.open(f"{elsewhere}/{0:020}.log", create=True)
+    it.one.start()
+    assert it.places() == before
+    assert it.ends()[index] == RECORDS
+    assert any(entry.name.endswith("-stray") for entry in it.one.disk.list(DATA))
