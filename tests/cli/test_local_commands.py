@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from tests.cli.typing import fail, run, succeed
-from tests.java.jars import java_classpath
 
 from ottla import __version__
 from ottla.cli.main import COMMANDS
@@ -204,15 +203,6 @@ def test_what_is_not_ready_may_not_graduate(damaged: Path, tmp_path: Path) -> No
         "graduate", str(damaged), *output
     )
     assert not (tmp_path / "server.properties").exists()
-
-
-def test_apache_kafka_sees_the_same(stopped: Path, tmp_path: Path) -> None:
-    home = tmp_path / "kafka"
-    home.mkdir()
-    (home / "libs").symlink_to(java_classpath().removesuffix("/*"))
-    output = ("--output", str(tmp_path / "server.properties"))
-    done = succeed("graduate", str(stopped), *output, "--verify", "--kafka-home", str(home))
-    assert "Apache Kafka reads the same data from a copy" in done.out
 
 
 def test_verifying_says_what_it_needs(stopped: Path, tmp_path: Path) -> None:

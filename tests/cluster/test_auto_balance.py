@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 from tests.support.mixed_cluster import MixedCluster, wait_until
@@ -54,6 +55,9 @@ def test_brokers_that_join_get_their_share_and_those_that_leave_are_emptied(tmp_
         cluster.__exit__()
 
 
+@pytest.mark.thorough(
+    guard="tests/cluster/test_auto_balance.py::test_brokers_that_join_get_their_share_and_those_that_leave_are_emptied"
+)
 def test_a_broker_that_is_away_for_long_is_emptied(tmp_path: Path) -> None:
     settings = {**SETTINGS, "ottla.balance.leave.ms": "1000"}
     with MixedCluster(tmp_path, "ooo", controllers=(1,), settings=settings) as cluster:
@@ -65,6 +69,9 @@ def test_a_broker_that_is_away_for_long_is_emptied(tmp_path: Path) -> None:
         cluster.wait_for_in_sync(TOPIC, 2)
 
 
+@pytest.mark.thorough(
+    guard="tests/cluster/test_replication_throttles.py::test_a_replica_that_moves_takes_no_more_than_its_share"
+)
 def test_partitions_are_copied_no_faster_than_they_may(tmp_path: Path) -> None:
     limits = {"ottla.balance.bytes.per.second": "1", "replica.fetch.max.bytes": "100000"}
     cluster = MixedCluster(tmp_path, "oo", controllers=(1,), settings={**SETTINGS, **limits})

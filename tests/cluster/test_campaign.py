@@ -44,6 +44,7 @@ def test_guarantees_hold_while_nodes_are_killed_and_networks_are_cut(tmp_path: P
     assert counts.get("send ok", 0) > 40, f"the clients got on: {counts}"
 
 
+@pytest.mark.thorough(guard="tests/simulation/cluster/test_cluster.py")
 def test_nothing_is_lost_when_all_nodes_lose_power_at_once(tmp_path: Path) -> None:
     if (reason := why_no_power_cuts()) is not None:
         pytest.skip(f"no power cuts here: {reason}")

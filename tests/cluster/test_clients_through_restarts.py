@@ -83,7 +83,13 @@ async def _produce(node: OttlaNode) -> dict[int, list[bytes]]:
     return sent
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        pytest.param("classic", marks=pytest.mark.thorough(guard="tests/simulation/groups/test_groups.py")),
+        "consumer",
+    ],
+)
 @pytest.mark.timeout(60 + 60 * RESTARTS)
 def test_nothing_is_lost_doubled_or_reordered(tmp_path: Path, protocol: str) -> None:
     settings = {"num.partitions": str(PARTITIONS), "group.initial.rebalance.delay.ms": "0"}

@@ -6,6 +6,7 @@ Members go on with their epochs. No rebalance starts: the hash of the topics is 
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.differential.group_talks import RETRIABLE, Talk
 from tests.java.apache_kafka import ApacheKafka
 from tests.java.complaints import ERRORS, complaints
@@ -101,6 +102,7 @@ def go_on(talk: Talk) -> None:
     beat(talk, "mixed", "a", 2)
 
 
+@pytest.mark.thorough(guard="tests/golden/test_consumer_groups.py")
 def test_consumer_groups_go_from_ottla_to_apache_kafka_and_back(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with OttlaNode(tmp_path / "ottla", PROPERTIES, data_directory=data) as node:

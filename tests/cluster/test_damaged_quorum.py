@@ -54,6 +54,9 @@ def test_a_broker_fetches_damaged_metadata_again(tmp_path: Path) -> None:
         assert not list(cluster[2].data_directory.glob("*-stray"))
 
 
+@pytest.mark.thorough(
+    guard="tests/cluster/test_damaged_quorum.py::test_a_broker_fetches_damaged_metadata_again"
+)
 def test_a_voter_fetches_damaged_metadata_again_and_votes_only_then(tmp_path: Path) -> None:
     with MixedCluster(tmp_path, "ooo", controllers=(1, 2, 3)) as cluster:
         cluster.create_topic(TOPIC, 2)
@@ -90,7 +93,18 @@ def test_a_voter_fetches_damaged_metadata_again_and_votes_only_then(tmp_path: Pa
         wait_until(lambda: not cluster.differences(TOPIC), "all have the same")
 
 
-@pytest.mark.parametrize("content", [b"{", None])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{",
+        pytest.param(
+            None,
+            marks=pytest.mark.thorough(
+                guard="tests/cluster/test_damaged_quorum.py::test_a_voter_that_has_lost_its_vote_too_does_not_start"
+            ),
+        ),
+    ],
+)
 def test_a_voter_that_has_lost_its_vote_too_does_not_start(tmp_path: Path, content: bytes | None) -> None:
     with MixedCluster(tmp_path, "ooo", controllers=(1, 2, 3)) as cluster:
         cluster.create_topic(TOPIC, 2)

@@ -207,6 +207,7 @@ def test_next_instance_gets_another_id_with_version_1(
     assert told[-2:] == [[b"first", b"second", b"third"], [LAST, LAST, 0]]
 
 
+@pytest.mark.thorough(guard="tests/cluster/test_epochs.py::test_next_instance_gets_another_id_with_version_1")
 def test_apache_kafka_goes_on_from_worn_epochs_in_the_same_way(
     worn: tuple[Path, dict[str, Uuid]], tmp_path: Path
 ) -> None:

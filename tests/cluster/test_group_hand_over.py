@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.differential.group_talks import RETRIABLE, Talk, join_alone
 from tests.java.apache_kafka import ApacheKafka
 from tests.support.group_requests import (
@@ -78,6 +79,7 @@ def until_loaded(ask: Callable[[], Any]) -> Any:
     return answer
 
 
+@pytest.mark.thorough(guard="tests/golden/test_groups.py")
 def test_groups_go_from_ottla_to_apache_kafka_and_back(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with OttlaNode(tmp_path / "ottla", PROPERTIES, data_directory=data) as node:

@@ -61,6 +61,7 @@ def strays(data: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("ends_cleanly", [True, False], ids=["clean stop", "kill -9"])
+@pytest.mark.thorough(guard="tests/golden/test_log_directories.py")
 def test_directories_go_there_and_back(tmp_path: Path, ends_cleanly: bool) -> None:
     data = tmp_path / "data"
     with OttlaNode(tmp_path / "ottla", data_directory=data) as node:

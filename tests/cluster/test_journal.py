@@ -145,14 +145,6 @@ def test_added_partitions_are_told(node: ThreadNode) -> None:
     assert added["partitions"] == 5
 
 
-def test_nothing_is_written_while_it_is_off(tmp_path: Path) -> None:
-    with ThreadNode(tmp_path) as node:
-        node.create_topic("quiet")
-        node.produce("quiet", "x")
-        time.sleep(2)
-        assert journal(node) == []
-
-
 def test_each_node_of_a_cluster_has_a_partition_of_its_own(tmp_path: Path) -> None:
     with ProcessCluster(tmp_path, settings=SETTINGS) as cluster:
         cluster.create_topic("noted")

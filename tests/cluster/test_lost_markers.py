@@ -28,7 +28,12 @@ UNVERIFIED = {"transaction.partition.verification.enable": "false"}
 """Partitions take batches of transactions that their coordinator does not know."""
 
 
-@pytest.fixture(params=[OttlaNode, ApacheKafka])
+ON_BOTH = pytest.mark.thorough(
+    guard="tests/cluster/test_lost_markers.py::test_a_transaction_ends_where_its_marker_was_lost"
+)
+
+
+@pytest.fixture(params=[OttlaNode, pytest.param(ApacheKafka, marks=ON_BOTH)])
 def bootstrap(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     with request.param(tmp_path, UNVERIFIED) as node:
         yield node.bootstrap
@@ -53,6 +58,9 @@ def test_a_transaction_ends_where_its_marker_was_lost(bootstrap: str, commits: b
             assert talk.committed_values(name) == [*before, b"after"]
 
 
+@pytest.mark.thorough(
+    guard="tests/cluster/test_lost_markers.py::test_a_transaction_ends_where_its_marker_was_lost"
+)
 def test_a_commit_holds_in_all_partitions_if_the_broker_is_killed_meanwhile(tmp_path: Path) -> None:
     with ApacheKafka(tmp_path) as kafka:
         with PlainClient(kafka.bootstrap) as client:

@@ -116,6 +116,7 @@ async def _remove_before(bootstrap: str, where: TopicPartition, offset: int) -> 
         (await admin.records.delete({where: offset})).check()
 
 
+@pytest.mark.thorough(guard="tests/cluster/test_mirror.py::test_a_topic_of_ottla_is_copied_offset_by_offset")
 def test_a_topic_of_apache_kafka_is_copied_offset_by_offset(tmp_path: Path, target: OttlaNode) -> None:
     with ApacheKafka(tmp_path / "apache") as source:
         _check_copy_of_everything(source.bootstrap, target.bootstrap, tmp_path, "payments")
@@ -133,17 +134,16 @@ def test_whatever_is_killed_the_copy_is_equal(tmp_path: Path, target: OttlaNode)
         mirror = MirrorProcess(tmp_path, source.bootstrap, target.bootstrap, "--topics", "payments")
         with mirror:
             try:
-                for _ in range(2):
-                    load.wait_for(2000)
-                    mirror.end(signal.SIGKILL)
-                    mirror.start()
-                    load.wait_for(2000)
-                    target.kill()
-                    target.start()
-                    load.wait_for(2000)
-                    source.kill()
-                    source.start()
-                load.wait_for(1000)
+                load.wait_for(500)
+                mirror.end(signal.SIGKILL)
+                mirror.start()
+                load.wait_for(500)
+                target.kill()
+                target.start()
+                load.wait_for(500)
+                source.kill()
+                source.start()
+                load.wait_for(500)
             finally:
                 load.finish()
             load.check(source.bootstrap)
@@ -182,6 +182,7 @@ def _status_end(bootstrap: str) -> int:
     return max((part["source_end"] for link in links for part in link["partitions"]), default=-1)
 
 
+@pytest.mark.thorough(guard="tests/cluster/test_mirror.py::test_a_topic_of_ottla_is_copied_offset_by_offset")
 def test_a_target_that_keeps_no_offsets_is_refused(tmp_path: Path) -> None:
     with OttlaNode(tmp_path / "source") as source, ApacheKafka(tmp_path / "apache") as target:
         make_topic(source.bootstrap, "payments")

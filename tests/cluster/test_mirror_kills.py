@@ -120,6 +120,7 @@ def mirror_of(root: Path, source: str, target: str, way: str) -> MirrorProcess:
 
 
 @pytest.mark.parametrize("way", COPIES)
+@pytest.mark.thorough(guard="tests/cluster/test_mirror.py::test_whatever_is_killed_the_copy_is_equal")
 def test_a_copy_of_apache_kafka_is_right_whatever_is_killed(tmp_path: Path, way: str) -> None:
     with ApacheKafka(tmp_path / "source") as source, OttlaNode(tmp_path / "target") as target:
         make_topic(source.bootstrap, "payments", PARTITIONS)
@@ -134,6 +135,9 @@ def test_a_copy_of_apache_kafka_is_right_whatever_is_killed(tmp_path: Path, way:
             load.check(target.bootstrap)
 
 
+@pytest.mark.thorough(
+    guard="tests/cluster/test_mirror_makers_way.py::test_whatever_is_killed_every_record_comes_once"
+)
 def test_a_copy_in_apache_kafka_is_right_whatever_is_killed(tmp_path: Path) -> None:
     way = "mirror-maker"
     with OttlaNode(tmp_path / "source") as source, ApacheKafka(tmp_path / "target") as target:
@@ -147,6 +151,7 @@ def test_a_copy_in_apache_kafka_is_right_whatever_is_killed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("way", COPIES)
+@pytest.mark.thorough(guard="tests/cluster/test_mirror.py::test_whatever_is_killed_the_copy_is_equal")
 def test_a_copy_in_three_nodes_is_right_while_leaders_are_killed(tmp_path: Path, way: str) -> None:
     with (
         OttlaNode(tmp_path / "source") as source,
@@ -179,6 +184,7 @@ def check_copies(source: str, target: str, way: str) -> None:
             until(partial(rows_are_equal, source, where, target, TopicPartition(COPIES[way], number)))
 
 
+@pytest.mark.thorough(guard="tests/cluster/test_mirror.py::test_a_topic_of_ottla_is_copied_offset_by_offset")
 def test_consumers_change_to_an_exact_copy_without_a_gap_or_a_repeat(tmp_path: Path) -> None:
     where = TopicPartition("payments", 0)
     source = OttlaNode(tmp_path / "source")

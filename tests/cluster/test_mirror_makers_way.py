@@ -103,11 +103,17 @@ def _check_mirroring(a: str, b: str, root: Path) -> None:
     assert asyncio.run(read_values(b, copy, found)) == asyncio.run(read_values(a, where, 180))
 
 
+@pytest.mark.thorough(
+    guard="tests/cluster/test_mirror_makers_way.py::test_two_clusters_mirror_each_other_without_loops"
+)
 def test_ottla_is_mirrored_to_apache_kafka(tmp_path: Path) -> None:
     with OttlaNode(tmp_path / "a") as a, ApacheKafka(tmp_path / "b") as b:
         _check_mirroring(a.bootstrap, b.bootstrap, tmp_path / "mirror")
 
 
+@pytest.mark.thorough(
+    guard="tests/cluster/test_mirror_makers_way.py::test_two_clusters_mirror_each_other_without_loops"
+)
 def test_apache_kafka_is_mirrored_to_ottla(tmp_path: Path) -> None:
     with ApacheKafka(tmp_path / "a") as a, OttlaNode(tmp_path / "b") as b:
         _check_mirroring(a.bootstrap, b.bootstrap, tmp_path / "mirror")
@@ -161,7 +167,18 @@ async def _names(bootstrap: str) -> list[str]:
         return [item.name for item in await admin.topics.list()]
 
 
-@pytest.mark.parametrize("policy", ["", IDENTITY])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "",
+        pytest.param(
+            IDENTITY,
+            marks=pytest.mark.thorough(
+                guard="tests/cluster/test_mirror_makers_way.py::test_whatever_is_killed_every_record_comes_once"
+            ),
+        ),
+    ],
+)
 def test_whatever_is_killed_every_record_comes_once(tmp_path: Path, policy: str) -> None:
     with OttlaNode(tmp_path / "a") as a, OttlaNode(tmp_path / "b") as b:
         make_topic(a.bootstrap, "payments", 2)
@@ -173,16 +190,16 @@ def test_whatever_is_killed_every_record_comes_once(tmp_path: Path, policy: str)
         copy = "payments" if policy else "A.payments"
         with mirror:
             try:
-                load.wait_for(2000)
+                load.wait_for(500)
                 mirror.end(signal.SIGKILL)
                 mirror.start()
-                load.wait_for(2000)
+                load.wait_for(500)
                 b.kill()
                 b.start()
-                load.wait_for(2000)
+                load.wait_for(500)
                 a.kill()
                 a.start()
-                load.wait_for(1000)
+                load.wait_for(500)
             finally:
                 load.finish()
             load.check(a.bootstrap)
@@ -190,6 +207,7 @@ def test_whatever_is_killed_every_record_comes_once(tmp_path: Path, policy: str)
                 until(partial(_are_equal, a.bootstrap, "payments", b.bootstrap, copy, number))
 
 
+@pytest.mark.thorough(guard="tests/differential/test_mirror_maker_formats.py")
 def test_it_goes_on_where_mirror_maker_stopped_and_mirror_maker_where_it_stopped(tmp_path: Path) -> None:
     with OttlaNode(tmp_path / "a") as a, OttlaNode(tmp_path / "b") as b:
         make_topic(a.bootstrap, "payments")

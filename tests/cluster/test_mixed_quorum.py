@@ -75,6 +75,7 @@ def check_same_logs(members: Sequence[Member]) -> None:
 
 
 @pytest.mark.parametrize("kinds", [(OTTLA, APACHE, APACHE), (OTTLA, OTTLA, APACHE)], ids="-".join)
+@pytest.mark.thorough(guard="tests/simulation/raft/test_quorum.py")
 def test_leadership_moves_between_our_controllers_and_those_of_apache_kafka(
     kinds: Sequence[str], tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_leadership_moves_between_our_controllers_and_those_of_apache_kafka(
         check_same_logs(list(quorum.members.values()))
 
 
+@pytest.mark.thorough(guard="tests/simulation/raft/test_quorum.py")
 def test_kafka_metadata_quorum_describes_removes_and_adds_voters_of_both_kinds(tmp_path: Path) -> None:
     with QuorumOfProcesses(tmp_path, {1: OTTLA, 2: OTTLA, 3: APACHE}, settings=FEW_BYTES) as quorum:
         quorum.start()
@@ -175,6 +177,7 @@ def first_offset(member: Member) -> int:
 
 
 @pytest.mark.parametrize("kinds", [(APACHE, OTTLA), (OTTLA, APACHE)], ids="-".join)
+@pytest.mark.thorough(guard="tests/golden/test_metadata_logs.py")
 def test_a_new_node_begins_with_the_snapshot_of_a_leader_of_the_other_kind(
     kinds: Sequence[str], tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ The guide describes these steps (`docs/guide/from-apache-kafka.md`).
 
 from pathlib import Path
 
+import pytest
 from tests.cluster.test_replication import PARTITIONS, QUICK, check
 from tests.support.acknowledged_load import AcknowledgedLoad
 from tests.support.mixed_cluster import APACHE, OTTLA, MixedCluster
@@ -21,6 +22,9 @@ def replace(cluster: MixedCluster, number: int, kind: str) -> None:
     cluster.wait_for_in_sync(TOPIC, 3)
 
 
+@pytest.mark.thorough(
+    guard="tests/cluster/test_replication.py::test_a_node_ends_and_comes_back_while_records_are_written"
+)
 def test_nodes_change_one_by_one_while_clients_write(tmp_path: Path) -> None:
     with MixedCluster(tmp_path, "aaa", (1, 2, 3), QUICK) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.deciding import new_topic
 from tests.support.plain_client import PlainClient
 from tests.support.quorum_members import OTTLA, Member, QuorumOfProcesses, wait_until
@@ -93,6 +94,7 @@ def _has(log: Path, text: bytes) -> bool:
     return text in log.read_bytes()
 
 
+@pytest.mark.thorough(guard="tests/simulation/quorum/test_resignations.py")
 def test_nothing_that_was_acknowledged_is_lost_when_the_active_controller_is_killed(tmp_path: Path) -> None:
     settings = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
     with QuorumOfProcesses(tmp_path, {1: OTTLA, 2: OTTLA, 3: OTTLA}, settings=settings) as quorum:

@@ -81,6 +81,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RackedCluster]
         yield cluster
 
 
+BY_JAVA = pytest.mark.thorough(
+    guard="tests/cluster/test_racks.py::test_a_consumer_reads_from_the_follower_in_its_rack"
+)
+
+
 def read_by_librdkafka(cluster: RackedCluster, rack: str) -> int:
     consumer = Consumer(
         {
@@ -133,7 +138,10 @@ def read_by_ours(cluster: RackedCluster, rack: str) -> int:
     return RECORDS
 
 
-@pytest.mark.parametrize("read", [read_by_librdkafka, read_by_java, read_by_ours])
+@pytest.mark.parametrize(
+    "read",
+    [read_by_librdkafka, pytest.param(read_by_java, marks=BY_JAVA), read_by_ours],
+)
 def test_a_consumer_reads_from_the_follower_in_its_rack(
     cluster: RackedCluster, read: Callable[[RackedCluster, str], int]
 ) -> None:

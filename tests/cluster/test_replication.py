@@ -149,6 +149,9 @@ def test_transactions_survive_their_coordinators(cluster: MixedCluster) -> None:
 
 
 @pytest.mark.parametrize(("kinds", "controller"), [("oaa", 1), ("aoo", 1)])
+@pytest.mark.thorough(
+    guard="tests/cluster/test_replication.py::test_a_node_ends_and_comes_back_while_records_are_written"
+)
 def test_replicas_on_apache_kafka_and_on_ottla_are_the_same_bytes(
     tmp_path: Path, kinds: str, controller: int
 ) -> None:

@@ -15,7 +15,15 @@ RATE = 500_000
 SECONDS = 4.0
 
 
-@pytest.mark.parametrize("side", ["leader", "follower"])
+@pytest.mark.parametrize(
+    "side",
+    [
+        pytest.param(
+            "leader", marks=pytest.mark.thorough(guard="tests/unit/broker/replication/test_throttles.py")
+        ),
+        "follower",
+    ],
+)
 def test_a_replica_that_moves_takes_no_more_than_its_share(tmp_path: Path, side: str) -> None:
     windows = {"replication.quota.window.num": "4", "replication.quota.window.size.seconds": "1"}
     with MixedCluster(tmp_path, "ooo", (1, 2, 3), windows) as cluster:

@@ -69,6 +69,9 @@ def _by_certificate(_: IdentityProvider) -> dict[str, str]:
     }
 
 
+OTHER_WAYS = pytest.mark.thorough(
+    guard="tests/cluster/test_secure_cluster.py::test_nodes_log_in_to_each_other"
+)
 WAYS = {"password": _by_password, "token": _by_token, "certificate": _by_certificate}
 
 
@@ -146,7 +149,14 @@ def _run(root: Path, node: OttlaNode, *arguments: str, text: str | None = None) 
     return done.stdout
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param("password", marks=OTHER_WAYS),
+        pytest.param("token", marks=OTHER_WAYS),
+        "certificate",
+    ],
+)
 def test_nodes_log_in_to_each_other(tmp_path: Path, way: str) -> None:
     with _running(tmp_path, way) as nodes:
         first, _, last = nodes

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from tests.java.apache_kafka import ApacheKafka
 from tests.support.data_plane import batch_of, create_topic, fetch_request, produce_request
 from tests.support.ottla_node import OttlaNode
@@ -114,6 +115,7 @@ def written(client: PlainClient, topic: str) -> ErrorCode:
     return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
 
+@pytest.mark.thorough(guard="tests/golden/test_metadata_logs.py")
 def test_security_goes_there_and_back(tmp_path: Path) -> None:
     data, listener = tmp_path / "data", f"127.0.0.1:{free_port()}"
     with OttlaNode(tmp_path / "ottla", settings(listener), data_directory=data) as node:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -111,6 +112,7 @@ async def _work(cluster: ProcessCluster, letters: Letters, values: Sequence[byte
     await asyncio.to_thread(letters.read_to_the_end)
 
 
+@pytest.mark.thorough(guard="tests/unit/broker/share/test_dead_letters.py")
 def test_letters_go_to_another_broker_once_through_kills(tmp_path: Path) -> None:
     rng = random.Random(5)
     # Some are larger than the topic of the letters allows.

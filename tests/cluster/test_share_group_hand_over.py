@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.java.apache_kafka import ApacheKafka
 from tests.java.complaints import ERRORS, complaints
 from tests.support.data_plane import batch_of, create_topic, produce
@@ -144,6 +145,7 @@ def start_and_lag(client: PlainClient) -> tuple[int, int]:
     return one.start_offset, one.lag
 
 
+@pytest.mark.thorough(guard="tests/golden/test_internal_records.py")
 def test_share_groups_go_from_ottla_to_apache_kafka_and_back(tmp_path: Path) -> None:
     data, queue = tmp_path / "data", Queue()
     with OttlaNode(tmp_path / "ottla", PROPERTIES, data_directory=data) as node:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -113,6 +114,7 @@ async def _work(cluster: ProcessCluster, work: Work) -> None:
                 worker.cancel()
 
 
+@pytest.mark.thorough(guard="tests/simulation/share_groups/test_share_crashes.py")
 def test_what_is_done_stays_done_when_leaders_move(tmp_path: Path) -> None:
     work = Work()
     with ProcessCluster(tmp_path, settings=SETTINGS) as cluster:

@@ -6,6 +6,7 @@ Members go on with their epochs and tasks, and no task moves.
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.differential.group_talks import RETRIABLE, Talk
 from tests.java.apache_kafka import ApacheKafka
 from tests.java.complaints import ERRORS, complaints
@@ -92,6 +93,7 @@ def without_topology(seen: Any) -> Any:
     return [{name: value for name, value in group.items() if name != "topology"} for group in seen]
 
 
+@pytest.mark.thorough(guard="tests/golden/test_internal_records.py")
 def test_streams_groups_go_from_ottla_to_apache_kafka_and_back(tmp_path: Path) -> None:
     data = tmp_path / "data"
     a, b, alone = Member("app", "a"), Member("app", "b"), Member("empty", "a")

@@ -11,9 +11,19 @@ from pathlib import Path
 import pytest
 from tests.cli.typing import fail, succeed
 from tests.java.apache_kafka import CLUSTER_ID, ApacheKafka, free_ports
+from tests.java.jars import java_classpath
+from tests.support.every_client import use_every_client
+from tests.support.mixed_cluster import wait_until
 from tests.support.ottla_node import ottla_command
 
+from ottla.cli.directories.hand_over import ask_until_answered
+from ottla.cli.failure import Failure
 from ottla.cli.settings import load_settings
+from ottla.client.admin.offsets import OffsetSpec
+from ottla.client.errors import BrokerError
+from ottla.client.sync import Admin
+from ottla.model.ids import TopicPartition
+from ottla.testing.node import ThreadNode
 
 
 @contextmanager
@@ -41,6 +51,7 @@ def values(bootstrap: str) -> list[str]:
 
 
 @pytest.mark.parametrize("quorum", ["dynamic", "static"])
+@pytest.mark.thorough(guard="tests/golden/test_take_over.py")
 def test_a_directory_of_apache_kafka_says_which_node_it_is(tmp_path: Path, quorum: str) -> None:
     data = tmp_path / "a directory"
     kafka = ApacheKafka(tmp_path / "kafka", {"node.id": "1"}, data_directory=data)
@@ -63,6 +74,9 @@ def test_a_directory_of_apache_kafka_says_which_node_it_is(tmp_path: Path, quoru
     assert "node" in fail("up", "--data", str(data), "--set", "node.id=0", "--port=0")
 
 
+@pytest.mark.thorough(
+    guard="tests/cluster/test_take_over.py::test_what_a_default_node_leaves_is_the_same_for_apache_kafka"
+)
 def test_the_way_to_apache_kafka_and_back_is_as_graduate_says(tmp_path: Path) -> None:
     data, output = tmp_path / "my data", tmp_path / "server.properties"
     with typed(f"ottla up --set node.id=7 --data {shlex.quote(str(data))}") as bootstrap:
@@ -82,6 +96,81 @@ def test_the_way_to_apache_kafka_and_back_is_as_graduate_says(tmp_path: Path) ->
         succeed("produce", "moved", "-v", "kafka", bootstrap=kafka.bootstrap)
     with typed(back) as bootstrap:
         assert values(bootstrap) == ["ottla", "kafka"]
+
+
+@pytest.fixture
+def kafka_home(tmp_path: Path) -> str:
+    """A directory as that of an Apache Kafka that was unpacked."""
+    home = tmp_path / "kafka-home"
+    home.mkdir()
+    (home / "libs").symlink_to(java_classpath().removesuffix("/*"))
+    return str(home)
+
+
+def wait_for_journal(bootstrap: str) -> None:
+    """Wait until the node has noted something of its clients."""
+    where = TopicPartition("__ottla_journal", 0)
+    with Admin(bootstrap) as admin:
+
+        def is_there() -> bool:
+            try:
+                return admin.offsets.list({where: OffsetSpec.LATEST}).check()[where].offset > 0
+            except BrokerError:
+                return False
+
+        wait_until(is_there, "the journal has records")
+
+
+def verify(data: Path, kafka_home: str) -> None:
+    output = ("--output", str(data.with_name("server.properties")), "--force")
+    said = succeed("graduate", str(data), *output, "--verify", "--kafka-home", kafka_home)
+    assert "Apache Kafka reads the same data from a copy" in said.out
+
+
+def test_what_a_default_node_leaves_is_the_same_for_apache_kafka(tmp_path: Path, kafka_home: str) -> None:
+    data = tmp_path / "data"
+    with typed(f"ottla up --data {shlex.quote(str(data))}") as bootstrap:
+        use_every_client(bootstrap, "here")
+        wait_for_journal(bootstrap)
+    verify(data, kafka_home)
+
+
+@pytest.mark.thorough(
+    guard="tests/cluster/test_take_over.py::test_what_a_default_node_leaves_is_the_same_for_apache_kafka"
+)
+def test_what_both_servers_leave_is_the_same_for_both(tmp_path: Path, kafka_home: str) -> None:
+    """There and back and there again. The first half of it is the quick test above."""
+    data = tmp_path / "data"
+    kafka = ApacheKafka(tmp_path / "kafka", {"node.id": "1"}, data_directory=data)
+    for journey in ("first", "second"):
+        with kafka:
+            use_every_client(kafka.bootstrap, f"{journey}-there")
+        verify(data, kafka_home)
+        with typed(f"ottla up --data {shlex.quote(str(data))}") as bootstrap:
+            use_every_client(bootstrap, f"{journey}-here")
+            wait_for_journal(bootstrap)
+        verify(data, kafka_home)
+
+
+def test_the_journal_is_compared_though_ottla_does_not_list_it(tmp_path: Path) -> None:
+    with ThreadNode(tmp_path, {"ottla.journal.enable": "true"}) as node:
+        node.produce("orders", "coffee")
+        wait_until(
+            lambda: "records of __ottla_journal-0" in ask_until_answered("it", node.bootstrap), "it is seen"
+        )
+
+
+def test_a_server_that_still_loads_is_asked_again(tmp_path: Path) -> None:
+    with ThreadNode(tmp_path) as node:
+        node.produce("orders", "coffee")
+        succeed("consume", "orders", "--group", "readers", "-c", "1", bootstrap=node.bootstrap)
+        with node.faults.refuse("list_groups", "COORDINATOR_LOAD_IN_PROGRESS", times=2):
+            assert ask_until_answered("it", node.bootstrap)["type of group readers"]
+        with (
+            node.faults.refuse("list_groups", "GROUP_AUTHORIZATION_FAILED"),
+            pytest.raises(Failure, match=r"it does not tell what it has read from its copy: .*AUTHORIZATION"),
+        ):
+            ask_until_answered("it", node.bootstrap)
 
 
 def test_what_is_given_wins_over_what_a_directory_says(tmp_path: Path) -> None:

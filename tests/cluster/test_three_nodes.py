@@ -81,6 +81,9 @@ def read_all(bootstrap: str, count: int) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
+@pytest.mark.thorough(
+    guard="tests/cluster/test_replication.py::test_a_node_ends_and_comes_back_while_records_are_written"
+)
 def test_nothing_is_lost_when_a_node_goes_and_comes_back(how: str, tmp_path: Path) -> None:
     # Sessions that end soon, so that the test need not wait long for the controller to notice.
     quick = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}

@@ -87,6 +87,7 @@ def wait_until_loaded(client: PlainClient, talk: TransactionTalk) -> None:
 
 
 @pytest.mark.parametrize("first", ["ottla", "ottla killed", "apache kafka"])
+@pytest.mark.thorough(guard="tests/golden/test_internal_records.py")
 def test_transactions_are_taken_over(first: str, tmp_path: Path) -> None:
     data = tmp_path / "data"
     brokers: list[AbstractContextManager[Broker]] = [

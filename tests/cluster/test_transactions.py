@@ -136,6 +136,9 @@ def test_open_transaction_survives_a_kill_and_is_ended_by_its_owner(node: OttlaN
         assert (talk.committed_values("a"), talk.committed_values("b")) == ([b"1", b"2"], [b"3"])
 
 
+@pytest.mark.thorough(
+    guard="tests/clients/test_admin_of_ours.py::test_a_transaction_is_ended_in_a_partition_by_hand"
+)
 def test_hanging_transaction_is_found_and_aborted_by_kafka_transactions(tmp_path: Path) -> None:
     settings = {"transaction.partition.verification.enable": "false"}
     with OttlaNode(tmp_path / "node", settings) as node, PlainClient(node.bootstrap) as client:

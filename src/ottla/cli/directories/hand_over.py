@@ -22,20 +22,30 @@ from ottla.cli.output import progress
 if TYPE_CHECKING:
     from ottla.cli.directories.directory_checks import Contents
     from ottla.client.admin import Admin
+    from ottla.client.admin.topics import TopicDescription
 
 _START_SECONDS_MAX: Final = 120
 _STOP_SECONDS_MAX: Final = 60
 _LOADING_SECONDS_MAX: Final = 30
+_ANSWERING_SECONDS_MAX: Final = 300
+_PAUSE_S: Final = 0.5
+_INT_MAX: Final = str((1 << 31) - 1)
 
-# Neither server may clean up what is compared.
+# Neither server may clean up what is compared, nor end a transaction. Topics may have configs of their own,
+# so what cleans up does not begin.
 _FROZEN: Final = {
-    "log.retention.ms": "-1",
-    "log.retention.bytes": "-1",
+    "log.initial.task.delay.ms": _INT_MAX,
+    "log.cleaner.enable": "false",
+    "log.cleaner.backoff.ms": _INT_MAX,
     "offsets.retention.minutes": "2147483",
-    "transactional.id.expiration.ms": "2147483647",
-    "log.cleaner.min.cleanable.ratio": "1.0",
+    "offsets.retention.check.interval.ms": _INT_MAX,
+    "transactional.id.expiration.ms": _INT_MAX,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": _INT_MAX,
     "auto.create.topics.enable": "false",
 }
+
+# What the node is asked for would be noted in the topic that is compared.
+_WITHOUT_JOURNAL: Final = {"ottla.journal.enable": "false"}
 
 
 def compare_with_kafka(directory: Path, contents: "Contents", java: str, classpath: str) -> list[str]:
@@ -48,28 +58,47 @@ def compare_with_kafka(directory: Path, contents: "Contents", java: str, classpa
             for name in ("ottla/data", "kafka/data"):
                 shutil.copytree(directory, root / name)
             bar.update(1)
-            with ProcessNode(root / "ottla", _FROZEN) as node:
-                ours = asyncio.run(_state(node.bootstrap))
-            bar.update(1)
             kafka = _Kafka(root / "kafka", contents, java, classpath)
-            try:
-                bootstrap = kafka.start()
+            with ProcessNode(root / "ottla", {**_FROZEN, **_WITHOUT_JOURNAL}) as node:
                 bar.update(1)
-                differences = _ask_until_same(bootstrap, ours)
-            finally:
-                kafka.stop()
+                try:
+                    bootstrap = kafka.start()
+                    bar.update(1)
+                    differences = _ask_until_same(node.bootstrap, bootstrap)
+                finally:
+                    kafka.stop()
             bar.update(1)
     return differences
 
 
-def _ask_until_same(bootstrap: str, ours: dict[str, Any]) -> list[str]:
-    """Compare, and compare again: Apache Kafka loads groups and transactions after it has begun to serve."""
-    deadline = time.monotonic() + _LOADING_SECONDS_MAX
+def _ask_until_same(ottla: str, kafka: str) -> list[str]:
+    """Compare, and compare again: a server loads groups and transactions after it has begun to serve."""
+    deadline: float | None = None
     while True:
-        differences = _differences(ours, asyncio.run(_state(bootstrap)))
+        ours = ask_until_answered("Ottla", ottla)
+        differences = _differences(ours, ask_until_answered("Apache Kafka", kafka))
+        # The time counts from the first answers: on a slow machine these take long enough.
+        deadline = deadline or time.monotonic() + _LOADING_SECONDS_MAX
         if not differences or time.monotonic() > deadline:
             return differences
-        time.sleep(0.5)
+        time.sleep(_PAUSE_S)
+
+
+def ask_until_answered(server: str, bootstrap: str) -> dict[str, Any]:
+    """Return everything that is compared, by names that a sentence can use.
+
+    A server that is not ready to tell is asked again.
+    """
+    from ottla.client.errors import ClientError
+
+    deadline = time.monotonic() + _ANSWERING_SECONDS_MAX
+    while True:
+        try:
+            return asyncio.run(_state(bootstrap))
+        except ClientError as error:
+            if not error.retriable or time.monotonic() > deadline:
+                raise Failure(f"{server} does not tell what it has read from its copy: {error}") from error
+        time.sleep(_PAUSE_S)
 
 
 class _Kafka:
@@ -117,15 +146,15 @@ class _Kafka:
 
 
 async def _state(bootstrap: str) -> dict[str, Any]:
-    """Return everything that is compared, by names that a sentence can use."""
+    from ottla.broker.logs.partition import UNLISTED_TOPICS
     from ottla.client.admin import Admin
     from ottla.wire.config_kinds import ConfigSource, ResourceType
 
     state: dict[str, Any] = {}
     async with Admin(bootstrap) as admin:
-        for topic in await admin.topics.list(internal=True):
+        for topic in await _all_topics(admin):
             state[f"id of topic {topic.name}"] = str(topic.topic_id)
-            state[f"partitions of topic {topic.name}"] = topic.partitions
+            state[f"partitions of topic {topic.name}"] = len(topic.partitions)
             configs = await admin.configs.describe(ResourceType.TOPIC, topic.name)
             state[f"configs of topic {topic.name}"] = {
                 item.name: item.value
@@ -133,8 +162,9 @@ async def _state(bootstrap: str) -> dict[str, Any]:
                 # Apache Kafka does not show configs that it does not know.
                 if item.source is ConfigSource.TOPIC and not item.name.startswith("ottla.")
             }
-            if not topic.is_internal:
-                await _add_records(admin, bootstrap, topic.name, state)
+            # What is internal each server compacts when it likes. The journal is internal to Ottla only.
+            if not topic.is_internal or topic.name in UNLISTED_TOPICS:
+                await _add_records(admin, bootstrap, topic, state)
         for group in await admin.groups.list():
             offsets = await admin.group_offsets.list(group.group_id)
             state[f"type of group {group.group_id}"] = group.type.lower()
@@ -146,10 +176,29 @@ async def _state(bootstrap: str) -> dict[str, Any]:
     return state
 
 
-async def _add_records(admin: "Admin", bootstrap: str, topic: str, state: dict[str, Any]) -> None:
+async def _all_topics(admin: "Admin") -> "list[TopicDescription]":
+    """Return all topics, also those that only Apache Kafka lists and Ottla has to be asked for by name."""
+    from ottla.broker.logs.partition import UNLISTED_TOPICS
+    from ottla.client.errors import BrokerError
+    from ottla.wire.error_code import ErrorCode
+
+    listed = {topic.name for topic in await admin.topics.list(internal=True)}
+    topics = []
+    for name in sorted(listed | UNLISTED_TOPICS):
+        try:
+            topics.append(await admin.topics.describe(name))
+        except BrokerError as error:
+            if name in listed or error.error_code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+    return topics
+
+
+async def _add_records(
+    admin: "Admin", bootstrap: str, topic: "TopicDescription", state: dict[str, Any]
+) -> None:
     from ottla.client.admin.offsets import OffsetSpec
 
-    partitions = (await admin.topics.describe(topic)).topic_partitions
+    partitions = topic.topic_partitions
     for read_committed in (False, True):
         for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST):
             found = await admin.offsets.list(dict.fromkeys(partitions, spec), read_committed=read_committed)
