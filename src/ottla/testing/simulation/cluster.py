@@ -14,7 +14,7 @@ CONTROLLER_PORT: Final = 9093
 
 
 class SimulatedCluster:
-    """Nodes with the ids 1 to n. Each is a broker and a controller, and the first few are the voters."""
+    """Nodes with ids from 1 on. Each is a broker and a controller, and the first few are the voters."""
 
     def __init__(
         self,
@@ -24,12 +24,20 @@ class SimulatedCluster:
         voters: int | None = None,
         settings: Mapping[str, str] | None = None,
         features: tuple[str, ...] = (),
+        first_id: int = 1,
+        cluster_id: str = CLUSTER_ID,
     ) -> None:
-        """`features` are levels for a new cluster, as `--feature` takes them. Without `voters`, all vote."""
+        """`features` are levels for a new cluster, as `--feature` takes them. Without `voters`, all vote.
+
+        Several clusters on one network each have a `first_id` and a `cluster_id` of their own.
+        """
         self.simulation = simulation
         self.network = network
         self.voters = nodes if voters is None else voters
-        controllers = [f"{_host(number)}:{CONTROLLER_PORT}" for number in range(1, self.voters + 1)]
+        self._first_id = first_id
+        self._cluster_id = cluster_id
+        voting = range(first_id, first_id + self.voters)
+        controllers = [f"{_host(number)}:{CONTROLLER_PORT}" for number in voting]
         replicas = min(nodes, 3)
         common = {
             "controller.listener.names": "CONTROLLER",
@@ -44,21 +52,20 @@ class SimulatedCluster:
         self._common = common
         self._features = features
         self._initial = ",".join(
-            f"{number}@{_host(number)}:{CONTROLLER_PORT}:{directory_id(number)}"
-            for number in range(1, self.voters + 1)
+            f"{number}@{_host(number)}:{CONTROLLER_PORT}:{directory_id(number)}" for number in voting
         )
-        self.nodes = [self._make_node(number) for number in range(1, nodes + 1)]
+        self.nodes = [self._make_node(number) for number in range(first_id, first_id + nodes)]
 
     def add_node(self) -> SimulatedNode:
         """Return one more node, which does not vote. It is off."""
-        node = self._make_node(len(self.nodes) + 1)
+        node = self._make_node(self._first_id + len(self.nodes))
         self.nodes.append(node)
         return node
 
     def _make_node(self, number: int) -> SimulatedNode:
-        votes = number <= self.voters
+        votes = number < self._first_id + self.voters
         options = FormatOptions(
-            cluster_id=CLUSTER_ID,
+            cluster_id=self._cluster_id,
             directory_id=None if votes else str(directory_id(number)),
             initial_controllers=self._initial if votes else None,
             no_initial_controllers=not votes,
@@ -71,7 +78,7 @@ class SimulatedCluster:
 
     def __getitem__(self, node_id: int) -> SimulatedNode:
         """Return a node by its id."""
-        return self.nodes[node_id - 1]
+        return self.nodes[node_id - self._first_id]
 
     def __iter__(self) -> Iterator[SimulatedNode]:
         return iter(self.nodes)
