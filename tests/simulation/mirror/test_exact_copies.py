@@ -155,9 +155,7 @@ def test_copying_goes_on_when_a_leader_moves(moved: str) -> None:
         return [node.node_id for node in cluster]
 
     def on(clients: Clients, which: str, place: int, configs: dict[str, str] | None = None) -> NewTopic:
-        return NewTopic(
-            "payments", assignment={0: [node_ids(clients, which)[place]]}, configs=configs or {}
-        )
+        return NewTopic("payments", assignment={0: [node_ids(clients, which)[place]]}, configs=configs or {})
 
     nodes = (2, 1) if moved == "source" else (1, 2)
     TwoClusters(*nodes).run(story)
@@ -175,7 +173,7 @@ def test_while_a_cluster_is_away_the_mirror_waits_for_it() -> None:
                 cluster.nodes[0].kill()
                 await until(lambda: has_error(mirroring))
                 cluster.nodes[0].switch_on()
-                await until(lambda: serves(cluster))
+                await until(lambda cluster=cluster: serves(cluster))  # type: ignore[misc]
                 await write(clients.source_bootstrap, PAYMENTS, numbered(5 + number, 1))
             await until(lambda: are_equal(clients, PAYMENTS))
             await until(lambda: works(mirroring))

@@ -89,7 +89,8 @@ def test_topics_of_others_are_left_alone_and_named() -> None:
         assert list(await it.topics()) == [TopicPartition("fine", 0)]
         assert progress.topic_errors == dict.fromkeys(
             ("payments", "orders"),
-            "it is not a mirror of there: it was there before, or was made writable. Delete it to mirror again",
+            "it is not a mirror of there: it was there before, or was made writable. Delete it to mirror "
+            "again",
         )
         # An operator has done so.
         await clients.target.topics.delete("payments")

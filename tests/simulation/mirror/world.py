@@ -44,12 +44,15 @@ _TARGET_ID: Final = "b3R0bGEtc2ltdWxhdGVkMg"
 class TwoClusters:
     """A source and a target, whose clients share one loop."""
 
-    def __init__(self, source_nodes: int = 1, target_nodes: int = 1) -> None:
+    def __init__(
+        self, source_nodes: int = 1, target_nodes: int = 1, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.simulation = Simulation(1)
         network = SimulatedNetwork(self.simulation)
-        self.source = SimulatedCluster(self.simulation, network, source_nodes, 1, _SETTINGS)
+        settings = {**_SETTINGS, **(settings or {})}
+        self.source = SimulatedCluster(self.simulation, network, source_nodes, 1, settings)
         self.target = SimulatedCluster(
-            self.simulation, network, target_nodes, 1, _SETTINGS, first_id=101, cluster_id=_TARGET_ID
+            self.simulation, network, target_nodes, 1, settings, first_id=101, cluster_id=_TARGET_ID
         )
         self._loop = simulated_loop(self.simulation, network)
         for cluster in (self.source, self.target):
