@@ -18,6 +18,7 @@ from ottla.client.producer import Producer
 from ottla.mirror.failing_over import FailedOver, NoMirror, fail_over, mirrored_topics, read_statuses
 from ottla.mirror.mirroring import STATUS_TOPIC
 from ottla.model.ids import TopicPartition
+from ottla.wire.config_kinds import ResourceType
 
 PAYMENTS = TopicPartition("payments", 0)
 SECOND = TopicPartition("payments", 1)
@@ -76,7 +77,7 @@ def test_what_was_not_copied_is_counted(source_end: int | None, lost: int | None
         await write(clients.target_bootstrap, PAYMENTS, [b"%d" % number for number in range(5)])
         await clients.target.topics.create("orders", configs={"ottla.mirror.source": "there"})
         mark = {"ottla.mirror.source": "there"}
-        await clients.target.configs.alter(2, "payments", mark)
+        await clients.target.configs.alter(ResourceType.TOPIC, "payments", mark)
         parts = [{"topic": "payments", "partition": 1, "source_end": 77}]
         if source_end is not None:
             parts.append({"topic": "payments", "partition": 0, "source_end": source_end})

@@ -27,6 +27,8 @@ from ottla.testing.simulation.simulation import Simulation
 T = TypeVar("T")
 
 WAIT_S: Final = 120
+_EVENTS_MAX: Final = 60_000
+"""Whoever goes round in circles is noticed. The longest story has a tenth of it."""
 _SETTINGS: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
@@ -48,6 +50,7 @@ class TwoClusters:
         self, source_nodes: int = 1, target_nodes: int = 1, settings: Mapping[str, str] | None = None
     ) -> None:
         self.simulation = Simulation(1)
+        self.simulation.events_max = _EVENTS_MAX
         network = SimulatedNetwork(self.simulation)
         settings = {**_SETTINGS, **(settings or {})}
         self.source = SimulatedCluster(self.simulation, network, source_nodes, 1, settings)

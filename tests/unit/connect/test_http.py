@@ -1,0 +1,280 @@
+"""Records from and to HTTP: what is asked and sent, how long is waited, and what counts as which error."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+import pytest
+
+from ottla.client.consumer.record import ConsumerRecord
+from ottla.connect.connectors import http
+from ottla.connect.connectors.http import HttpSinkTask, HttpSourceTask
+from ottla.connect.data.record import Record
+from ottla.connect.data.schema import INT64, STRING, struct
+from ottla.connect.errors import ConnectError, ToleranceExceeded
+from ottla.connect.plugins import Offset
+from ottla.connect.running.task import RetryLater, SinkContext, SourceContext
+from ottla.model.ids import TopicPartition
+from ottla.records.attributes import TimestampType
+
+URL = "http://server/items"
+SOURCE, SINK = http.PLUGINS
+
+
+class Server:
+    """Answers in turn, and keeps what it was asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: httpx.Response | Exception) -> None:
+        self._answers = list(answers)
+        self.asked: list[httpx.Request] = []
+        self.pauses_s: list[float] = []
+        client = httpx.AsyncClient
+
+        def make(**options: Any) -> httpx.AsyncClient:
+            self.options = options
+            return client(transport=httpx.MockTransport(self._answer), **options)
+
+        async def sleep(seconds: float) -> None:
+            self.pauses_s.append(seconds)
+
+        monkeypatch.setattr(httpx, "AsyncClient", make)
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def answers(content: Any) -> httpx.Response:
+    return httpx.Response(200, json=content)
+
+
+def read(
+    config: Mapping[str, str] | None = None, *, polls: int = 1, position: dict[str, Any] | None = None
+) -> list[Record]:
+    """Poll a source several times."""
+
+    async def story() -> list[Record]:
+        task = HttpSourceTask({"http.url": URL, "topic": "t", **(config or {})})
+        await task.start(SourceContext("c", 0, lambda partition: position))
+        records = [record for _ in range(polls) for record in await task.poll()]
+        await task.stop()
+        return records
+
+    return asyncio.run(story())
+
+
+def test_a_source_waits_between_two_requests_and_not_before_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Server(monkeypatch, answers([]), answers([]), answers([]))
+    read({"poll.interval.ms": "2500"}, polls=3)
+    assert server.pauses_s == [2.5, 2.5]
+    assert len(server.asked) == 3
+
+
+def test_a_source_asks_from_the_last_position_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(monkeypatch, answers([{"id": 4}, {"id": 7}]), answers([]), answers([{"id": 9}]))
+    config = {"http.url": URL + "?after=${offset}", "http.offset.field": "id", "http.initial.offset": "3"}
+    records = read(config, polls=3)
+    assert [str(request.url) for request in server.asked] == [f"{URL}?after={n}" for n in (3, 7, 7)]
+    assert [(record.value, record.source_offset) for record in records] == [
+        ({"id": 4}, {"offset": "4"}),
+        ({"id": 7}, {"offset": "7"}),
+        ({"id": 9}, {"offset": "9"}),
+    ]
+    assert {(record.topic, record.value_schema) for record in records} == {("t", None)}
+    assert [record.source_partition for record in records] == [{"url": config["http.url"]}] * 3
+
+
+def test_a_source_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(monkeypatch, answers([]))
+    read({"http.url": URL + "?after=${offset}"}, position={"offset": 12})
+    assert str(server.asked[0].url) == f"{URL}?after=12"
+
+
+def test_records_lie_where_the_pointer_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    Server(monkeypatch, answers({"a": {"b": ["x", 1]}}), answers({"a": {"b": "one"}}))
+    records = read({"http.records.pointer": "/a/b"}, polls=2)
+    assert [(record.value_schema, record.value) for record in records] == [
+        (STRING, "x"),
+        (None, 1),
+        (STRING, "one"),
+    ]
+    # Without a field that is a position, it stays at the first.
+    assert {str(record.source_offset) for record in records} == {"{'offset': '0'}"}
+
+
+@pytest.mark.parametrize("content", [{"a": 1}, {"b": {"a": 1}}, [1]])
+def test_an_answer_without_records_is_an_error(monkeypatch: pytest.MonkeyPatch, content: Any) -> None:
+    Server(monkeypatch, answers(content))
+    with pytest.raises(ConnectError, match=r"the answer has nothing at '/a/b'"):
+        read({"http.records.pointer": "/a/b"})
+
+
+@pytest.mark.parametrize("item", [{"other": 1}, "text"])
+def test_a_record_without_a_position_is_an_error(monkeypatch: pytest.MonkeyPatch, item: Any) -> None:
+    Server(monkeypatch, answers([item]))
+    with pytest.raises(ConnectError, match="has no field 'id'"):
+        read({"http.offset.field": "id"})
+
+
+@pytest.mark.parametrize(
+    "answer", [httpx.Response(404), httpx.Response(200, text="no JSON"), httpx.ConnectError("away")]
+)
+def test_what_cannot_be_read_fails_the_source(
+    monkeypatch: pytest.MonkeyPatch, answer: httpx.Response | Exception
+) -> None:
+    Server(monkeypatch, answer)
+    with pytest.raises(ConnectError, match=f"{URL} cannot be read"):
+        read()
+
+
+def test_requests_have_the_headers_and_the_time_that_were_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(monkeypatch, answers([]), answers([]))
+    read({"http.headers": "X-One: a:b , Two:c,", "http.timeout.ms": "1500"})
+    assert (server.asked[0].headers["x-one"], server.asked[0].headers["two"]) == ("a:b", "c")
+    assert (server.options["timeout"], server.options["trust_env"]) == (1.5, False)
+    read()
+    assert server.options["timeout"] == 30
+
+
+@pytest.mark.parametrize(
+    ("offset", "is_right"),
+    [
+        (({"url": URL}, {"offset": "1"}), True),
+        (({"url": URL}, None), True),
+        (({"url": URL}, {}), False),
+        (({}, {"offset": "1"}), False),
+        (({}, None), False),
+    ],
+)
+def test_offsets_that_are_set_by_hand_are_checked(offset: Offset, is_right: bool) -> None:
+    if is_right:
+        SOURCE.check_offsets({}, [offset])
+    else:
+        with pytest.raises(ConnectError, match="should contain the key 'url'"):
+            SOURCE.check_offsets({}, [offset])
+
+
+# The sink
+
+
+def record(offset: int, value: Any, key: Any = None, **more: Any) -> Record:
+    origin = ConsumerRecord("t", 2, -1, TimestampType.CREATE_TIME, offset, 0, None, None, ())
+    return Record("topic", 2, None, key, None, value, origin=origin, **more)
+
+
+def send(
+    puts: list[list[Record]],
+    config: Mapping[str, str] | None = None,
+    *,
+    reported: list[tuple[Record, Exception]] | None = None,
+    each: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Put records several times, again until they are taken."""
+
+    def report(refused: Record, error: Exception) -> None:
+        if reported is None:
+            raise ToleranceExceeded from error
+        reported.append((refused, error))
+
+    async def story() -> None:
+        task = HttpSinkTask({"http.url": URL, **(config or {})})
+        await task.start(SinkContext("c", 0, report))
+        assert await task.opened(frozenset({TopicPartition("t", 2)})) == {}
+        for records in puts:
+            for attempt in range(5):
+                try:
+                    await task.put(records)
+                except RetryLater:
+                    each(attempt)
+                else:
+                    break
+        await task.flush()
+        await task.stop()
+
+    asyncio.run(story())
+
+
+def test_each_record_is_a_request_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(monkeypatch, *[httpx.Response(204)] * 3)
+    schema = struct({"a": INT64})
+    with_schema = record(9, {"a": 1})
+    with_schema.value_schema = schema
+    send(
+        [[record(7, "text ü", key="k1"), record(8, {"b": [1, None]}), with_schema]],
+        {"http.url": URL + "/${topic}/${key}"},
+    )
+    assert [str(request.url) for request in server.asked] == [
+        f"{URL}/topic/k1",
+        f"{URL}/topic/",
+        f"{URL}/topic/",
+    ]
+    first, second, third = server.asked
+    assert (first.method, first.content.decode()) == ("POST", "text ü")
+    assert first.headers["content-type"] == "text/plain; charset=utf-8"
+    assert (json.loads(second.content), json.loads(third.content)) == ({"b": [1, None]}, {"a": 1})
+    assert second.headers["content-type"] == third.headers["content-type"] == "application/json"
+    assert [request.headers["idempotency-key"] for request in server.asked] == [
+        "c/t/2/7",
+        "c/t/2/8",
+        "c/t/2/9",
+    ]
+
+
+def test_the_method_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(monkeypatch, httpx.Response(200))
+    send([[record(1, "a")]], {"http.method": "PUT"})
+    assert server.asked[0].method == "PUT"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(408),
+        httpx.Response(429),
+        httpx.Response(500),
+        httpx.Response(503),
+        httpx.ReadTimeout("late"),
+    ],
+)
+def test_what_may_not_have_arrived_is_sent_again_and_what_has_arrived_is_not(
+    monkeypatch: pytest.MonkeyPatch, answer: httpx.Response | Exception
+) -> None:
+    server = Server(monkeypatch, httpx.Response(200), answer, *[httpx.Response(200)] * 2)
+    retried: list[int] = []
+    send([[record(1, "a"), record(2, "b"), record(3, "c")]], each=retried.append)
+    assert retried == [0]
+    assert [request.content for request in server.asked] == [b"a", b"b", b"b", b"c"]
+    assert len({request.headers["idempotency-key"] for request in server.asked}) == 3
+
+
+@pytest.mark.parametrize("status", [400, 404, 499])
+def test_what_is_refused_is_reported_and_the_rest_goes_on(
+    monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    server = Server(monkeypatch, httpx.Response(status, text="x" * 300), httpx.Response(200))
+    reported: list[tuple[Record, Exception]] = []
+    refused = record(1, "a")
+    send([[refused, record(2, "b")]], reported=reported)
+    ((found, error),) = reported
+    assert found is refused
+    assert str(error) == f"{URL} answered {status}: {'x' * 200}"
+    assert [request.content for request in server.asked] == [b"a", b"b"]
+
+
+def test_what_is_refused_and_not_tolerated_ends_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    Server(monkeypatch, httpx.Response(400))
+    with pytest.raises(ToleranceExceeded):
+        send([[record(1, "a")]])
+
+
+def test_redirections_are_no_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    Server(monkeypatch, httpx.Response(399))
+    send([[record(1, "a")]])
