@@ -60,6 +60,7 @@ class BrokerMetrics:
         """Give all metrics."""
         yield from _requests(self._broker)
         yield from _connections(self._broker)
+        yield from self._metadata()
         yield from self._topics()
         yield from self._offsets()
         yield from self._syncs()
@@ -73,6 +74,13 @@ class BrokerMetrics:
             from ottla.broker.telemetry.client_metrics import client_metrics
 
             yield from client_metrics(self._broker.telemetry)
+
+    def _metadata(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(
+            "ottla_metadata_apply_errors",
+            "How often a part of the node has failed to act on new metadata: a bug, which the log tells of.",
+            self._broker.metadata.errors,
+        )
 
     def _topics(self) -> Iterator[Metric]:
         partitions = list(self._broker.partitions)

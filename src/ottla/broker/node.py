@@ -130,7 +130,13 @@ class Broker:
         self.deletions = Deletions(scheduler, clock, world.disk, world.workers.run)
         self.leaving_logs = LeavingLogs(scheduler, self.deletions.add, self.names_changed)
         self.partitions: Partitions = Partitions(
-            node_id, self.directories, self._configs.now, self, clock, self.leaving_logs
+            node_id,
+            self.directories,
+            self._configs.now,
+            self,
+            clock,
+            self.leaving_logs,
+            self.metadata.act,
         )
         self.parked_fetches = ParkedFetches(scheduler)
         self.fetch_sessions = FetchSessions(
@@ -277,17 +283,18 @@ class Broker:
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Act on new metadata. When this returns, everything it says holds."""
         own = ConfigResource(ResourceType.BROKER, str(self.node_id))
+        act = self.metadata.act
         if DEFAULT_BROKERS in delta.configs.changed or own in delta.configs.changed:
-            self.use_dynamic_configs(image)
-        self.partitions.metadata_changed(image, delta)
-        self.replication.metadata_changed(image, delta)
-        self.coordinators.metadata_changed(image, delta)
+            act(self.use_dynamic_configs, image)
+        act(self.partitions.metadata_changed, image, delta)
+        act(self.replication.metadata_changed, image, delta)
+        self.coordinators.metadata_changed(image, delta, act)
         if delta.quotas:
-            self.use_quotas(image)
+            act(self.use_quotas, image)
         if delta.acls:
-            use_rules(self.authorizer, delta.acls.changed)
+            act(use_rules, self.authorizer, delta.acls.changed)
         if delta.topics and self.journal.is_on:
-            self.journal_writer.metadata_changed(image, delta)
+            act(self.journal_writer.metadata_changed, image, delta)
 
     def use_dynamic_configs(self, image: MetadataImage) -> None:
         """Let the configs hold that were set for this broker or for all brokers while running."""

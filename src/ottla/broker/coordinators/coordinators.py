@@ -5,7 +5,7 @@ modules are a sixth of all that a node consists of, so a start without groups an
 for them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
@@ -55,6 +55,11 @@ class CoordinatorPlace:
         """Say whether there is something to do: the topic exists, or somebody has asked."""
         return self.is_made or image.topics.find(self.topic) is not None
 
+    def follow(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        """Let the coordinator follow the metadata, if there is one or has to be one."""
+        if self.is_needed(image):
+            self.hosted.metadata_changed(image, delta)
+
 
 class Coordinators:
     """All coordinators, so that most of the node need not name them one by one."""
@@ -94,11 +99,10 @@ class Coordinators:
             if place.topic in topics:
                 place.import_module()
 
-    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
-        """Follow who leads which partition."""
+    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta, act: Callable[..., None]) -> None:
+        """Follow who leads which partition. `act` takes a step, and goes on if it fails."""
         for place in self:
-            if place.is_needed(image):
-                place.hosted.metadata_changed(image, delta)
+            act(place.follow, image, delta)
 
     def write_out(self, topic: str, partition: int) -> None:
         """Have a coordinator write what it holds back: somebody else is about to append to its partition."""

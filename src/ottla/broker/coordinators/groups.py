@@ -73,7 +73,8 @@ class Groups(HostedCoordinator[GroupCoordinator]):
         super().metadata_changed(image, delta)
         if not delta.topics:
             return
-        self.coordinator.topics_changed({change.topic for change in delta.topics}, bool(delta.topics.created))
+        changed = {change.topic for change in delta.topics}
+        self._broker.metadata.act(self.coordinator.topics_changed, changed, bool(delta.topics.created))
         deleted = [(topic.name, topic.id) for topic in delta.topics.deleted.values() if topic.name != TOPIC]
         if deleted:
             self.coordinator.topics_deleted(deleted)

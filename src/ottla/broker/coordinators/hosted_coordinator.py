@@ -59,6 +59,7 @@ class HostedCoordinator(ABC, Generic[C]):
             self._open_log,
             scheduler,
             broker.clock,
+            broker.metadata.act,
         )
 
     @property

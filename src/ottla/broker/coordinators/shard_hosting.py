@@ -8,7 +8,7 @@ coordinator, and do not find one. A shard that failed because its log refused a 
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
 from ottla.broker.coordinators.shard_log import OpenLog, PartitionShardLog
@@ -45,7 +45,9 @@ class ShardHosting(Generic[S]):
         open_log: OpenLog,
         scheduler: Scheduler,
         clock: Clock,
+        act: Callable[..., None],
     ) -> None:
+        """`act` takes a step in which something acts on new metadata, and goes on if it fails."""
         self.topic = topic
         self._shards = shards
         self._partitions = partitions
@@ -53,6 +55,7 @@ class ShardHosting(Generic[S]):
         self._open_log = open_log
         self._scheduler = scheduler
         self._clock = clock
+        self._act = act
 
     def start(self, image: MetadataImage) -> None:
         """Take over every partition that this node leads."""
@@ -66,7 +69,7 @@ class ShardHosting(Generic[S]):
         """Act on changed partitions."""
         for change in delta.topics:
             if change.topic == self.topic:
-                self._follow(change.partition, change.after)
+                self._act(self._follow, change.partition, change.after)
         self._count_partitions(image)
 
     def stop(self) -> None:

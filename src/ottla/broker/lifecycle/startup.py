@@ -178,7 +178,7 @@ class NodeStart:
         self._directories: LogDirectories | None = None
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
-        self._metadata = PublishedMetadata()
+        self._metadata = PublishedMetadata(world.scheduler.report)
         self._audit = Audit(world.clock, configs.node.node_id)
         self._tls: TlsListeners | None = None
         self._logins: Logins | None = None

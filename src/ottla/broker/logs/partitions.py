@@ -72,7 +72,9 @@ class Partitions:
         events: LogEvents,
         clock: Clock,
         leaving: LeavingLogs,
+        act: Callable[..., None],
     ) -> None:
+        """`act` takes a step in which something acts on new metadata, and goes on if it fails."""
         self._node_id = node_id
         self._directories = directories
         self._settings = SettingsOfTopics(configs)
@@ -80,6 +82,7 @@ class Partitions:
         self._events = events
         self._clock = clock
         self._leaving = leaving
+        self._act = act
         self._image: MetadataImage | None = None
         # Those whose topic sets `flush.ms`: few, if any, so that nobody has to go through all of them. In
         # a set, the order of the syncs would depend on addresses in memory.
@@ -163,7 +166,7 @@ class Partitions:
         unique_id = self._events.new_id()
         for change in delta.topics:
             if change.after is None or self._node_id not in change.after.replicas:
-                self._remove(change, unique_id)
+                self._act(self._remove, change, unique_id)
         self._take_all(self._coming(image, delta))
         self._leaving.go_on()
 
@@ -190,15 +193,18 @@ class Partitions:
         new = [pair for pair in coming if (pair[0].topic_id, pair[0].partition) not in self.by_key]
         for (change, settings), log in zip(new, self._find_or_create_logs(new), strict=True):
             if log is not None:
-                self._add(change, settings, log)
+                self._act(self._add, change, settings, log)
         for change, settings in coming:
-            partition = self.by_key.get((change.topic_id, change.partition))
-            if partition is not None and change.after is not None:
-                if len(partition.replicas) != len(change.after.replicas):
-                    self._configure_partition(partition, settings, change.after)
-                partition.follow(change.after, self._node_id)
-                if partition.parked or partition.parked_replicas:
-                    self._events.changed(partition)
+            self._act(self._take, change, settings)
+
+    def _take(self, change: PartitionChange, settings: TopicSettings) -> None:
+        partition = self.by_key.get((change.topic_id, change.partition))
+        if partition is not None and change.after is not None:
+            if len(partition.replicas) != len(change.after.replicas):
+                self._configure_partition(partition, settings, change.after)
+            partition.follow(change.after, self._node_id)
+            if partition.parked or partition.parked_replicas:
+                self._events.changed(partition)
 
     def _add(self, change: PartitionChange, settings: TopicSettings, log: Log) -> None:
         assert change.after is not None, "what is gone has no log"

@@ -146,7 +146,7 @@ class Leading:
         starts = [
             one.log_start_offset for one in self.followers.values() if self._node.is_alive(one.broker_id)
         ]
-        return min(self.partition.log.log_start_offset, *starts)
+        return min([self.partition.log.log_start_offset, *starts])
 
     # The high watermark
 

@@ -103,15 +103,15 @@ class Replication:
 
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Let fetchers follow who leads what."""
-        partitions = self._broker.partitions
+        partitions, act = self._broker.partitions, self._broker.metadata.act
         if delta.brokers:
             self._brokers_changed(image, delta)
         if delta.topics:
             for change in delta.topics:
                 one = partitions.by_key.get((change.topic_id, change.partition))
                 if one is not None:
-                    self.follow(one)
-                    self.low_watermarks.moved(one)
+                    act(self.follow, one)
+                    act(self.low_watermarks.moved, one)
             self._close_idle()
 
     def follow(self, one: Partition) -> None:
@@ -145,19 +145,19 @@ class Replication:
             self._close_idle()
 
     def _brokers_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
-        before = delta.base.brokers
+        before, act = delta.base.brokers, self._broker.metadata.act
         for broker_id in delta.brokers.changed:
             is_alive = _is_alive(image, broker_id)
             if is_alive == (broker_id in before and not before[broker_id].fenced):
                 continue
             for one in self._broker.partitions:
                 if one.leader_id == broker_id and not one.is_leader:
-                    self.follow(one)
+                    act(self.follow, one)
         # Somebody who could not be waited for may be back, or the other way round.
         for one in self._broker.partitions:
             if one.leading is not None:
-                one.leading.maybe_advance()
-                self.low_watermarks.moved(one)
+                act(one.leading.maybe_advance)
+                act(self.low_watermarks.moved, one)
         self._close_idle()
 
     def _fetcher_of(self, one: Partition) -> "Fetcher":

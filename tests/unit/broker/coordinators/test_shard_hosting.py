@@ -12,6 +12,7 @@ from ottla.coordination.group.offsets.committed_offsets import commit_record
 from ottla.coordination.group.state import GroupShard
 from ottla.coordination.runtime.shard import LoggedBatch, ShardStatus
 from ottla.coordination.runtime.shards import Shards
+from ottla.metadata.published import PublishedMetadata
 from ottla.model.uuid import ZERO_UUID
 from ottla.records.errors import CorruptBatch
 from ottla.runtime.loop_scheduler import LoopScheduler
@@ -64,6 +65,7 @@ class Host:
             self._open,
             LoopScheduler(self.loop),
             ManualClock(),
+            PublishedMetadata().act,
         )
 
     def _open(self, partition: Any) -> Any:

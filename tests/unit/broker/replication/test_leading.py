@@ -302,6 +302,8 @@ def test_the_low_watermark_counts_living_replicas() -> None:
     assert led.leading.low_watermark() == 1
     led.node.dead.add(3)
     assert led.leading.low_watermark() == 4
+    led.node.dead.add(2)
+    assert led.leading.low_watermark() == 5, "nobody else is alive"
 
 
 def test_a_replica_that_has_lost_what_is_committed_leaves_at_once() -> None:

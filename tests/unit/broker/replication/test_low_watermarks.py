@@ -47,6 +47,13 @@ def test_a_dead_broker_is_not_waited_for() -> None:
     assert world.answer.value() == LowWatermark(5)
 
 
+def test_without_a_living_follower_the_leader_is_enough() -> None:
+    world = World()
+    world.replica.node.dead |= {2, 3}
+    world.waits.moved(world.replica.partition)
+    assert world.answer.value() == LowWatermark(5)
+
+
 def test_the_time_may_be_over_before() -> None:
     world = World()
     world.fetch(2, 5)
