@@ -23,6 +23,7 @@ from ottla.broker.share.letters import (
     READ_BYTES,
     DeadRun,
     Letterbox,
+    Queue,
     iter_letter_batches,
     iter_letters,
     note_letters,
@@ -74,12 +75,17 @@ Offsets = set[int]
 class _Job(NamedTuple):
     """Letters that are to be written."""
 
-    key: ShareKey
+    queue: Queue
     partition: Partition
     runs: Sequence[DeadRun]
     copies: bool
     target: _Target
     done: Done
+
+    @property
+    def key(self) -> ShareKey:
+        """The group, and the partition that it reads."""
+        return self.queue.key
 
 
 class DeadLetters:
@@ -95,7 +101,7 @@ class DeadLetters:
 
     def write(
         self,
-        key: ShareKey,
+        queue: Queue,
         partition: Partition,
         runs: Sequence[DeadRun],
         group_config: GroupConfig,
@@ -106,12 +112,12 @@ class DeadLetters:
 
         `is_first` says that some may be there already, since the share partition was just loaded.
         """
-        target = self._find_target(key, group_config)
+        target = self._find_target(queue.key, group_config)
         if target is None:
             done(False)
             return
         copies = group_config.errors_deadletterqueue_copy_record_enable
-        job = _Job(key, partition, runs, copies, target, done)
+        job = _Job(queue, partition, runs, copies, target, done)
         if is_first:
             self._find_end(job)
         else:
@@ -174,7 +180,7 @@ class DeadLetters:
     # Writing
 
     def _write(self, job: _Job, known: Offsets) -> None:
-        letters = iter_letters(job.key, job.partition, job.runs, job.copies, self._broker.clock.now_ms())
+        letters = iter_letters(job.queue, job.partition, job.runs, job.copies, self._broker.clock.now_ms())
         new = (letter for letter in letters if letter.offset not in known)
         self._write_batches(job, iter_letter_batches(new, job.target.bytes_max))
 
@@ -271,7 +277,7 @@ class DeadLetters:
             return
 
         def read(data: bytes | memoryview, start: int) -> None:
-            found = note_letters(memoryview(data), offset, job.key, job.partition.topic, job.runs, known)
+            found = note_letters(memoryview(data), offset, job.queue, job.runs, known)
             next_offset = Offset(max(found or offset, start))
             if next_offset > offset:
                 self._scheduler.call_soon(self._search, job, end, next_offset, known)

@@ -4,6 +4,10 @@ A letter has the key, the value and the headers of its record, if the group has 
 own say where the record is and why it was given up. Its timestamp is the time at which it is made, so that
 retention counts from then on. A record that is gone since, by compaction or retention, has a letter without
 key and value.
+
+Deviation: two headers of our own tell letters apart that are about different records. A topic that was made
+again has offsets of its own, so the topic's id is part of a letter's identity. And a group that was set back
+may give up a record once more, perhaps long after its first letter is gone: so is the epoch of the state.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +33,11 @@ USED_UP: Final = "Offset delivery count exceeded the threshold."
 READ_BYTES: Final = 1 << 20
 
 _HEADER: Final = "__dlq.errors."
+_ID_HEADERS: Final = tuple(
+    f"{_HEADER}{name}"
+    for name in ("group", "topic", "partition", "ottla.topic.id", "ottla.state.epoch", "offset")
+)
+"""The headers that say which record a letter is about, in the order of `LetterId`."""
 _BATCH_BYTES: Final = 256 << 10
 _BATCH_OVERHEAD_BYTES: Final = 61
 _RECORD_OVERHEAD_BYTES: Final = 40
@@ -53,12 +62,33 @@ class Letter(NamedTuple):
 
 
 class LetterId(NamedTuple):
-    """Which record a letter is about, as its headers say."""
+    """Which record a letter is about, and in which life of the queue, as its headers say."""
 
     group_id: bytes | None
     topic: bytes | None
     partition: bytes | None
+    topic_id: bytes | None
+    state_epoch: bytes | None
     offset: bytes | None
+
+
+class Queue(NamedTuple):
+    """A partition as a group reads it, since its state was begun last."""
+
+    key: ShareKey
+    topic: str
+    state_epoch: int
+
+    def letter_id(self, offset: int) -> LetterId:
+        """Return the identity of the letter about a record."""
+        return LetterId(
+            self.key.group_id.encode(),
+            self.topic.encode(),
+            b"%d" % self.key.partition,
+            str(self.key.topic_id).encode(),
+            b"%d" % self.state_epoch,
+            b"%d" % offset,
+        )
 
 
 class _Found(NamedTuple):
@@ -69,31 +99,29 @@ class _Found(NamedTuple):
 
 
 def iter_letters(
-    key: ShareKey, partition: Partition, runs: Iterable[DeadRun], copies: bool, now_ms: int
+    queue: Queue, partition: Partition, runs: Iterable[DeadRun], copies: bool, now_ms: int
 ) -> Iterator[Letter]:
     """Make the letters of runs, one after the other: the records of all may be too much to have at once."""
     for run in runs:
         next_offset = run.first
         for offset, record, codec in _iter_found(partition, run.first, run.last):
             for gone in range(next_offset, offset):
-                yield _letter(key, partition.topic, gone, run, None, Codec.NONE, now_ms)
+                yield _letter(queue, gone, run, None, Codec.NONE, now_ms)
             if record is not None:
                 copied = record if copies else None
-                yield _letter(key, partition.topic, offset, run, copied, codec, now_ms)
+                yield _letter(queue, offset, run, copied, codec, now_ms)
             next_offset = offset + 1
         for gone in range(next_offset, run.last + 1):
-            yield _letter(key, partition.topic, gone, run, None, Codec.NONE, now_ms)
+            yield _letter(queue, gone, run, None, Codec.NONE, now_ms)
 
 
 def _letter(
-    key: ShareKey, topic: str, offset: int, run: DeadRun, copied: Record | None, codec: Codec, now_ms: int
+    queue: Queue, offset: int, run: DeadRun, copied: Record | None, codec: Codec, now_ms: int
 ) -> Letter:
+    identity = zip(_ID_HEADERS, queue.letter_id(offset), strict=True)
     headers = (
         *(copied.headers if copied else ()),
-        (f"{_HEADER}topic", topic.encode()),
-        (f"{_HEADER}partition", b"%d" % key.partition),
-        (f"{_HEADER}offset", b"%d" % offset),
-        (f"{_HEADER}group", key.group_id.encode()),
+        *identity,
         (f"{_HEADER}delivery.count", b"%d" % run.deliveries),
         (f"{_HEADER}message", run.reason.encode()),
     )
@@ -177,14 +205,14 @@ def _size(record: Record) -> int:
 def letter_id(record: Record) -> LetterId:
     """Return which record a letter is about. Of headers with the same name, the last one counts."""
     headers = dict(record.headers)
-    return LetterId(*(headers.get(f"{_HEADER}{name}") for name in ("group", "topic", "partition", "offset")))
+    return LetterId(*(headers.get(name) for name in _ID_HEADERS))
 
 
 def note_letters(
-    data: memoryview, offset: int, key: ShareKey, topic: str, runs: Iterable[DeadRun], known: set[int]
+    data: memoryview, offset: int, queue: Queue, runs: Iterable[DeadRun], known: set[int]
 ) -> int | None:
     """Note which records of runs have a letter in these batches. Return where the next batch begins."""
-    wanted = (key.group_id.encode(), topic.encode(), b"%d" % key.partition)
+    wanted = queue.letter_id(0)[:-1]
     ranges = [range(run.first, run.last + 1) for run in runs]
     next_offset = None
     for batch in iter_batches(data):
@@ -194,7 +222,7 @@ def note_letters(
         try:
             for record in iter_batch_records(batch):
                 found = letter_id(record)
-                if found[:3] == wanted and found.offset is not None:
+                if found[:-1] == wanted and found.offset is not None:
                     number = int(found.offset)
                     if any(number in each for each in ranges):
                         known.add(number)

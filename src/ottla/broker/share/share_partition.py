@@ -13,7 +13,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.share.acquiring import Acquired, Limits, Wanted
 from ottla.broker.share.dead_letters import Done
 from ottla.broker.share.in_flight import Acknowledgement, InFlight, InvalidAcknowledgement, Released
-from ottla.broker.share.letters import REJECTED, USED_UP, DeadRun
+from ottla.broker.share.letters import REJECTED, USED_UP, DeadRun, Queue
 from ottla.broker.share.reading import SharedRead, read_shared
 from ottla.broker.share.runs import Run
 from ottla.coordination.share.coordinator import Outcome, WrittenState
@@ -135,6 +135,11 @@ class SharePartition:
     def is_busy(self) -> bool:
         """Whether something waits to be written."""
         return self._is_writing or bool(self._waiting) or self._is_writing_letters
+
+    @property
+    def queue(self) -> Queue:
+        """What dead letters are about."""
+        return Queue(self.key, self.partition.topic, self._state_epoch)
 
     @property
     def owes_letters(self) -> bool:

@@ -159,7 +159,7 @@ class Sharing:
         """Copy records that are given up to the topic of dead letters of the group."""
         group_config, _ = self._known(share_partition.key.group_id)
         self.dead_letters.write(
-            share_partition.key, share_partition.partition, runs, group_config, is_first, done
+            share_partition.queue, share_partition.partition, runs, group_config, is_first, done
         )
 
     def changed(self, share_partition: SharePartition) -> None:

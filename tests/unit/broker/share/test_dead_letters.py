@@ -28,9 +28,18 @@ from tests.support.share_member import (
 
 from ottla.broker.apis.records.produce import LETTERS
 from ottla.broker.lifecycle.startup import Node
-from ottla.broker.share.letters import USED_UP, DeadRun, iter_letters
+from ottla.broker.share.letters import (
+    USED_UP,
+    DeadRun,
+    Letterbox,
+    Queue,
+    iter_letter_batches,
+    iter_letters,
+    note_letters,
+)
+from ottla.coordination.runtime.shard import Shard
 from ottla.coordination.share.state import ShareKey
-from ottla.model.uuid import Uuid
+from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.records.attributes import Codec
 from ottla.records.batch import iter_batches
 from ottla.records.batch_records import iter_batch_records
@@ -96,6 +105,8 @@ def test_records_that_are_given_up_become_dead_letters(node: Node, member: Membe
         "__dlq.errors.partition": b"0",
         "__dlq.errors.offset": b"1",
         "__dlq.errors.group": GROUP.encode(),
+        "__dlq.errors.ottla.topic.id": str(member.topic_id).encode(),
+        "__dlq.errors.ottla.state.epoch": b"%d" % state_epoch_of(node, member.topic_id),
         "__dlq.errors.delivery.count": b"1",
         "__dlq.errors.message": b"Offset rejected by client.",
     }
@@ -118,7 +129,7 @@ def test_letters_wait_for_their_topic_and_none_is_lost_or_written_twice(tmp_path
         # One letter was written, and then the node crashed: there is no topic that could be asked.
         create(client, DEAD, configs={"errors.deadletterqueue.group.enable": "true"})
         run(node, 0.01)
-        produce(client, DEAD, letter_of(1))
+        produce(client, DEAD, letter_of(1, topic_id, state_epoch_of(node, topic_id)))
         assert describe(client)[0] == (0, 3), "they are in flight as long as their letters are missing"
     with in_process_node(tmp_path, SETTINGS) as node:
         client = InProcessClient(node)
@@ -129,8 +140,24 @@ def test_letters_wait_for_their_topic_and_none_is_lost_or_written_twice(tmp_path
         assert sorted(offset or b"" for offset in offsets) == [b"0", b"1", b"2"]
 
 
-def letter_of(offset: int) -> bytearray:
-    headers = {"topic": "orders", "partition": "0", "offset": str(offset), "group": GROUP}
+def state_epoch_of(node: Node, topic_id: Uuid) -> int:
+    """Return in which life of the queue its records are delivered."""
+    key = ShareKey(GROUP, topic_id, 0)
+    shard = node.broker.coordinators.shares.coordinator.shards.find(str(key))
+    assert isinstance(shard, Shard)
+    epoch: int = shard.state.state_epochs[key]
+    return epoch
+
+
+def letter_of(offset: int, topic_id: Uuid = ZERO_UUID, state_epoch: int = 0) -> bytearray:
+    headers = {
+        "topic": "orders",
+        "partition": "0",
+        "offset": str(offset),
+        "group": GROUP,
+        "ottla.topic.id": str(topic_id),
+        "ottla.state.epoch": str(state_epoch),
+    }
     named = tuple((f"__dlq.errors.{key}", text.encode()) for key, text in headers.items())
     return build_batch([Record(0, time.time_ns() // 1_000_000, None, None, named)])
 
@@ -221,8 +248,8 @@ def test_compacted_records_have_letters_and_markers_have_none() -> None:
     marker = build_batch([Record(5, 1, b"\0\0\0\1", b"\0\0\0\0\0\0", ())], base_offset=5, is_control=True)
     compacted = build_batch([record, record._replace(offset=2)], last_offset=4)
     partition: Any = _Partition(compacted, marker)
-    key = ShareKey(GROUP, Uuid(bytes(16)), 0)
-    found = list(iter_letters(key, partition, [DeadRun(0, 6, 5, USED_UP)], copies=True, now_ms=7))
+    queue = Queue(ShareKey(GROUP, Uuid(bytes(16)), 0), "orders", 1)
+    found = list(iter_letters(queue, partition, [DeadRun(0, 6, 5, USED_UP)], copies=True, now_ms=7))
     assert [(letter.offset, letter.record.value) for letter in found] == [
         (0, b"v"),
         (1, None),
@@ -233,6 +260,54 @@ def test_compacted_records_have_letters_and_markers_have_none() -> None:
     ]
     assert {letter.record.timestamp for letter in found} == {7}, "retention begins with the letter"
     assert found[0].record.headers[0] == ("own", b"h")
+
+
+class _LettersPartition:
+    """Takes letters, and counts them."""
+
+    topic_id, index, leader_epoch = Uuid(b"letters' topic.."), 0, 0
+
+    def __init__(self) -> None:
+        self.letters = 0
+
+    def append_letters(self, batch: memoryview, _now_ms: int) -> None:
+        self.letters += sum(len(list(iter_batch_records(view))) for view in iter_batches(batch))
+
+
+@pytest.mark.parametrize(
+    ("again", "count"),
+    [
+        (Queue(ShareKey(GROUP, Uuid(b"first  of a name"), 0), "orders", 1), 1),
+        (Queue(ShareKey(GROUP, Uuid(b"second of a name"), 0), "orders", 1), 2),
+        (Queue(ShareKey(GROUP, Uuid(b"first  of a name"), 0), "orders", 2), 2),
+    ],
+    ids=["the same record", "a topic that was made again", "a group that was set back"],
+)
+def test_only_letters_about_the_same_record_are_the_same(again: Queue, count: int) -> None:
+    source: Any = _Partition(build_batch([Record(0, 1, b"k", b"v", ())]))
+    target: Any = _LettersPartition()
+    letterbox = Letterbox()
+    first = Queue(ShareKey(GROUP, Uuid(b"first  of a name"), 0), "orders", 1)
+    for queue in (first, again):
+        found = iter_letters(queue, source, [DeadRun(0, 0, 5, USED_UP)], copies=True, now_ms=7)
+        for batch in iter_letter_batches(found, 10_000):
+            letterbox.append(target, memoryview(batch), 7)
+    assert target.letters == count
+
+
+def test_a_search_for_letters_leaves_those_of_a_namesake_out() -> None:
+    source: Any = _Partition(build_batch([Record(0, 1, b"k", b"v", ())]))
+    first = Queue(ShareKey(GROUP, Uuid(b"first  of a name"), 0), "orders", 1)
+    runs = [DeadRun(0, 0, 5, USED_UP)]
+    (batch,) = iter_letter_batches(iter_letters(first, source, runs, copies=True, now_ms=7), 10_000)
+    others = [
+        first._replace(key=first.key._replace(topic_id=Uuid(b"second of a name"))),
+        first._replace(state_epoch=2),
+    ]
+    for queue, expected in ((first, {0}), *((other, set[int]()) for other in others)):
+        known: set[int] = set()
+        note_letters(memoryview(batch), 0, queue, runs, known)
+        assert known == expected
 
 
 def test_the_leader_of_the_letters_drops_those_that_it_has(node: Node, member: Member) -> None:
