@@ -55,6 +55,10 @@ class Group(Protocol):
         """Whether the group has no members."""
 
     @property
+    def expires(self) -> bool:
+        """Whether the group goes by itself once it has neither members nor committed offsets."""
+
+    @property
     def protocol_type_name(self) -> str:
         """The protocol type, by the name that ListGroups shows."""
 

@@ -256,6 +256,11 @@ class ClassicGroup(OffsetRules):
         return self.state is GroupState.EMPTY
 
     @property
+    def expires(self) -> bool:
+        """Whether the group goes by itself: it has nothing but offsets."""
+        return True
+
+    @property
     def protocol_type_name(self) -> str:
         """The protocol type; empty for a group that only has offsets."""
         return self.protocol_type or ""

@@ -60,6 +60,11 @@ class ModernGroup(ABC, Generic[M, T]):
         """Whether the group has no members."""
         return not self.members
 
+    @property
+    def expires(self) -> bool:
+        """Whether the group goes by itself once it has neither members nor committed offsets."""
+        return True
+
     def check_delete(self) -> None:
         """Refuse to delete a group that has members."""
         if self.members:

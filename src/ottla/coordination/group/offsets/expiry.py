@@ -2,7 +2,8 @@
 
 An offset expires `offsets.retention.minutes` after the moment from which on it ages, which the kind of group
 tells; or when its client said, in the old versions of OffsetCommit that could. What somebody reads, and what
-an open transaction holds, stays. A group without members and without offsets goes too.
+an open transaction holds, stays. A group without members and without offsets goes too, unless it is of a kind
+that has more than offsets: a share group has positions, which are kept elsewhere, until somebody deletes it.
 """
 
 from collections.abc import Iterable
@@ -41,7 +42,7 @@ def _expire_group(
     ]
     records = [offset_tombstone(group.group_id, topic_partition) for topic_partition in expired]
     has_nothing_left = len(expired) == len(committed) and not offsets.has_pending(group.group_id)
-    if has_nothing_left and group.is_empty:
+    if has_nothing_left and group.is_empty and group.expires:
         records += group.tombstones()
     return records
 

@@ -124,6 +124,11 @@ class ShareGroup(ModernGroup[Member, Partitions]):
         """The state, by the name that clients see."""
         return "Stable" if self.members else "Empty"
 
+    @property
+    def expires(self) -> bool:
+        """Never: what its members are yet to get begins at positions that would be lost with it."""
+        return False
+
     def check_commit(self, _commit: Commit) -> None:
         """Refuse: a share group commits no offsets."""
         raise self._is_no_consumer_group()

@@ -5,11 +5,18 @@ import dataclasses
 import pytest
 from tests.support.classic_members import GROUP, TestMember, group_of, stable_group
 from tests.support.group_requests import OTHER_TOPIC, TOPIC, commit_request, join_request
-from tests.support.group_world import GroupWorld
+from tests.support.group_world import GroupWorld, topic_id
 
+from ottla.coordination.group.classic.group import ClassicGroup
+from ottla.coordination.group.consumer.group import ConsumerGroup
 from ottla.coordination.group.environment import Client
+from ottla.coordination.group.kinds import Group
+from ottla.coordination.group.offsets.expiry import decide_expiry
 from ottla.coordination.group.settings import GroupSettings
+from ottla.coordination.group.share.group import ShareGroup
+from ottla.coordination.group.share.state_topics import NamedPartitions, StateTopics
 from ottla.coordination.group.state import GROUPS_EXPIRED_AT_ONCE
+from ottla.coordination.group.streams.group import StreamsGroup
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity
 from ottla.model.ids import TopicPartition
 from ottla.wire.coordinator_records.classic_group import GroupMetadataKey
@@ -159,3 +166,21 @@ def test_many_groups_expire_in_pieces_and_all_of_them() -> None:
     world.crash()
     assert world.shard.state.groups == {}
     assert world.shard.state.offsets.find("group-0", TopicPartition(TOPIC, 0)) is None
+
+
+def test_an_empty_share_group_stays_with_its_positions() -> None:
+    """Its positions are in states that the share coordinator keeps: they would be lost with it."""
+    world = GroupWorld(SETTINGS)
+    group = ShareGroup(GROUP)
+    group.put_state_topics(
+        StateTopics(initialized={topic_id(TOPIC): NamedPartitions(TOPIC, frozenset((0,)))})
+    )
+    decision = decide_expiry([group], world.shard.state.offsets, world.shard.state.env, 10**12)
+    assert decision.records == ()
+
+
+@pytest.mark.parametrize("group", [ConsumerGroup(GROUP), StreamsGroup(GROUP), ClassicGroup(GROUP)])
+def test_other_groups_without_members_and_offsets_go(group: Group) -> None:
+    world = GroupWorld(SETTINGS)
+    decision = decide_expiry([group], world.shard.state.offsets, world.shard.state.env, 10**12)
+    assert decision.records == tuple(group.tombstones())
