@@ -18,6 +18,7 @@ from ottla.metadata.configs.errors import ChangeRefused
 from ottla.metadata.image import ConfigResource
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
+from ottla.quorum.controller.partitions.eligible_leaders import forget_eligible_leaders
 from ottla.quorum.controller.producer_ids import own_range
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
@@ -28,7 +29,6 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from ottla.wire.metadata_records.configs import ConfigRecord
-from ottla.wire.metadata_records.partitions import ClearElrRecord
 
 Outcome = tuple[ConfigResource, Refusal | None]
 
@@ -142,9 +142,8 @@ def _records(view: ControllerView, resource: ConfigResource, texts: NewTexts) ->
         for name, text in texts.items()
     ]
     if MIN_ISR in texts and view.elr_enabled:
-        # Who is eligible to lead was decided by the old number, so it is forgotten.
         is_topic = resource.type == ResourceType.TOPIC
-        records.append(ClearElrRecord(topic_name=resource.name if is_topic else ""))
+        records += forget_eligible_leaders(view, resource.name if is_topic else "")
     return records + own_range(view, texts)
 
 

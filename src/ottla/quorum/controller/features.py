@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ottla.metadata.features import (
+    ELR_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED,
@@ -13,7 +14,8 @@ from ottla.metadata.features import (
     loses_metadata,
 )
 from ottla.quorum.controller.deciders import decides
-from ottla.quorum.controller.decision import ControllerView, Decision, Refusal
+from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
+from ottla.quorum.controller.partitions.eligible_leaders import begin_eligible_leaders, end_eligible_leaders
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.update_features import (
     FeatureUpdateKey,
@@ -45,6 +47,7 @@ def decide_update_features(
     for name, update in updates.items():
         try:
             records += _update(view, update, levels.get(name, 0), proposed)
+            check_record_count(len(records))
         except Refusal as refusal:
             return Decision(refuse_update_features(ask, refusal))
     kraft = updates.get(KRAFT_VERSION)
@@ -87,7 +90,14 @@ def _update(
         unmet = find_unmet_need(name, new, proposed)
         if unmet is not None:
             raise _invalid(name, new, f"It depends on {unmet[0]} level {unmet[1]}.")
-    return [FeatureLevelRecord(name=name, feature_level=new)]
+    return [FeatureLevelRecord(name=name, feature_level=new), *_consequences(view, name, old, new)]
+
+
+def _consequences(view: ControllerView, name: str, old: int, new: int) -> list[Any]:
+    """Return what else has to change with a feature."""
+    if name != ELR_VERSION or (old == 0) == (new == 0):
+        return []
+    return begin_eligible_leaders(view) if new else end_eligible_leaders(view)
 
 
 def _check_supported(view: ControllerView, name: str, level: int) -> None:
