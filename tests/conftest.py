@@ -11,6 +11,8 @@ from tests.support.byte_code import keep_byte_code
 
 keep_byte_code()
 
+from tests.suite import plugin
+
 # A shell makes what runs in the background ignore Ctrl-C, and what tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -24,6 +26,10 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("ottla")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    plugin.start(config)
 
 
 @pytest.fixture(autouse=True)
