@@ -24,13 +24,12 @@ $(VENV)/.ready: $(VENV)/.runs
 	@touch $@
 
 .PHONY: test
-test: $(VENV)/.ready ## run the tests, shuffled, in the order of a seed: ORDER=1
-	@# A change is judged by the same order each time. Pipelines alone: one Spark session is enough for two
-	@# cores. A failure of one part keeps no other from running.
-	@failed=0; \
-	for part in "-n 2 --dist worksteal --ignore tests/pipelines" "tests/pipelines"; do \
-		set -- --randomly-seed $${ORDER:-1} $$part; echo "$(BIN)/pytest $$*"; $(BIN)/pytest "$$@" || failed=$$?; \
-	done; exit $$failed
+test: $(VENV)/.ready ## run the tests; of one room: WHAT=storage (a room of src/ottla, or a folder of tests); all there are: WHAT=all; shuffled by a seed: ORDER=1
+	@$(if $(COSTS),rm -rf target/costs; COSTS=target/costs) $(BIN)/python -m tests.suite.run --what "$(WHAT)" --order $${ORDER:-1}
+
+.PHONY: test-costs
+test-costs: ## run the tests, and print what each folder, file and test costs: WHAT=storage
+	@failed=0; $(MAKE) --no-print-directory test COSTS=1 || failed=$$?; $(BIN)/python -m tests.suite.costs target/costs; exit $$failed
 
 .PHONY: search
 search: $(VENV)/.ready ## look for examples that no test has seen yet: ROUNDS=10

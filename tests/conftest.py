@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.suite import plugin
 from tests.support.byte_code import keep_byte_code
 
 keep_byte_code()
 
-from tests.suite import plugin
 
 # A shell makes what runs in the background ignore Ctrl-C, and what tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

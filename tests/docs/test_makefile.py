@@ -17,7 +17,7 @@ def checkout(tmp_path: Path) -> Path:
     programs.mkdir(parents=True)
     for name in ("pyproject.toml", "constraints.txt", ".venv/.runs", ".venv/.ready"):
         (tmp_path / name).touch()
-    stand_in(tmp_path, "pytest", 'case "$*" in *worksteal*) exit 1;; esac')
+    stand_in(tmp_path, "python")
     stand_in(tmp_path, "ottla")
     return tmp_path
 
@@ -36,14 +36,18 @@ def make(checkout: Path, *arguments: str) -> "tuple[int, list[str]]":
     return done.returncode, called
 
 
-def test_a_part_of_the_tests_that_fails_keeps_no_other_from_running(checkout: Path) -> None:
-    code, called = make(checkout, "test")
-    assert [line.split()[-1] for line in called] == ["tests/pipelines", "tests/pipelines"]
-    assert "--ignore" in called[0]
-    assert "--ignore" not in called[1]
-    assert code != 0
-    stand_in(checkout, "pytest")
-    assert make(checkout, "test")[0] == 0
+def test_tests_of_one_room_are_run_in_the_order_of_a_seed(checkout: Path) -> None:
+    assert make(checkout, "test") == (0, ["python -m tests.suite.run --what  --order 1"])
+    assert make(checkout, "test", "WHAT=storage", "ORDER=7") == (
+        0,
+        ["python -m tests.suite.run --what storage --order 7"],
+    )
+
+
+def test_tests_that_fail_make_the_verb_fail(checkout: Path) -> None:
+    stand_in(checkout, "python", "exit 3")
+    assert make(checkout, "test")[0] != 0
+    assert make(checkout, "test-costs")[0] != 0
 
 
 def test_a_node_listens_on_the_port_that_make_is_given(checkout: Path) -> None:

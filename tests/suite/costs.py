@@ -5,8 +5,8 @@ A pytest plugin that notes the costs, and a command that makes tables of them:
     make test COSTS=1
     python -m tests.suite.costs target/costs
 
-CPU seconds are those of the process of the tests and of all that it started and that still runs or was waited for.
-What waits, and what works, is the difference of the two. A busy machine changes the seconds of the clock only.
+CPU seconds are those of the process that runs the test, and of all that it started. A busy machine makes
+a test take longer, but hardly changes its CPU seconds. The difference of the two is what the test waits.
 """
 
 import json
@@ -37,8 +37,7 @@ class Cost(NamedTuple):
 
 def spent_cpu() -> float:
     """The CPU seconds of this process, of its descendants, and of those that it has waited for."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system + _spent_by_children(os.getpid())
+    return sum(os.times()[:4]) + _spent_by_children(os.getpid())
 
 
 def _spent_by_children(pid: int) -> float:
@@ -87,13 +86,20 @@ class CostNotes:
 
 
 def read_costs(folder: Path) -> list[Cost]:
-    return [Cost(*json.loads(line)) for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    return [
+        Cost(*json.loads(line))
+        for path in sorted(folder.glob("*.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
 
 
 def _table(title: str, rows: Iterable[Sequence[object]]) -> None:
-    print(f"\n{title}\n\n| what | tests | wall s | CPU s | set-up | call | tear-down |\n|---|---|---|---|---|---|---|")
+    print(f"\n{title}\n\n| what | tests | wall s | CPU s | set-up | call | tear-down |")
+    print("|---|---|---|---|---|---|---|")
     for row in rows:
-        print("| " + " | ".join(f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row) + " |")
+        print(
+            "| " + " | ".join(f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row) + " |"
+        )
 
 
 def _row(name: str, costs: Sequence[Cost]) -> tuple[object, ...]:

@@ -1,7 +1,7 @@
 """No process outlives the suite.
 
-Every process that a test starts inherits a token in its environment, whoever started it and whoever is its parent
-by now. At the end of a run, what still has the token is named, ended, and makes the run fail.
+Every process that a test starts inherits a token in its environment, whoever is its parent by now. At the end
+of a run, what still has the token is named and ended, and the run fails.
 """
 
 import os

@@ -1,4 +1,9 @@
-"""What a run of the whole suite adds to pytest: costs, leftovers, and a last line that says what was not run."""
+"""What a run of the suite adds to pytest.
+
+Tests of one file run in one worker, so that what they share is set up once, and folders whose tests start
+processes begin first, so that no worker is left with a long one at the end. Costs are noted if they are asked
+for. The last lines say what was left out, and which processes outlived their tests.
+"""
 
 import os
 from collections.abc import Iterator
@@ -6,12 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.suite.costs import CostNotes
 from tests.suite.leftovers import TOKEN, end_leftovers, hand_out_token
 from tests.suite.selection import LEFT_OUT
 
 _LEFT_OUT = "tests that were left out"
+FIRST_FOLDERS = (
+    "pipelines",
+    "cluster",
+    "clients",
+    "connect",
+    "registry",
+    "differential",
+    "simulation",
+    "cli",
+)
 
 
 def start(config: pytest.Config) -> None:
@@ -20,9 +34,28 @@ def start(config: pytest.Config) -> None:
     if worker is None:
         hand_out_token()
         config.pluginmanager.register(EndOfRun(), "end of the run")
+    config.pluginmanager.register(Order(), "order of tests")
     config.pluginmanager.register(LeftOut(config), "tests that are left out")
     if costs := os.environ.get("COSTS"):
-        config.pluginmanager.register(CostNotes(Path(costs) / f"{worker or 'alone'}.jsonl"))
+        config.pluginmanager.register(CostNotes(Path(costs) / f"{worker or 'alone'}-{os.getpid()}.jsonl"))
+
+
+class Order:
+    """Which worker runs a test, and when. pytest-randomly has shuffled the tests before."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: _rank(item.nodeid))
+
+
+def _rank(test: str) -> int:
+    folder = test.split("/")[1]
+    return FIRST_FOLDERS.index(folder) if folder in FIRST_FOLDERS else len(FIRST_FOLDERS)
 
 
 class LeftOut:
@@ -53,7 +86,9 @@ class LeftOut:
 
 def describe_left_out(by_marker: dict[str, int]) -> str:
     reasons = {"thorough": "long", "live_oracle": "with a live Apache Kafka"}
-    parts = " and ".join(f"{by_marker[marker]} {reasons[marker]}" for marker in LEFT_OUT if by_marker.get(marker))
+    parts = " and ".join(
+        f"{by_marker[marker]} {reasons[marker]}" for marker in LEFT_OUT if by_marker.get(marker)
+    )
     return f"left out: {parts}; `make test WHAT=all` runs everything"
 
 

@@ -1,8 +1,8 @@
 """Which tests a run of the suite takes: the words after `WHAT=`, as arguments of pytest.
 
-Nothing is said: all tests but those that are marked `thorough` or `live_oracle`. `all`: every test there is, with
-Apache Kafka's answers asked of a live Apache Kafka. A room of the source or a folder of the tests: what guards
-that room in half a minute of the loop of a change.
+Without any, all tests but those that are marked `thorough` or `live_oracle`. With `all`, every test there is,
+and a live Apache Kafka is asked where its recorded answers serve otherwise. With a room of the source or a
+folder of the tests, what guards it in half a minute.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,11 @@ BESIDE_UNIT_TESTS: Final[dict[str, tuple[str, ...]]] = {
     "explain": ("cli/test_explain.py", "cli/test_lag.py"),
     "http": ("unit/registry", "unit/connect"),
     "lab": ("lab",),
-    "metadata": ("golden/test_metadata_logs.py", "golden/test_configs.py", "property/test_metadata_images.py"),
+    "metadata": (
+        "golden/test_metadata_logs.py",
+        "golden/test_configs.py",
+        "property/test_metadata_images.py",
+    ),
     "mirror": (),
     "model": (),
     "pipelines": ("pipelines",),
@@ -69,7 +73,9 @@ def _paths(room: str) -> Iterator[str]:
     found = [path for path in _candidates(room) if (ROOT / path).exists()]
     if not found:
         known = sorted(BESIDE_UNIT_TESTS | dict.fromkeys(path.name for path in (ROOT / "tests").iterdir()))
-        raise UnknownSelection(f"WHAT={room} is no room of src/ottla and no folder of tests; there are all, {', '.join(known)}")
+        raise UnknownSelection(
+            f"WHAT={room} is no room of src/ottla and no folder of tests; there are all, {', '.join(known)}"
+        )
     yield from found
 
 
