@@ -107,8 +107,12 @@ class Cleaner:
         from ottla.storage.compaction.candidates import find_candidate
 
         now_ms, healed = self.broker.clock.now_ms(), self.broker.healing.healed_ranges
+        # What was copied before it is compacted would be compacted never, if the copy took over its offset.
+        moving = {key for directory in self.broker.directories.online for key in directory.future_logs}
         for directory in self.broker.directories.online:
             for key, log in directory.logs.items():
+                if key in moving:
+                    continue
                 is_free = log not in self._running and log.cleaning is None and not log.unhealed
                 if log.config.is_compacted and is_free and self._uncleanable.get(key) != healed:
                     candidate = find_candidate(log, directory.cleaner_offsets.get(key), now_ms)

@@ -4,6 +4,11 @@ A log is copied, batch by batch, to a `-future` log in the other directory. When
 synced, it takes over in one step on the event loop, and the old one is deleted. Readers and writers notice
 nothing: requests that wait for a sync of the old log wait for one of the new log.
 
+The copy has to stay a prefix of the original, which a follower may cut: what was copied beyond the cut goes
+at once, and what a worker was reading then is not used. After a restart the leader epochs tell, as between a
+follower and its leader. Not all of a log is in its batches: leader epochs in which nothing was written,
+producers whose batches were deleted, and settings are handed over in the end.
+
 Copying keeps to `replica.alter.log.dirs.io.max.bytes.per.second`. A move that a restart interrupts goes on
 afterwards, from where the future log ends.
 """
@@ -12,6 +17,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.logs.partition import Partition
+from ottla.broker.replication.divergence import find_common_end
 from ottla.model.ids import Offset
 from ottla.storage.errors import DamagedRecords, LogDirectoryOffline, StorageError
 from ottla.storage.log import Log
@@ -40,6 +46,8 @@ class Move:
         self.future = future
         self.is_synced = False
         self.timer: Timer | None = None
+        # Counts the steps. What was begun in an earlier one is of no interest any more.
+        self.turn = 0
 
 
 class LogMoves:
@@ -78,7 +86,17 @@ class LogMoves:
             for key, future in list(directory.future_logs.items()):
                 partition = self._broker.partitions.find(*key)
                 if partition is not None:
-                    self._start(Move(partition, directory, future))
+                    move = Move(partition, directory, future)
+                    self._start(move)
+                    self._cut_where_it_departs(move)
+
+    def was_cut(self, log: Log) -> None:
+        """Take note that a log has lost its end: what may come there is not what was copied."""
+        for move in list(self._moves.values()):
+            if move.partition.log is log:
+                self._broker.flusher.forget(move.future)
+                self._later(move, 0)
+                self._cut_where_it_departs(move)
 
     def cancel(self, partition: Partition) -> None:
         """End a move, and drop what was copied."""
@@ -103,10 +121,18 @@ class LogMoves:
     def _start(self, move: Move) -> None:
         _logger.info("moving %s to %s", move.partition.log.path, move.target.path)
         self._moves[move.partition] = move
+        # Until the end it is not compacted: what was copied before would be dirty.
+        move.partition.log.end_cleaning()
         self._later(move, 0)
 
     def _later(self, move: Move, delay_ms: int) -> None:
+        if move.timer is not None:
+            move.timer.cancel()
+        move.turn += 1
         move.timer = self._scheduler.call_later(delay_ms, self._step, move)
+
+    def _is_at(self, move: Move, turn: int) -> bool:
+        return self._moves.get(move.partition) is move and move.turn == turn
 
     def _step(self, move: Move) -> None:
         if self._moves.get(move.partition) is not move:
@@ -116,8 +142,9 @@ class LogMoves:
             if source is not None:
                 self._copy(move, source)
             elif not move.is_synced:
+                turn = move.turn
                 self._broker.flusher.request(
-                    move.future, move.future.log_end_offset, lambda error: self._synced(move, error)
+                    move.future, move.future.log_end_offset, lambda error: self._synced(move, turn, error)
                 )
             else:
                 self._switch(move)
@@ -130,22 +157,54 @@ class LogMoves:
     def _find_source(self, move: Move) -> ReadResult | None:
         """Say what is to be copied next; None: the future log has caught up."""
         source, future = move.partition.log, move.future
-        if not source.log_start_offset <= future.log_end_offset <= source.log_end_offset:
-            # Nothing of it is wanted any more, or it has what the source never had.
-            now_ms = self._broker.clock.now_ms()
-            self._broker.deletions.add_all(
-                future.truncate_fully_and_start_at(source.log_start_offset, now_ms)
-            )
+        future.config = source.config
+        if future.log_end_offset < source.log_start_offset:
+            # Nothing of it is wanted any more.
+            self._begin_again(move)
         if future.log_end_offset == source.log_end_offset:
             return None
         return source.read(future.log_end_offset, CHUNK_BYTES, ReadLimit.LOG_END)
 
+    def _cut_where_it_departs(self, move: Move) -> None:
+        """Make the copy a prefix of the original again."""
+        source, future = move.partition.log, move.future
+        move.is_synced = False
+        try:
+            while True:
+                if future.log_end_offset > future.log_start_offset and future.leader_epochs.latest < 0:
+                    # Batches from before leader epochs. Nothing tells whether they are the same.
+                    self._begin_again(move)
+                epoch = min(future.leader_epochs.latest, source.leader_epochs.latest)
+                known = source.end_offset_for_epoch(epoch)
+                end = Offset(0)
+                if known.epoch >= 0:
+                    end = find_common_end(future, known.epoch, known.start_offset)
+                end = min(end, source.log_end_offset)
+                if end == future.log_end_offset:
+                    return
+                if end <= max(future.log_start_offset, source.log_start_offset):
+                    self._begin_again(move)
+                    return
+                _logger.info("%s was cut: cutting its copy at %d", source.topic_partition, end)
+                now_ms = self._broker.clock.now_ms()
+                self._broker.deletions.add_all(move.target.truncate([(future, end)], now_ms))
+        except StorageError as error:
+            self._fail(move, error)
+
+    def _begin_again(self, move: Move) -> None:
+        source, now_ms = move.partition.log, self._broker.clock.now_ms()
+        self._broker.deletions.add_all(
+            move.target.truncate_fully_and_start_at(move.future, source.log_start_offset, now_ms)
+        )
+
     def _copy(self, move: Move, source: ReadResult) -> None:
         """Copy some batches. They are read by a worker, since they may be cold."""
         read: list[bytes] = []
+        turn = move.turn
 
         def done(error: Exception | None) -> None:
-            if self._moves.get(move.partition) is not move:
+            if not self._is_at(move, turn):
+                # The original was cut meanwhile: it may have been read before that.
                 return
             if error is not None:
                 self._fail(move, error)
@@ -166,7 +225,9 @@ class LogMoves:
         _logger.critical("cannot move %s: %s", move.partition.log.path, error)
         self.cancel(move.partition)
 
-    def _synced(self, move: Move, error: LogDirectoryOffline | None) -> None:
+    def _synced(self, move: Move, turn: int, error: LogDirectoryOffline | None) -> None:
+        if not self._is_at(move, turn):
+            return
         if error is not None:
             self.cancel(move.partition)
             return
@@ -181,8 +242,12 @@ class LogMoves:
         new.update_high_watermark(old.high_watermark)
         if old.log_start_offset > new.log_start_offset:
             new.increment_log_start_offset(Offset(old.log_start_offset))
+        for entry in old.leader_epochs.entries:
+            new.assign_leader_epoch(entry.epoch, entry.start_offset)
+        new.producer_state, new.verifications = old.producer_state, old.verifications
         deletion = broker.directories.replace_by_future(old.topic_partition, broker.new_id())
         partition.log = new
+        partition.configure(old.config, partition.in_sync_replicas_min)
         new.when_damaged, old.when_damaged = old.when_damaged, None
         if deletion is not None:
             broker.deletions.add(deletion)

@@ -414,7 +414,11 @@ class Fetcher:
             diverging.end_offset,
             offset,
         )
+        before = (log.log_end_offset, log.leader_epochs.latest)
         self._node.truncate(log, offset)
+        if (log.log_end_offset, log.leader_epochs.latest) == before:
+            # Nothing has changed, so that the answer would be the same, as often as it is asked.
+            self._rest(followed)
 
     def _locate(self, followed: FollowedPartition) -> None:
         """Find out where the leader's log is: what this replica wants next is not in it."""
@@ -447,6 +451,9 @@ class Fetcher:
                 leader_start,
             )
             self._node.restart_log(log, leader_start)
+        else:
+            # It is within the leader's log, which may be seen at the next fetch. It need not come at once.
+            self._rest(followed)
         self._located(followed)
 
     def _located(self, followed: FollowedPartition) -> None:

@@ -276,6 +276,7 @@ class Replication:
         directory = self._broker.directories.directory_of(log)
         self._broker.deletions.add_all(directory.truncate([(log, offset)], self.clock.now_ms()))
         committed.cut_off(log)
+        self._broker.log_moves.was_cut(log)
 
     def restart_log(self, log: Log, offset: Offset) -> None:
         """Empty a log, and let it go on at `offset`."""
@@ -284,6 +285,7 @@ class Replication:
             directory.truncate_fully_and_start_at(log, offset, self.clock.now_ms())
         )
         committed.cut_off(log)
+        self._broker.log_moves.was_cut(log)
 
     def may_fetch(self, one: Partition, is_behind: bool) -> bool:
         """Say whether a partition is not held back: by a throttle, or since its log is about to be cut."""

@@ -77,9 +77,11 @@ _OF_NAMESAKES: Final = (
     CheckpointKind.RECOVERY_POINT,
     CheckpointKind.LOG_START,
     CheckpointKind.HIGH_WATERMARK,
+    CheckpointKind.CLEANER,
 )
 """Checkpoints name partitions, not topic ids. After a crash, a log would believe what was said of one that
-was deleted: it would hide its first records, or show some that are not committed."""
+was deleted: it would hide its first records, show some that are not committed, or not compact its first ones
+with the others, so that keys come back whose deletion is forgotten."""
 
 
 class LogDirectory:
@@ -343,6 +345,9 @@ class LogDirectory:
                 self.volume.synced.lower(log, log.log_end_offset)
         except DiskError as error:
             raise self.volume.fail(error) from error
+        cleaned_to = self.cleaner_offsets.get(log.topic_partition)
+        if cleaned_to is not None:
+            self.cleaner_offsets[log.topic_partition] = min(cleaned_to, log.log_end_offset)
         for kind in _OF_NAMESAKES:
             if self.checkpoints.last_written(kind, log.topic_partition) > log.log_end_offset:
                 self.checkpoint_now(kind)
@@ -386,19 +391,16 @@ class LogDirectory:
         self._lower_recovery_points(
             [(log, find_safe_point(log, find_cut(log, offset))) for log, offset in wanted]
         )
+        self._lower_cleaned([(log, find_cut(log, offset)) for log, offset in wanted])
         deletions: list[Deletion] = []
         for log, offset in wanted:
             deletions += log.truncate_to(offset, now_ms)
-            cleaned_to = self.cleaner_offsets.get(log.topic_partition)
-            if cleaned_to is not None:
-                # What comes in the place of what was cut off is dirty.
-                self.cleaner_offsets[log.topic_partition] = min(cleaned_to, log.log_end_offset)
         return deletions
 
     def truncate_fully_and_start_at(self, log: Log, offset: Offset, now_ms: int) -> list[Deletion]:
         """Empty a log, after its recovery point was lowered where a crash would look for it."""
         self._lower_recovery_points([(log, Offset(0))])
-        self.cleaner_offsets.pop(log.topic_partition, None)
+        self._lower_cleaned([(log, Offset(0))])
         return log.truncate_fully_and_start_at(offset, now_ms)
 
     def delete_old_segments(self, log: Log, now_ms: int) -> list[Deletion]:
@@ -420,6 +422,20 @@ class LogDirectory:
                 is_lowered = True
         if is_lowered:
             self.checkpoint_now(CheckpointKind.RECOVERY_POINT)
+
+    def _lower_cleaned(self, offsets: Iterable[tuple[Log, Offset]]) -> None:
+        """Have it known, also after a crash, that what comes in the place of what is cut off is dirty."""
+        is_lowered = False
+        for log, offset in offsets:
+            key = log.topic_partition
+            if self.logs.get(key) is log and self.cleaner_offsets.get(key, Offset(0)) > offset:
+                if offset > 0:
+                    self.cleaner_offsets[key] = offset
+                else:
+                    del self.cleaner_offsets[key]
+                is_lowered = True
+        if is_lowered:
+            self.checkpoint_now(CheckpointKind.CLEANER)
 
     # Checkpoints.
 

@@ -454,3 +454,15 @@ def test_a_log_without_epochs_is_cut_to_what_is_committed() -> None:
     pair.follower.log.leader_epochs.truncate_from_end(Offset(0))
     pair.elect(1)
     assert pair.follower.log.log_end_offset == 1
+
+
+def test_a_follower_does_not_ask_in_circles_if_its_leader_knows_nothing_of_its_epoch() -> None:
+    pair = ReplicaPair()
+    write(pair.leader, (0, 3))
+    pair.elect(1)
+    pair.run()
+    # As if the leader had lost all that it knew of epochs. Whatever it answers, nothing changes by it.
+    pair.leader.log.leader_epochs.truncate_from_end(Offset(0))
+    asked = len(pair.serving.requests)
+    pair.run(rounds=200)
+    assert len(pair.serving.requests) - asked < 10, "it rests"
