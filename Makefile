@@ -35,6 +35,10 @@ test-costs: ## run the tests, and print what each folder, file and test costs: W
 search: $(VENV)/.ready ## look for examples that no test has seen yet: ROUNDS=10
 	for round in $$(seq $${ROUNDS:-10}); do EXAMPLES=new $(BIN)/pytest -n 2 -q tests/property tests/differential || exit 1; done
 
+.PHONY: mutants
+mutants: $(VENV)/.ready ## plant small faults in one room, and list those that no quick test notices: WHAT=broker SEED=1 COUNT=20, or CHANGED=1 BASE=main
+	$(BIN)/python -m tests.mutants --what "$(WHAT)" --seed $${SEED:-1} --count $${COUNT:-20} $(if $(CHANGED),--changed) --base $${BASE:-main} $(if $(TESTS),--tests $(TESTS))
+
 .PHONY: check
 check: $(VENV)/.ready ## lint, check types and import contracts
 	$(BIN)/ruff check .

@@ -1,0 +1,241 @@
+"""`make mutants`: plant small faults at random in one room, and list those that no quick test notices.
+
+    make mutants WHAT=storage            twenty faults in src/ottla/storage
+    make mutants WHAT=broker/produce SEED=7 COUNT=50
+    make mutants CHANGED=1               only lines that differ from main; BASE=HEAD~3 for another base
+
+Each result says where, what was changed and how many tests ran. Nothing in the tree is changed while it runs.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from tests.mutants.faults import SOURCE, Fault, chosen, modules_of
+from tests.mutants.judging import Result, judge
+from tests.mutants.line_map import (
+    QUICK,
+    LineMap,
+    files_of_tests,
+    is_current,
+    make,
+    mentions,
+    support_of,
+    tests_are_known,
+)
+from tests.mutants.planting import CACHE
+
+JUDGED: Final = Path("tests/mutants/judged.txt")
+_HUNK: Final = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+_COLUMNS: Final = ("killed", "timed out", "survived", "not executed", "undecided", "judged")
+
+
+# --- what was judged before -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Somebody read a fault, and found that no test should have to notice it."""
+
+    name: str
+    file: str
+    reason: str
+
+
+def judgements(path: Path = JUDGED) -> dict[str, Judgement]:
+    """Read the faults that somebody judged: `NAME FILE FUNCTION: reason` in each line."""
+    found = {}
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            place, _, reason = line.partition(": ")
+            name, file, *_ = place.split()
+            if not reason:
+                raise SystemExit(f"{path}: {line!r} has no reason")
+            found[name] = Judgement(name, file, reason)
+    return found
+
+
+# --- what changed ---------------------------------------------------------------------------------
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def changed_lines(base: str) -> dict[str, set[int]]:
+    """Return the lines of modules of Ottla that are not as where this branch left `base`."""
+    since = _git("merge-base", base, "HEAD").strip()
+    found: dict[str, set[int]] = {}
+    file = ""
+    for line in _git("diff", "-U0", "--no-color", since, "--", str(SOURCE)).splitlines():
+        if line.startswith("+++ "):
+            file = line.removeprefix("+++ b/").removeprefix(f"{SOURCE}/")
+        elif (hunk := _HUNK.match(line)) and file.endswith(".py"):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            found.setdefault(file, set()).update(range(first, first + count))
+    for path in _git("ls-files", "--others", "--exclude-standard", "--", str(SOURCE)).splitlines():
+        if path.endswith(".py"):
+            file = path.removeprefix(f"{SOURCE}/")
+            found[file] = set(range(1, len(Path(path).read_text().splitlines()) + 1))
+    return {file: lines for file, lines in found.items() if lines and (SOURCE / file).exists()}
+
+
+# --- which files of tests are asked ---------------------------------------------------------------
+
+
+def near_tests(files: Sequence[str], places: Sequence[str], *, only_of_module: bool) -> list[str]:
+    """Return the files of tests that are about modules: those that name their room, or the very module."""
+    if only_of_module:
+        wanted = {
+            "ottla." + file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in files
+        }
+    else:
+        wanted = {"ottla." + file.partition("/")[0].removesuffix(".py") for file in files}
+    return [each for each in files_of_tests(places) if any(mentions(each, module) for module in wanted)]
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def table(results: Sequence[tuple[str, str]]) -> str:
+    """Sum up pairs of a room and a verdict, one row for each room."""
+    rooms: dict[str, Counter[str]] = {}
+    for room, verdict in results:
+        rooms.setdefault(room, Counter())[verdict] += 1
+    if len(rooms) > 1:
+        rooms["all"] = sum(rooms.values(), Counter())
+    lines = ["room          planted " + " ".join(f"{name:>12}" for name in _COLUMNS) + "   score"]
+    for room, counts in rooms.items():
+        numbers = " ".join(f"{counts[name]:12}" for name in _COLUMNS)
+        lines.append(f"{room:13} {counts.total():7} {numbers} {score(counts):>7}")
+    return "\n".join(lines)
+
+
+def score(counts: Counter[str]) -> str:
+    """Of the faults that a test should notice, how many one did. What is undecided counts as not noticed."""
+    counted = counts.total() - counts["judged"]
+    return f"{(counts['killed'] + counts['timed out']) / counted:.0%}" if counted else "-"
+
+
+# --- the run --------------------------------------------------------------------------------------
+
+
+class Report:
+    """Prints results as they come, and keeps them."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("w")
+        self.path = path
+        self.results: list[tuple[Fault, str]] = []
+        self._survivors: list[str] = []
+
+    def hear(self, result: Result) -> None:
+        """Print one result."""
+        fault = result.fault
+        self.results.append((fault, result.verdict))
+        self._file.write(json.dumps({**asdict(fault), **asdict(result), "fault": fault.name}) + "\n")
+        self._file.flush()
+        ran = f"{result.ran} of {result.covering} tests"
+        line = f"{result.verdict:>12}  {fault.name} {SOURCE}/{fault.file}:{fault.line} {fault.function}\n"
+        line += f"{'':14}{fault.change}\n{'':14}{ran}{': ' if result.by else ''}{result.by}"
+        if result.verdict in {"survived", "not executed", "undecided"}:
+            self._survivors.append(line)
+        print(line, flush=True)
+
+    def judged(self, fault: Fault, judgement: Judgement) -> None:
+        """Note a fault that needs no test."""
+        self.results.append((fault, "judged"))
+        print(
+            f"{'judged':>12}  {fault.name} {SOURCE}/{fault.file}:{fault.line}: {judgement.reason}", flush=True
+        )
+
+    def sum_up(self) -> None:
+        """Print what no test noticed, and the table."""
+        if self._survivors:
+            print("\nnoticed by no quick test:\n" + "\n".join(self._survivors))
+        print("\n" + table([(fault.file.partition("/")[0], verdict) for fault, verdict in self.results]))
+        print(f"\nEach result in {self.path}.")
+        print(f"A fault that no test should have to notice gets a line with its reason in {JUDGED}.")
+        print("Asked were quick tests of the room. Those with Java, Spark or processes may notice more.")
+
+
+def main() -> None:
+    """Plant faults, as the options say."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--what", default="", help="a package or module below src/ottla")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--changed", action="store_true")
+    parser.add_argument("--base", default="main")
+    parser.add_argument("--only", nargs="*", default=[], help="names of faults")
+    parser.add_argument("--tests", nargs="*", default=[], help="more places of tests")
+    parser.add_argument(
+        "--wide", action="store_true", help="all quick tests, not only those that name the room"
+    )
+    parser.add_argument("--budget", type=float, default=10.0, help="CPU seconds of tests for one fault")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    if not (options.what or options.changed):
+        parser.error("WHAT= a package below src/ottla, or CHANGED=1")
+    os.environ["PYTHONPATH"] = str(Path("src").resolve())
+    lines = changed_lines(options.base) if options.changed else None
+    files = modules_of(options.what) if options.what else sorted(lines or ())
+    if lines is not None:
+        files = [file for file in files if file in lines]
+    if not files:
+        raise SystemExit("no line of src/ottla has changed")
+    known = judgements()
+    planned = list(chosen(files, f"{options.seed}:{options.what}", lines))
+    if options.only:
+        faults = [fault for fault in _all_faults(files) if fault.name in options.only]
+    else:
+        faults = list(islice(planned, options.count))
+    line_map = _map(options, files, sorted({fault.file for fault in faults}))
+    report = Report(CACHE / "results" / f"{options.what.replace('/', '.') or 'changed'}-{options.seed}.jsonl")
+    for fault in faults:
+        if fault.name in known:
+            report.judged(fault, known[fault.name])
+    wanted = [fault for fault in faults if fault.name not in known]
+    judge(wanted, line_map, budget_s=options.budget, jobs=options.jobs, heard=report.hear)
+    report.sum_up()
+
+
+def _all_faults(files: Sequence[str]) -> list[Fault]:
+    from tests.mutants.faults import Sites, named, parsed
+
+    return [
+        named(file, sites, site) for file in files for sites in [Sites(parsed(file)).found] for site in sites
+    ]
+
+
+def _map(options: argparse.Namespace, files: Sequence[str], of_faults: Sequence[str]) -> LineMap:
+    """Bring the map up to date for the tests that are asked, and return it."""
+    places = [*QUICK, *options.tests]
+    asked = files_of_tests(places) if options.wide else near_tests(files, places, only_of_module=False)
+    if options.changed:
+        # Two minutes are to do: what is known of other tests stays good enough.
+        closest = set(near_tests(of_faults, places, only_of_module=True))
+        missing = [each for each in asked if each in closest and not tests_are_known(each)]
+    else:
+        missing = [each for each in asked if not is_current(each, files)]
+    if missing:
+        print(f"learning which lines {len(missing)} of {len(asked)} files of tests execute", file=sys.stderr)
+        # Those with much support take long as a rule: they are spread over the jobs.
+        make(sorted(missing, key=lambda each: (len(support_of(each)), each)), options.jobs)
+    return LineMap(asked)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""`make mutants` plants what it says, tells which tests notice it, and keeps the source as it is."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.mutants import faults, line_map, planting
+from tests.mutants.__main__ import JUDGED, judgements, score, table
+from tests.mutants.faults import Site, Sites, chosen, named
+from tests.mutants.line_map import Cost, LineMap
+
+SOURCE = '''
+LIMIT = 10
+
+def positives(values, *, most=LIMIT):
+    """Return some."""
+    found = []
+    for value in values:
+        if value <= 0:
+            continue
+        found.append(value + 1)
+        if len(found) == most and found:
+            break
+    return found
+
+class Box:
+    def __init__(self, left, right):
+        self.left = left
+        self.right = right
+
+    def swap(self):
+        self.left, self.right = self.right, self.left
+        return Box(self.left, self.right)
+
+    def __repr__(self):
+        return str(1 + 1)
+'''
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with one module, in the place of the source of Ottla."""
+    for module in (faults, planting, line_map):
+        monkeypatch.setattr(module, "SOURCE", tmp_path)
+    for module in (planting, line_map):
+        monkeypatch.setattr(module, "CACHE", tmp_path / "target")
+    (tmp_path / "boxes.py").write_text(SOURCE)
+    return tmp_path
+
+
+def _sites() -> list[Site]:
+    return Sites(ast.parse(SOURCE)).found
+
+
+def _change(kind: str, before: str) -> Site:
+    return next(site for site in _sites() if (site.kind, site.before) == (kind, before))
+
+
+def test_each_kind_of_fault_is_found_once_for_each_place() -> None:
+    found = [
+        (site.function, site.kind, site.before, site.after) for site in _sites() if site.kind != "constant"
+    ]
+
+    assert found == [
+        ("positives", "condition", "value <= 0", "not value <= 0"),
+        ("positives", "comparison", "value <= 0", "value < 0"),
+        ("positives", "removed continue", "continue", ""),
+        ("positives", "removed call", "found.append(value + 1)", ""),
+        ("positives", "arithmetic", "value + 1", "value - 1"),
+        ("positives", "condition", "len(found) == most and found", "not (len(found) == most and found)"),
+        ("positives", "boolean", "len(found) == most and found", "len(found) == most or found"),
+        ("positives", "comparison", "len(found) == most", "len(found) != most"),
+        ("positives", "removed break", "break", ""),
+        ("Box.swap", "arguments", "Box(self.left, self.right)", "Box(self.right, self.left)"),
+    ]
+
+
+def test_a_planted_fault_holds_only_while_its_switch_is_turned(tree: Path) -> None:
+    planted = list(chosen(["boxes.py"], "1"))
+    switch = planting.Switch()
+    module = {"__planted__": switch}
+    exec(planting.planted(SOURCE.encode(), "boxes.py", "boxes.py", planted), module)
+    positives = module["positives"]
+    assert callable(positives)
+
+    as_it_is = positives([1, -1, 0, 2])
+    by_fault = {}
+    for fault in planted:
+        switch.active, switch.reached = fault.name, False
+        if not fault.at_import and fault.function == "positives":
+            by_fault[fault.kind] = positives([1, -1, 0, 2]), switch.reached
+
+    assert as_it_is == [2, 3]
+    assert by_fault.pop("removed continue", ([2, 0, 1, 3], True)) == ([2, 0, 1, 3], True)
+    assert by_fault, "some faults are in this function"
+    assert all(reached for kind, (_, reached) in by_fault.items() if kind != "removed break")
+
+
+@pytest.mark.parametrize("number", range(len(_sites())))
+def test_every_fault_compiles_and_changes_the_program(number: int, tree: Path) -> None:
+    sites = _sites()
+    fault = named("boxes.py", sites, sites[number])
+
+    planting.planted(SOURCE.encode(), "boxes.py", "boxes.py", [fault])
+
+    assert fault.before != fault.after
+
+
+def test_the_same_seed_chooses_the_same_faults(tree: Path) -> None:
+    first, again, other = (list(chosen(["boxes.py"], seed)) for seed in ("1", "1", "2"))
+
+    assert first == again
+    assert first != other
+    assert len({(fault.line, fault.function) for fault in first}) == len(first), "each statement once"
+
+
+def test_a_fault_keeps_its_name_when_lines_are_added_above_it(tree: Path) -> None:
+    before = {fault.name: fault.line for fault in chosen(["boxes.py"], "1")}
+    (tree / "boxes.py").write_text("import sys\n\n" + SOURCE)
+
+    after = {fault.name: fault.line for fault in chosen(["boxes.py"], "1")}
+
+    assert after == {name: line + 2 for name, line in before.items()}
+
+
+def test_faults_are_kept_to_lines_that_changed(tree: Path) -> None:
+    found = list(chosen(["boxes.py"], "1", {"boxes.py": {10}}))
+
+    assert [(fault.line, fault.function) for fault in found] == [(10, "positives")]
+
+
+def test_probes_tell_each_statement_that_is_executed(tree: Path) -> None:
+    code, count = planting.probed(SOURCE.encode(), "boxes.py")
+    hits = bytearray(count)
+    module: dict[str, object] = {"__hits__": hits}
+    exec(code, module)
+    positives = module["positives"]
+    assert callable(positives)
+    assert positives.__doc__ == "Return some."
+
+    positives([-1])
+
+    executed = [
+        statement.lineno
+        for (_, _, statement), hit in zip(planting.statements_of(ast.parse(SOURCE)), hits, strict=True)
+        if hit
+    ]
+    assert executed == [6, 7, 8, 9, 13]
+
+
+def test_the_map_knows_who_executes_a_line_after_lines_moved_and_functions_changed(tree: Path) -> None:
+    kept = tree / "target" / "sources"
+    kept.mkdir(parents=True)
+    (kept / "old").write_text(SOURCE)
+    numbers = {
+        statement.lineno: number
+        for number, (_, _, statement) in enumerate(planting.statements_of(ast.parse(SOURCE)))
+    }
+    line_map_of_one = LineMap([])
+    line_map_of_one.costs["test_a"] = Cost(0.1, 0.1)
+    mask = sum(1 << numbers[line] for line in (6, 7, 8, 9, 13))
+    line_map_of_one.entries.append(
+        {"sources": {"boxes.py": "old"}, "tests": {"test_a": (0.1, 0.1, {"boxes.py": f"{mask:x}"})}}
+    )
+    moved = "import sys\n" + SOURCE
+    (tree / "boxes.py").write_text(moved)
+
+    by_line = {
+        fault.line: line_map_of_one.executing(fault)
+        for seed in range(20)
+        for fault in chosen(["boxes.py"], str(seed))
+        if not fault.at_import
+    }
+
+    assert by_line[9] == by_line[10] == ["test_a"]
+    assert by_line[11] == by_line[12] == by_line[13] == by_line[23] == []
+
+
+def test_what_is_judged_or_noticed_makes_the_score() -> None:
+    counts = Counter({"killed": 7, "timed out": 2, "survived": 1, "judged": 5})
+
+    assert score(counts) == "90%"
+    assert score(counts + Counter({"undecided": 10})) == "45%"
+    assert score(Counter({"judged": 1})) == "-"
+    assert table([("wire", "killed"), ("model", "survived")]).splitlines()[-1].startswith("all ")
+
+
+def test_each_judged_fault_has_a_reason_and_a_module_that_is_there() -> None:
+    for judgement in judgements(JUDGED).values():
+        assert judgement.reason
+        assert (Path("src/ottla") / judgement.file).exists(), f"{judgement.name} is judged in no module"
