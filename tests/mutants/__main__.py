@@ -92,15 +92,27 @@ def changed_lines(base: str) -> dict[str, set[int]]:
 # --- which files of tests are asked ---------------------------------------------------------------
 
 
-def near_tests(files: Sequence[str], places: Sequence[str], *, only_of_module: bool) -> list[str]:
-    """Return the files of tests that are about modules: those that name their room, or the very module."""
-    if only_of_module:
-        wanted = {
-            "ottla." + file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in files
-        }
-    else:
-        wanted = {"ottla." + file.partition("/")[0].removesuffix(".py") for file in files}
-    return [each for each in files_of_tests(places) if any(mentions(each, module) for module in wanted)]
+def near_tests(files: Sequence[str], places: Sequence[str]) -> list[str]:
+    """Return the files of tests about the rooms of modules: their unit tests, and others that name them."""
+    rooms = {file.partition("/")[0].removesuffix(".py") for file in files}
+    found = []
+    for each in files_of_tests(places):
+        unit = Path(each).parts[1:3]
+        if unit[0] == "unit":
+            is_near = unit[1] in rooms
+        else:
+            is_near = any(mentions(each, f"ottla.{room}") for room in rooms)
+        if is_near:
+            found.append(each)
+    return found
+
+
+def closest_tests(files: Sequence[str], places: Sequence[str]) -> list[str]:
+    """Return the files of tests that name one of these very modules."""
+    modules = [
+        "ottla." + file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in files
+    ]
+    return [each for each in files_of_tests(places) if any(mentions(each, module) for module in modules)]
 
 
 # --- the table ------------------------------------------------------------------------------------
@@ -221,20 +233,19 @@ def _all_faults(files: Sequence[str]) -> list[Fault]:
 
 
 def _map(options: argparse.Namespace, files: Sequence[str], of_faults: Sequence[str]) -> LineMap:
-    """Bring the map up to date for the tests that are asked, and return it."""
+    """Bring the map up to date for the tests that are asked, and return it, with what is known of others."""
     places = [*QUICK, *options.tests]
-    asked = files_of_tests(places) if options.wide else near_tests(files, places, only_of_module=False)
     if options.changed:
         # Two minutes are to do: what is known of other tests stays good enough.
-        closest = set(near_tests(of_faults, places, only_of_module=True))
-        missing = [each for each in asked if each in closest and not tests_are_known(each)]
+        missing = [each for each in closest_tests(of_faults, places) if not tests_are_known(each)]
     else:
+        asked = files_of_tests(places) if options.wide else near_tests(files, places)
         missing = [each for each in asked if not is_current(each, files)]
     if missing:
-        print(f"learning which lines {len(missing)} of {len(asked)} files of tests execute", file=sys.stderr)
+        print(f"learning which lines {len(missing)} files of tests execute", file=sys.stderr)
         # Those with much support take long as a rule: they are spread over the jobs.
         make(sorted(missing, key=lambda each: (len(support_of(each)), each)), options.jobs)
-    return LineMap(asked)
+    return LineMap([each for each in files_of_tests(places) if tests_are_known(each)])
 
 
 if __name__ == "__main__":

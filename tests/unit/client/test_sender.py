@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.client.connection import Address
-from ottla.client.errors import BrokerError, ClientError
+from ottla.client.errors import BrokerError, ClientError, ConnectionLost
 from ottla.client.producer import sender as sender_module
 from ottla.client.producer.accumulator import Accumulator
 from ottla.client.producer.batch import SentRecord
@@ -275,3 +275,39 @@ def test_the_first_batch_of_a_partition_is_sent_alone() -> None:
         assert [(await one).offset for one in sent] == [0] * 5
 
     run(Gate(), scene, **{"enable.idempotence": "true", "max.in.flight.requests.per.connection": "5"})
+
+
+def test_a_bug_in_sending_is_told_to_whoever_waits_and_to_who_sends_later() -> None:
+    async def scene(world: World) -> None:
+        def fail() -> None:
+            raise RuntimeError("a bug")
+
+        world.cluster.on_connect = fail
+        for sent in world.sent:
+            with pytest.raises(ClientError, match=r"cannot continue.*a bug"):
+                await asyncio.wait_for(sent, 60)
+        world.append(PARTITIONS[0])
+        with pytest.raises(ClientError, match="stopped"):
+            await world.sender.flush()
+
+    run(Gate(), scene)
+
+
+def test_a_leader_that_cannot_be_reached_is_tried_again_though_nothing_else_happens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sender_module, "_PATIENCE_S", 3600)
+    failures = 3
+
+    async def scene(world: World) -> None:
+        def refuse() -> None:
+            nonlocal failures
+            if failures:
+                failures -= 1
+                raise ConnectionLost("the leader is gone")
+
+        world.cluster.on_connect = refuse
+        assert [(await asyncio.wait_for(sent, 60)).offset for sent in world.sent] == [0, 0]
+
+    run(Gate(), scene)
+    assert not failures

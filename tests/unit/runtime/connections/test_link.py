@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from tests.unit.runtime.connections.test_peer import SERVER, Server, Simulated
 
 from ottla.runtime.connections.link import Link, new_peer_memory
@@ -35,6 +36,17 @@ def test_what_is_asked_again_when_a_connection_breaks_goes_to_the_next_one() -> 
     assert len(told) == 1
     assert isinstance(told[0], PeerLost)
     assert server.transport is not first
+
+
+def test_a_node_is_found_by_its_host_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Simulated()
+    server = Server(world)
+    monkeypatch.setattr(world.world.network, "resolve", {"node.example": SERVER}.__getitem__)
+    settings = PeerSettings(learns_versions=False)
+    link = Link(world.world, new_peer_memory(), "node.example", PORT, settings)
+    link.ask(MetadataRequest(topics=()), lambda _answer: None, version=12)
+    world.simulation.run_until(lambda: bool(server.received), within_ms=REQUEST_TIMEOUT_MS // 2)
+    assert server.received
 
 
 def test_a_peer_that_is_closed_answers_what_it_is_asked() -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import pack
 
 import pytest
@@ -145,6 +145,31 @@ def test_a_connection_that_cannot_be_served_is_told_of(
 )
 def test_one_address_has_a_limit_of_its_own(world: World) -> None:
     assert [is_closed(client) for client in (world.connect(), world.connect())] == [False, True]
+
+
+def test_so_many_that_were_turned_away_wait_and_no_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: list[tuple[Callable[..., object], object]] = []
+
+    class Later:
+        def call_later(self, _ms: int, callback: Callable[..., object], client: object) -> None:
+            waiting.append((callback, client))
+
+    monkeypatch.setattr("ottla.runtime.connections.listener.TURNED_AWAY_MAX", 1)
+    monkeypatch.setattr(world.listeners, "_ask_admission", lambda *_: (0, 3_600_000))
+    monkeypatch.setattr(world.listeners, "_scheduler", Later())
+    first, second = world.connect(), world.connect()
+    # Each holds a descriptor until its time is over: a flood must not take them all.
+    assert [is_closed(client) for client in (first, second)] == [False, True]
+    callback, client = waiting.pop()
+    callback(client)
+    assert is_closed(first)
+    third = world.connect()
+    assert not is_closed(third), "there is a place again"
+    assert (world.listeners.accepted, world.listeners.refused) == (0, 3)
+    callback, client = waiting.pop()
+    callback(client)
 
 
 def test_a_silent_connection_goes_and_a_parked_one_stays(world: World) -> None:
