@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ottla.client import surroundings
 from ottla.testing.simulation.network import SimulatedNetwork
@@ -18,6 +18,9 @@ from ottla.testing.simulation.simulation import Event, Machine, Simulation
 from ottla.world.network import READABLE, WRITABLE, Transport
 
 T = TypeVar("T")
+
+_BLOCKING_US: Final = 500
+"""How long it takes until something is done that blocks."""
 
 
 class SimulatedLoop(asyncio.AbstractEventLoop):
@@ -100,6 +103,26 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     ) -> asyncio.Task[T]:
         """Return a task of this loop."""
         return asyncio.Task(coro, loop=self, name=name, context=context)
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: object, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Do what blocks a little later, on the only thread there is."""
+        assert executor is None, "there are no threads to choose from"
+        done: asyncio.Future[T] = self.create_future()
+
+        def work() -> None:
+            if done.done():
+                return
+            try:
+                result = func(*args)
+            except Exception as error:
+                done.set_exception(error)
+            else:
+                done.set_result(result)
+
+        self.machine.call_later_us(_BLOCKING_US, work)
+        return done
 
     async def create_connection(  # type: ignore[override]
         self,

@@ -1,0 +1,234 @@
+"""Workers of connectors beside a simulated node. Requests reach their applications without a network."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+
+from ottla.client.admin import Admin
+from ottla.client.consumer import Consumer
+from ottla.client.consumer.record import ConsumerRecord
+from ottla.client.producer import Producer
+from ottla.connect.configs.providers import read_providers
+from ottla.connect.configs.secrets import Secrets
+from ottla.connect.serving.app import make_app
+from ottla.connect.settings import read_settings
+from ottla.connect.worker import Worker
+from ottla.model.ids import TopicPartition
+from ottla.testing.simulation.client_loop import simulated_loop
+from ottla.testing.simulation.cluster import SimulatedCluster
+from ottla.testing.simulation.network import SimulatedNetwork
+from ottla.testing.simulation.simulation import Simulation
+
+T = TypeVar("T")
+
+WAIT_S: Final = 120
+_EVENTS_MAX: Final = 60_000
+"""Whoever goes round in circles is noticed."""
+_SETTINGS: Final = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+_WORKER: Final = {
+    "offset.storage.partitions": "1",
+    "status.storage.partitions": "1",
+    "session.timeout.ms": "6000",
+    "heartbeat.interval.ms": "1000",
+    "offset.flush.interval.ms": "500",
+}
+
+
+class Site:
+    """A node, and the workers beside it."""
+
+    def __init__(self) -> None:
+        self.simulation = Simulation(1)
+        self.simulation.events_max = _EVENTS_MAX
+        network = SimulatedNetwork(self.simulation)
+        self.cluster = SimulatedCluster(self.simulation, network, 1, settings=_SETTINGS)
+        self.bootstrap = self.cluster.bootstrap
+        self._loop = simulated_loop(self.simulation, network)
+        self.cluster.start()
+        self.apps: dict[str, Any] = {}
+        """By host and port. One that is gone does not answer."""
+
+    def run(self, story: Callable[["Site"], Coroutine[Any, Any, T]]) -> T:
+        """Let a story happen."""
+        return self._loop.run(story(self))
+
+    @asynccontextmanager
+    async def worker(
+        self, port: int = 8083, properties: Mapping[str, str] | None = None
+    ) -> AsyncIterator["RunningWorker"]:
+        """Have a worker meanwhile."""
+        given = {"bootstrap.servers": self.bootstrap, **_WORKER, **(properties or {})}
+        secrets = Secrets()
+        settings, left = read_settings(given)
+        host = f"127.0.0.1:{port}"
+        worker = Worker(left, settings, f"http://{host}", read_providers({}, secrets), secrets)
+        client: Any = Network(self)
+        worker.internal._client = client
+        await worker.start()
+        self.apps[host] = make_app(worker)
+        try:
+            yield RunningWorker(self, worker, host)
+        finally:
+            self.apps.pop(host, None)
+            await worker.stop()
+
+    async def produce(self, topic: str, *values: bytes) -> None:
+        """Write records."""
+        async with Producer(self.bootstrap) as producer:
+            for value in values:
+                await (await producer.send(topic, value, partition=0))
+
+    async def records(self, topic: str) -> list[ConsumerRecord]:
+        """Return all committed records of partition 0 of a topic."""
+        found: list[ConsumerRecord] = []
+        where = TopicPartition(topic, 0)
+        async with Consumer(
+            self.bootstrap,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            allow_auto_create_topics=False,
+        ) as consumer:
+            if not await consumer.partitions_for(topic):
+                return found
+            end = (await consumer.end_offsets([where]))[where]
+            consumer.assign([where])
+            while await consumer.position(where) < end:
+                found += await consumer.poll(500)
+        return found
+
+    async def values(self, topic: str) -> list[str]:
+        """Return the texts in partition 0 of a topic."""
+        return [(record.value or b"").decode() for record in await self.records(topic)]
+
+    @asynccontextmanager
+    async def admin(self) -> AsyncIterator[Admin]:
+        """Be connected as an operator."""
+        async with Admin(self.bootstrap) as admin:
+            yield admin
+
+    async def send(
+        self, method: str, url: str, data: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, bytes, dict[str, str]]:
+        """Send a request to an application. Returns the status, the body and the headers of the answer."""
+        parts = urlsplit(url)
+        app = self.apps.get(parts.netloc)
+        if app is None:
+            raise httpx.ConnectError("nobody listens there")
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": parts.path,
+            "raw_path": parts.path.encode(),
+            "query_string": parts.query.encode(),
+            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+            "http_version": "1.1",
+            "scheme": parts.scheme,
+            "server": None,
+            "client": None,
+        }
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": data, "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        await app(scope, receive, send)
+        named = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]), named
+
+
+class Network:
+    """What workers send each other requests with."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def request(
+        self, method: str, url: str, content: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        """Send a request."""
+        status, body, named = await self._site.send(method, url, content, headers or {})
+        return httpx.Response(status, content=body, headers=named)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class RunningWorker:
+    """A worker that serves."""
+
+    def __init__(self, site: Site, worker: Worker, host: str) -> None:
+        self._site = site
+        self.worker = worker
+        self.host = host
+        self.headers: dict[str, str] = {}
+        """Of the last answer."""
+
+    async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        """Send a request. Returns the status and the answer."""
+        data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        named = {"content-type": "application/json"} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        status, answer, self.headers = await self._site.send(method, f"http://{self.host}{path}", data, named)
+        return status, json.loads(answer) if answer else None
+
+    async def get(self, path: str) -> Any:
+        """Return what is answered, which has to be right."""
+        status, answer = await self.ask("GET", path)
+        assert status == 200, answer
+        return answer
+
+    async def create(self, name: str, **config: str) -> None:
+        """Create a connector, or give it another configuration. Underscores in keys stand for dots."""
+        body = {key.replace("_", "."): value for key, value in config.items()}
+        status, answer = await self.ask("PUT", f"/connectors/{name}/config", body)
+        assert status in (200, 201), answer
+
+    async def wait_for(self, path: str, is_right: Callable[[Any], bool]) -> Any:
+        """Ask until the answer is right, and return it."""
+        answer: Any = None
+
+        async def is_there() -> bool:
+            nonlocal answer
+            _, answer = await self.ask("GET", path)
+            try:
+                return is_right(answer)
+            except (KeyError, TypeError, IndexError):
+                return False
+
+        await until(is_there, lambda: f"{path} answers {answer}")
+        return answer
+
+    async def wait_until(self, name: str, *states: str) -> Any:
+        """Wait until a connector and its tasks have these states."""
+
+        def has(answer: Any) -> bool:
+            found = [answer["connector"]["state"], *(task["state"] for task in answer["tasks"])]
+            return found == list(states)
+
+        return await self.wait_for(f"/connectors/{name}/status", has)
+
+
+async def until(find: Callable[[], Coroutine[Any, Any, T]], explain: Callable[[], object] = str) -> T:
+    """Wait until there is something, and return it."""
+    found: Any = None
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while not (found := await find()):
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise AssertionError(f"it did not come to hold in time: {explain()}") from None
+    result: T = found
+    return result
