@@ -46,11 +46,17 @@ class Order:
     @pytest.hookimpl(tryfirst=True)
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+            item.add_marker(pytest.mark.xdist_group(_group(item.nodeid)))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: _rank(item.nodeid))
+
+
+def _group(test: str) -> str:
+    folder, file = test.split("::")[0].rsplit("/", 1)
+    # Each worker that looks at the source has to parse all of it first.
+    return folder if folder == "tests/tidy" else f"{folder}/{file}"
 
 
 def _rank(test: str) -> int:

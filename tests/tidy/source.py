@@ -22,6 +22,12 @@ def modules() -> dict[Path, ast.Module]:
     return {path.relative_to(ROOT): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
 
 
+@cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Return all nodes of a tree. To walk through all trees takes seconds, and many tests do."""
+    return tuple(ast.walk(tree))
+
+
 def module_name(path: Path) -> str:
     """Return the name that a module is imported by."""
     parts = path.with_suffix("").relative_to("src").parts
@@ -37,7 +43,7 @@ def names_used(tree: ast.AST) -> Counter[str]:
     used: Counter[str] = Counter()
     for text in texts_of(tree):
         used.update(WORD.findall(text))
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
                 used[name] += 1
@@ -49,7 +55,7 @@ def names_used(tree: ast.AST) -> Counter[str]:
 def texts_of(tree: ast.AST) -> Iterator[str]:
     """Return the strings of the code, without docstrings."""
     docs = set(map(id, _docstrings(tree)))
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.value
 
@@ -74,7 +80,7 @@ def docstrings_of(tree: ast.AST) -> Iterator[str]:
 
 
 def _docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         body = getattr(node, "body", None)
         for part in body if isinstance(body, list) else ():
             if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant):

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.tidy.source import ROOT, WORD, module_name, modules, names_used
+from tests.tidy.source import ROOT, WORD, module_name, modules, names_used, nodes
 
 PAGES = sorted([*ROOT.glob("docs/internals/*.md"), *ROOT.glob("docs/decisions/*.md")])
 FILES_LOOKED_FOR_IN = ("src", "tests", "benchmarks", "examples")
@@ -47,7 +47,7 @@ def names_in(page: str) -> set[str]:
 def _names_bound(tree: ast.AST) -> set[str]:
     """Return all names that are defined, assigned or taken as a parameter."""
     bound: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 bound.add(name)
@@ -79,7 +79,7 @@ def _members() -> dict[str, set[str]]:
     bases: dict[str, set[str]] = defaultdict(set)
     for path, tree in modules().items():
         members[module_name(path).rpartition(".")[2]] |= _names_bound(tree)
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.ClassDef):
                 members[node.name] |= _names_bound(node)
                 bases[node.name] |= {word for base in node.bases for word in WORD.findall(ast.unparse(base))}

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[3]
 TESTS = ("tests/unit/records/test_bulk.py", "tests/property/test_bulk.py")
 
 
+@pytest.mark.thorough(guard="tests/unit/records/test_bulk.py")
 @pytest.mark.timeout(900)  # a compiler on a busy machine
 @pytest.mark.skipif(
     shutil.which("cc") is None or find_spec("setuptools") is None, reason="needs a C compiler and setuptools"
