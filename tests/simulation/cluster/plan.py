@@ -4,14 +4,15 @@ All of it follows from the seed. A plan can be made smaller, to find out what a 
 """
 
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 
 from tests.simulation.cluster.clients.more_clients import MORE_CLIENTS
-from tests.simulation.cluster.faults.kinds import AIMED, ALONE, FAMILIES, FAULTS, RARE
+from tests.simulation.cluster.faults.kinds import AIMED, ALONE, FAMILIES, FAULTS, RARE, WIDE
+from tests.simulation.cluster.plans import CLIENTS, FAULTS_FROM_MS, FAULTS_MS_PER_OPERATION, Fault, Plan
+from tests.simulation.cluster.wide import widened
 
-FAULTS_FROM_MS: Final = 100
-FAULTS_MS_PER_OPERATION: Final = 80
-"""Faults come while there is work: so much time an operation takes."""
+ENDS: Final = ("", "cut-power", "cut-power", "kill", "restart")
+"""What happens to all nodes at once after the last fault."""
 RARE_SHARE: Final = 0.04
 """How many seeds have a fault that is rare."""
 RARE_OPERATIONS_MIN: Final = 40
@@ -49,37 +50,6 @@ _SNAPSHOTS: Final = {
 }
 
 
-class Fault(NamedTuple):
-    """Something that breaks at a time, for a while. Its own seed decides the details."""
-
-    at_ms: int
-    lasts_ms: int
-    kind: str
-    seed: int
-
-
-CLIENTS: Final = ("copier", "compacted", "haunted", "classic", "consumer", "short-lived", "looker")
-"""What there is beside transactions and a plain producer. Each seed has some of it, so that it is quick."""
-ENDS: Final = ("", "cut-power", "cut-power", "kill", "restart")
-"""What happens to all nodes at once after the last fault."""
-
-
-class Plan(NamedTuple):
-    """One run."""
-
-    seed: int
-    nodes: int
-    voters: int
-    operations: int
-    faults: tuple[Fault, ...]
-    settings: dict[str, str]
-    features: tuple[str, ...] = ()
-    clients: tuple[str, ...] = CLIENTS
-    end: str = ""
-    more: tuple[str, ...] = ()
-    """Clients that do wrong things on purpose, or do not care. Some seeds have them."""
-
-
 def quick_settings() -> dict[str, str]:
     """Return the settings of most runs."""
     return {**_COMMON, **_QUICK}
@@ -87,7 +57,7 @@ def quick_settings() -> dict[str, str]:
 
 def plan_of(seed: int) -> Plan:
     """Return what a seed stands for."""
-    return _with_rare(_with_more(_plain_plan_of(seed)))
+    return widened(_with_rare(_with_more(_plain_plan_of(seed))))
 
 
 def _with_rare(plan: Plan) -> Plan:
@@ -158,7 +128,9 @@ def _draw_kinds(rng: Random, nodes: int) -> list[str]:
     family = rng.choice(FAMILIES) if rng.random() < 0.5 else [kind for kind in FAULTS if kind not in ALONE]
     kinds = [kind for kind in family if FAULTS[kind].nodes_min <= nodes]
     kinds = kinds or [
-        kind for kind, fault in FAULTS.items() if fault.nodes_min <= nodes and kind not in (*AIMED, *RARE)
+        kind
+        for kind, fault in FAULTS.items()
+        if fault.nodes_min <= nodes and kind not in (*AIMED, *RARE, *WIDE)
     ]
     return rng.sample(kinds, min(len(kinds), rng.randint(1, 4)))
 

@@ -6,7 +6,8 @@ from typing import Final
 
 from tests.simulation.campaigns import Campaign
 from tests.simulation.cluster.meeting.expected import expected
-from tests.simulation.cluster.plan import Fault, Plan, plan_of
+from tests.simulation.cluster.plan import plan_of
+from tests.simulation.cluster.plans import Fault, Plan
 from tests.simulation.cluster.run import Outcome, run_plan
 
 CUTS: Final = 10

@@ -22,11 +22,14 @@ from tests.simulation.cluster.clients.workload import Workload
 from tests.simulation.cluster.faults.breaking import Breaking, recover, restart_all
 from tests.simulation.cluster.faults.kinds import FAULTS
 from tests.simulation.cluster.meeting.watching import Meetings
-from tests.simulation.cluster.plan import FAULTS_MS_PER_OPERATION, Fault, Plan, plan_of
+from tests.simulation.cluster.plan import plan_of
+from tests.simulation.cluster.plans import FAULTS_MS_PER_OPERATION, Fault, Plan
 from tests.simulation.cluster.rules.invariants import Invariants
 from tests.simulation.cluster.rules.wrong import Wrong, must
 from tests.simulation.meetings import Met
 
+from ottla import Admin
+from ottla.metadata.image import DEFAULT_BROKERS
 from ottla.testing.guarantees.anomalies import find_anomalies
 from ottla.testing.guarantees.history import operations_of
 from ottla.testing.guarantees.indexes import Indexes
@@ -34,6 +37,7 @@ from ottla.testing.simulation.client_loop import simulated_loop
 from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.testing.simulation.network import SimulatedNetwork
 from ottla.testing.simulation.simulation import Simulation
+from ottla.wire.config_kinds import ResourceType
 
 RUN_MS_MAX: Final = 100_000
 """A run that takes longer than this makes no progress."""
@@ -60,6 +64,7 @@ class Run:
 
     def __init__(self, plan: Plan, keeps_lines: bool = False) -> None:
         self.plan = plan
+        self.others = (*plan.more, *plan.wide)
         self.simulation = Simulation(plan.seed, keeps_lines)
         self.simulation.events_max = EVENTS_MAX + EVENTS_PER_OPERATION_MAX * plan.operations
         self.network = SimulatedNetwork(self.simulation)
@@ -77,7 +82,14 @@ class Run:
             self.invariants,
             plan.clients,
         )
-        self.more = MoreClients(self.cluster, plan.seed, plan.more, self.invariants)
+        self.more = MoreClients(
+            self.cluster,
+            plan.seed,
+            self.others,
+            self.invariants,
+            client_host=self.loop.machine.host,
+            may_time_out=any(fault.kind == "jump-clock" for fault in plan.faults),
+        )
         self.wiped: list[int] = []
         self.story: list[str] = []
 
@@ -98,17 +110,23 @@ class Run:
         self.invariants.begin_with_turns()
         self.cluster.start()
         self.invariants.begin()
+        if self.plan.dynamic:
+            self.loop.run(self._set_configs(), RUN_MS_MAX)
         self.loop.run(self.workload.create_topics(), RUN_MS_MAX)
-        if self.plan.more:
+        if self.others:
             self.loop.run(self.more.create_topics(), RUN_MS_MAX)
         self.loop.run(self._work_and_break(), RUN_MS_MAX)
         self.loop.run(self._read_and_check(), RUN_MS_MAX)
         self.invariants.promises.check()
         return self._judge()
 
+    async def _set_configs(self) -> None:
+        async with Admin(self.cluster.bootstrap) as admin:
+            await admin.configs.alter(ResourceType.BROKER, DEFAULT_BROKERS.name, dict(self.plan.dynamic))
+
     async def _work_and_break(self) -> None:
         work = asyncio.gather(self.workload.work(), self._break_and_recover())
-        if self.plan.more:
+        if self.others:
             await self.more.work_during(work, MORE_MS + FAULTS_MS_PER_OPERATION * self.plan.operations)
         else:
             await work
@@ -142,6 +160,7 @@ class Run:
         await self.workload.read_all()
         await self.workload.check_latest()
         await self.workload.check_haunted()
+        await self.more.finish()
         await self.invariants.check_quiet()
         self.invariants.check_replicas()
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Final, NamedTuple
 
-from tests.simulation.cluster.plan import Plan, plan_of
+from tests.simulation.cluster.plan import plan_of
+from tests.simulation.cluster.plans import Plan
 from tests.simulation.cluster.planted.bugs import BUGS
 from tests.simulation.cluster.run import Run, abandon, quietly
 from tests.simulation.planting import planted

@@ -12,11 +12,14 @@ Ways to make it fail:
 - `reset(host)`: all connections of a machine break;
 - `give_up(a, b)`: connections break at one end. What is on its way arrives, perhaps after what the
   same machine sends on its next connection;
+- `reject(a, b)`: somebody on the way refuses connections in the name of the other machine, which lives, and
+  breaks those that are there;
+- `lose_track(host)`: all connections of a machine lead nowhere, and neither end is told;
 - `unplug(host, is_silent=True)`: a machine is gone, and the others do not notice.
 """
 
 import errno
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final
 from zlib import crc32
@@ -50,6 +53,9 @@ class SimulatedNetwork:
         self._transports: dict[str, dict[SimulatedTransport, None]] = {}
         self._off: set[str] = set()
         self.cuts: set[tuple[str, str]] = set()
+        self._rejects: set[tuple[str, str]] = set()
+        # How often the connections of a machine have begun to lead nowhere.
+        self.lost_track: Counter[str] = Counter()
         self._slow_us: dict[tuple[str, str], int] = {}
         # Ends of connections that have to send something again.
         self._holding: dict[SimulatedTransport, None] = {}
@@ -89,6 +95,7 @@ class SimulatedNetwork:
     def mend_all(self) -> None:
         """Let all machines reach each other, at full speed."""
         self._slow_us.clear()
+        self._rejects.clear()
         for source, target in sorted(self.cuts):
             self.mend(source, target)
 
@@ -107,6 +114,29 @@ class SimulatedNetwork:
         for transport in list(self._transports.get(source, ())):
             if transport.peer_host == target:
                 transport.break_off()
+
+    def reject(self, source: str, target: str) -> None:
+        """Refuse connections from one machine to another, and break those that are there."""
+        self._rejects.add((source, target))
+        for transport in list(self._transports.get(source, ())):
+            if transport.peer_host == target:
+                transport.break_off()
+                transport.peer.break_off()
+
+    def admit(self, source: str, target: str) -> None:
+        """Refuse connections no more."""
+        self._rejects.discard((source, target))
+
+    def is_rejected(self, source: str, target: str) -> bool:
+        """Say whether connections from one machine to another are refused on the way."""
+        return (source, target) in self._rejects
+
+    def lose_track(self, host: str) -> None:
+        """Let all connections of a machine lead nowhere. Neither end is told."""
+        self.lost_track[host] += 1
+        for transport in list(self._transports.get(host, ())):
+            transport.lead_nowhere()
+            transport.peer.lead_nowhere()
 
     def hold(self, transport: "SimulatedTransport") -> None:
         """Take note that something was lost and is to be sent again."""
@@ -200,6 +230,7 @@ class SimulatedTransport:
         self._handler: Callable[[int], None] | None = None
         self._events = 0
         self._fire_event: Event | None = None
+        self._leads_nowhere = False
         self.is_closed = False
 
     # What the world's transport does
@@ -311,6 +342,10 @@ class SimulatedTransport:
             self._error = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
             self._look()
 
+    def lead_nowhere(self) -> None:
+        """Send nothing any more that arrives."""
+        self._leads_nowhere = True
+
     def lose(self, is_silent: bool) -> None:
         """The power of this machine is gone."""
         self.is_closed = True
@@ -329,6 +364,8 @@ class SimulatedTransport:
     def _deliver(self, take: Callable[..., None], *args: object) -> None:
         """Have the other end take something, after everything that was sent before."""
         network, host = self._network, self.local[0]
+        if self._leads_nowhere:
+            return
         if network.cuts and network.is_cut(host, self.peer_host):
             self._held.append((take, args))
             network.hold(self)
@@ -455,7 +492,7 @@ class _SimulatedConnecting:
                 self._machine.call_later_us(KNOCK_AGAIN_US, self._knock)
             return
         listening = network.find((host, port))
-        if listening is None or not listening.is_open:
+        if listening is None or not listening.is_open or network.is_rejected(own, host):
             self._fail(errno.ECONNREFUSED, "Connection refused")
             return
         self._is_over = True

@@ -37,7 +37,7 @@ class SimulatedNode:
         self.machine.when_power_is_cut = self._lose_power
         self.disk = SimulatedDisk(self.machine.rng.getrandbits(32))
         self._network = network
-        self._settings = {
+        self.settings = {
             "node.id": str(node_id),
             "log.dirs": DATA,
             "listeners": f"PLAINTEXT://{self.machine.host}:{PORT}",
@@ -84,7 +84,7 @@ class SimulatedNode:
             random=machine.rng,
             connections_max=_CONNECTIONS_MAX,
         )
-        configs = load_node_config(b"", self._settings).configs
+        configs = load_node_config(b"", self.settings).configs
         self.disk.now_ms = machine.now_ms()
         NodeStart(configs, self._options, world, self._started, self._failed)
 

@@ -5,9 +5,15 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from random import Random
 from typing import Any, Final
 
+from tests.simulation.cluster.clients.again import Again
 from tests.simulation.cluster.clients.careless import create_careless_topics, write_carelessly
+from tests.simulation.cluster.clients.habits import Habits
 from tests.simulation.cluster.clients.hostile import Hostile, Seer
 from tests.simulation.cluster.clients.impostors import change_voters_at_once, propose_too_late
+from tests.simulation.cluster.clients.sharing import Sharing
+from tests.simulation.cluster.clients.streaming import stream
+from tests.simulation.cluster.clients.waiting import wait_for_answers
+from tests.simulation.cluster.clients.workload import PLAIN_TOPIC
 
 from ottla import Admin
 from ottla.metadata.features import TRANSACTION_VERSION
@@ -31,7 +37,18 @@ MORE_CLIENTS: Final = (
 class MoreClients:
     """Those of one run."""
 
-    def __init__(self, cluster: SimulatedCluster, seed: int, names: Sequence[str], seer: Seer) -> None:
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        seed: int,
+        names: Sequence[str],
+        seer: Seer,
+        *,
+        client_host: str = "",
+        may_time_out: bool = True,
+    ) -> None:
+        """With `may_time_out`, clocks jump further than any timeout."""
+        self._client_host = client_host
         self._cluster = cluster
         self._rng = Random(f"more clients work {seed}")
         self._names = names
@@ -45,6 +62,17 @@ class MoreClients:
             self._transaction_version,
             seer,
         )
+        bootstrap, rng = cluster.bootstrap, self._rng
+        self._habits = Habits(
+            bootstrap,
+            rng,
+            lambda: START_WALL_MS + cluster.simulation.now_us // 1000,
+            self._has_ended,
+            self._transaction_version,
+            may_time_out=may_time_out,
+        )
+        self._again = Again(bootstrap, rng, self._has_ended)
+        self._sharing = Sharing(bootstrap, rng, self._has_ended)
 
     async def create_topics(self) -> None:
         """Create what they need."""
@@ -52,6 +80,10 @@ class MoreClients:
             await self._hostile.create_topic(admin)
             if "careless" in self._names:
                 await create_careless_topics(admin)
+            if "habits" in self._names:
+                await self._habits.create_topic(admin)
+            if "sharing" in self._names:
+                await self._sharing.create(admin)
 
     async def work_during(self, work: Awaitable[Any], last_ms: int) -> None:
         """Work as long as others do, but not for longer than this, since they never have enough."""
@@ -62,6 +94,13 @@ class MoreClients:
         finally:
             self._is_over = True
         await asyncio.gather(*tasks)
+
+    async def finish(self) -> None:
+        """Check what must be there when nothing breaks any more."""
+        if "again" in self._names:
+            await self._again.check()
+        if "sharing" in self._names:
+            await self._sharing.finish()
 
     def _start_of(self, name: str) -> Callable[[], Coroutine[Any, Any, None]]:
         cluster, rng, hostile, is_over = self._cluster, self._rng, self._hostile, self._has_ended
@@ -75,6 +114,11 @@ class MoreClients:
             "asker": lambda: hostile.ask_new_leaders(lambda node_id: (cluster[node_id].machine.host, PORT)),
             "proposals": lambda: propose_too_late(cluster, rng, is_over),
             "voters": lambda: change_voters_at_once(cluster, rng, is_over),
+            "again": self._again.work,
+            "habits": self._habits.work,
+            "sharing": self._sharing.work,
+            "streaming": lambda: stream(cluster.bootstrap, PLAIN_TOPIC, rng, is_over),
+            "waiting": lambda: wait_for_answers(cluster, rng, self._client_host, is_over),
         }
         return starts[name]
 

@@ -10,6 +10,7 @@ from ottla.client.cluster import TRANSACTION, Cluster
 from ottla.client.connection import Address, BrokerConnection, open_connection
 from ottla.client.errors import BrokerError
 from ottla.model.ids import TopicPartition
+from ottla.testing.simulation.node import PORT
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -44,6 +45,12 @@ async def raw_connection(host: str, port: int) -> AsyncIterator[BrokerConnection
         yield connection
     finally:
         await connection.close()
+
+
+async def ask_slowly(host: str, request: Any, timeout_s: float) -> Any:
+    """Ask one node, and have patience."""
+    async with raw_connection(host, PORT) as connection:
+        return await connection.ask(request, timeout_s=timeout_s)
 
 
 class RawProducer:

@@ -23,6 +23,21 @@ from tests.simulation.cluster.faults.breaking import (
     stop_in_order,
     wait_for_start,
 )
+from tests.simulation.cluster.faults.changes import (
+    change_access_rules,
+    change_configs,
+    change_quotas,
+    delete_records,
+    raise_features,
+)
+from tests.simulation.cluster.faults.damage import damage_below_min, rot
+from tests.simulation.cluster.faults.directories import (
+    fail_directory,
+    fill_directory,
+    move_logs,
+    start_without_directory,
+)
+from tests.simulation.cluster.faults.misleading import half_open, reject, slow_metadata
 from tests.simulation.cluster.faults.operators import (
     change_brokers,
     change_voters,
@@ -37,8 +52,6 @@ from tests.simulation.cluster.faults.rare import (
     forget_a_leader,
 )
 
-from ottla.storage.scan import scan_batches
-from ottla.storage.segment import Segment
 from ottla.testing.simulation.node import SimulatedNode
 from ottla.world.disk import Reason
 
@@ -141,37 +154,6 @@ async def failing_sync(it: Breaking) -> None:
         await it.wait()
         fault.times = 0
         await restart_failed(it, one)
-
-
-async def rot(it: Breaking) -> None:
-    """Let bits of files change, on one disk only. The node has to find and to heal that."""
-    one = it.cluster.nodes[it.cluster.simulation.seed % len(it.cluster.nodes)]
-    if one.node is None:
-        return
-    parts = [
-        part
-        for part in one.node.broker.partitions
-        if len(part.in_sync) > 1 and one.node_id in part.in_sync and part.log.recovery_point > 0
-    ]
-    it.rng.shuffle(parts)
-    for part in parts[:2]:
-        segment = it.rng.choice(part.log.segments)
-        path = segment.file.path
-        if not one.disk.is_at_rest(path):
-            continue
-        place = one.disk.rot(path, it.rng, _unguarded(segment))
-        it.note_rot(one.node_id, (part.topic_id, part.index))
-        it.tell(f"a bit of byte {place} of {path} of node {one.node_id} changes")
-
-
-def _unguarded(segment: Segment) -> set[int]:
-    """Return the bytes that a consumer may get damaged: base offsets within answers.
-
-    No checksum covers them, and a leader does not look at what it sends from a file. It does look at the
-    batch that an answer begins with, and an answer never reaches into the next segment.
-    """
-    places = scan_batches(segment.file, 0, segment.size)
-    return {place.position + byte for place in places if place.position for byte in range(8)}
 
 
 # The network
@@ -380,6 +362,19 @@ FAULTS: Final[dict[str, FaultKind]] = {
     "cut-power-of-slow-disk": FaultKind(cut_power_of_slow_disk, 3),
     "cut-while-compacting": FaultKind(cut_while_compacting, 3),
     "forget-a-leader": FaultKind(forget_a_leader, 3),
+    "move-logs": FaultKind(move_logs),
+    "fail-directory": FaultKind(fail_directory),
+    "fill-directory": FaultKind(fill_directory),
+    "start-without-directory": FaultKind(start_without_directory),
+    "change-configs": FaultKind(change_configs),
+    "raise-features": FaultKind(raise_features),
+    "change-quotas": FaultKind(change_quotas),
+    "change-access-rules": FaultKind(change_access_rules),
+    "delete-records": FaultKind(delete_records),
+    "reject": FaultKind(reject, 2),
+    "half-open": FaultKind(half_open, 2),
+    "slow-metadata": FaultKind(slow_metadata),
+    "damage-below-min": FaultKind(damage_below_min, 3),
 }
 
 
@@ -396,5 +391,29 @@ AIMED: Final = ("rival-controllers", "cut-power-in-a-snapshot", "rival-leaders",
 """Faults that wait for their moment. Seeds with further clients have them, beside those that are drawn."""
 RARE: Final = ("cut-power-of-slow-disk", "cut-while-compacting", "forget-a-leader")
 """Faults of several steps. A few seeds have one of them, and nothing else breaks in these."""
-ALONE: Final = frozenset(("rot", *AIMED, *RARE))
+OF_DIRECTORIES: Final = ("move-logs", "fail-directory", "fill-directory", "start-without-directory")
+"""Faults of nodes that have two log directories."""
+WIDE: Final = (
+    *OF_DIRECTORIES,
+    "change-configs",
+    "raise-features",
+    "change-quotas",
+    "change-access-rules",
+    "delete-records",
+    "reject",
+    "half-open",
+    "slow-metadata",
+)
+"""Faults of a wider world, which many seeds have (see `wide`)."""
+WIDE_ALONE: Final = ("damage-below-min",)
+"""Faults of a wider world of several steps, beside which nothing else breaks."""
+WIDE_FAMILIES: Final = (
+    ("move-logs", "fail-directory", "start-without-directory", "cut-power", "kill", "restart", "move-logs"),
+    ("move-logs", "fill-directory", "cut-off", "elect", "reassign", "move-logs"),
+    ("change-configs", "change-configs", "restart", "kill", "raise-features", "cut-off"),
+    ("reject", "half-open", "slow-metadata", "pause", "restart", "cut-off"),
+    ("change-quotas", "change-access-rules", "delete-records", "change-configs", "kill", "elect"),
+)
+"""Faults of a wider world that make each other worse."""
+ALONE: Final = frozenset(("rot", *AIMED, *RARE, *WIDE, *WIDE_ALONE))
 """Faults that are not drawn beside all others: a bit that changes on the only disk that is left is lost."""

@@ -13,6 +13,7 @@ from typing import Final
 from tests.simulation.cluster.clients.careless import is_careless
 from tests.simulation.cluster.clients.hostile import MARKED, Lag
 from tests.simulation.cluster.meeting.watching import Meetings
+from tests.simulation.cluster.rules.configs import ConfigRules
 from tests.simulation.cluster.rules.coordinators import CoordinatorRules, check_producer_ids
 from tests.simulation.cluster.rules.durable import (
     check_cut_is_synced,
@@ -21,6 +22,8 @@ from tests.simulation.cluster.rules.durable import (
     check_snapshots,
     check_stop_mark,
 )
+from tests.simulation.cluster.rules.eligible import EligibleRules
+from tests.simulation.cluster.rules.loops import LoopRules
 from tests.simulation.cluster.rules.metadata import MetadataRules
 from tests.simulation.cluster.rules.observing import read_unnoticed
 from tests.simulation.cluster.rules.promises import Promises
@@ -116,6 +119,9 @@ class Invariants:
         self.promises = Promises()
         self._quorum = QuorumRules(cluster, self._has_settled)
         self._coordinators = CoordinatorRules(cluster)
+        self._configs = ConfigRules()
+        self._eligible = EligibleRules(cluster)
+        self._loops = LoopRules()
         self._metadata = MetadataRules(self._meetings.partition_changed)
         # How often files of a node were cut, and how often each of its logs.
         self._cuts: dict[int, int] = {}
@@ -314,10 +320,14 @@ class Invariants:
             self._look_at_quorum(one)
             self._has_settled(one)
             self._coordinators.look(one)
+            self._configs.look(one)
             for part in parts:
                 self._look_at_partition(one, part, serving)
+            self._loops.look(one, self._cluster.simulation.now_us)
             if self._looks % DISK_LOOKS == one.node_id % DISK_LOOKS:
                 self._look_at_disk(one, is_quiet=False)
+        if self._looks % DISK_LOOKS == 0:
+            self._eligible.look(self._highest)
         self._machine.call_later_us(LOOK_US, self._look)
 
     def _look_at_disk(self, one: SimulatedNode, *, is_quiet: bool) -> None:

@@ -1,0 +1,9 @@
+"""Seeds that found something, or that are known to find a planted bug in a wider world."""
+
+from typing import Final
+
+FOUND_SOMETHING: Final = (
+    30, 307, 10012, 10142, 30544, 51183, 51764, 52067, 52116, 52196, 53213, 53521, 53963, 55491, 56267, 57108,
+    57706,
+)  # fmt: skip
+"""Seeds that found something in the product before there was a wider world."""
