@@ -15,7 +15,7 @@ from ottla.wire.messages.sync_group import SyncGroupResponse
 
 
 def answer_before_the_commit(patch: MonkeyPatch) -> None:
-    patch.setattr(Shard, "_when_committed", lambda _self, answer, reply, _refuse: answer(reply))
+    patch.setattr(Shard, "_when_committed", lambda _self, answer, reply, *_: answer(reply))
 
 
 def hand_out_before_the_assignment_is_stored(patch: MonkeyPatch) -> None:

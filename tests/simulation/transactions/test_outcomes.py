@@ -96,7 +96,7 @@ def test_simulation_notices_ends_that_do_not_look_at_epochs(monkeypatch: pytest.
 
 
 def test_simulation_notices_unsynced_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_once(self: Any, answer: Callable[[Any], None], reply: Any, _refuse: Any) -> None:
+    def at_once(self: Any, answer: Callable[[Any], None], reply: Any, *_: Any) -> None:
         answer(reply)
 
     monkeypatch.setattr(Shard, "_when_committed", at_once)

@@ -26,6 +26,8 @@ from ottla.world.scheduler import Scheduler
 _logger: Final = logging.getLogger("ottla.coordinators")
 
 SLICE_NS: Final = 5_000_000
+TICK_MS: Final = 500
+"""How long a tick is, by which clients wait for answers that are not committed yet."""
 RELOAD_MS: Final = 1000
 """How long after its failure a shard is loaded again: it must not keep the node busy by failing each time."""
 _ANY_EPOCH: Final = 1 << 31
@@ -56,6 +58,7 @@ class ShardHosting(Generic[S]):
         self._scheduler = scheduler
         self._clock = clock
         self._act = act
+        self._is_ticking = False
 
     def start(self, image: MetadataImage) -> None:
         """Take over every partition that this node leads."""
@@ -108,11 +111,23 @@ class ShardHosting(Generic[S]):
         shard = self._shards.elect(number, epoch, log)
         if shard is not None:
             log.shard = shard
+            shard.when_parked = self._let_time_pass
             log.when_refused = lambda: self._scheduler.call_later(RELOAD_MS, self._reload, shard)
             if partition.log.log_start_offset == partition.log.log_end_offset:
                 shard.activate(self._clock.now_ms())
             else:
                 self._load(shard, shard.load(), log)
+
+    def _let_time_pass(self) -> None:
+        """Tick while answers are parked, so that none of them is parked for good."""
+        if not self._is_ticking:
+            self._is_ticking = True
+            self._scheduler.call_later(TICK_MS, self._tick)
+
+    def _tick(self) -> None:
+        self._is_ticking = False
+        if any([shard.tick() for shard in self._shards]):
+            self._let_time_pass()
 
     def _reload(self, failed: Shard[S]) -> None:
         """Replace a shard whose state was ahead of what its log took, if it is still this node's to serve."""

@@ -6,6 +6,10 @@ follow. Answers are parked until the batch is committed. Readers are parked too,
 before them, so that nobody ever learns of state that a crash could take back; that is why no second,
 committed copy of the state is needed.
 
+No answer is parked for good. While too few replicas are in sync nothing is committed, perhaps for hours, and
+nobody can know for how long. So a client that has waited for some time is told to come again. What it asked
+to be written may be committed all the same, as after any answer that gets lost.
+
 States: LOADING -> ACTIVE -> RESIGNED, or LOADING -> FAILED when the log cannot be read. Only ACTIVE serves.
 
 A record that cannot be replayed while loading is left out, with a line in the log. One bad record of
@@ -15,9 +19,9 @@ thousands must not keep everyone from their groups and transactions for good.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from ottla.coordination.runtime.decision import Answer, Decision, ProducerIdentity, Records, Refuse
+from ottla.coordination.runtime.decision import Answer, Decision, ProducerIdentity, Records, Refuse, ignore
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
 
@@ -104,6 +108,29 @@ _ERROR_FOR_CLIENTS = {
 }
 
 
+def _do_nothing() -> None:
+    """Nobody lets time pass for the shard."""
+
+
+READ_TICKS: Final = 4
+WRITE_TICKS: Final = 10
+"""For how many ticks the answers to those who read, and to those who write, are parked at most."""
+_FOR_GOOD: Final = 1 << 62
+
+
+class _Parked:
+    """An answer that waits until an offset is committed, and who to tell if that takes too long."""
+
+    __slots__ = ("answer", "offset", "refuse", "reply", "ticks_left")
+
+    def __init__(self, offset: int, answer: Answer[Any], reply: Any, refuse: Refuse, ticks_left: int) -> None:
+        self.offset = offset
+        self.answer = answer
+        self.reply = reply
+        self.refuse = refuse
+        self.ticks_left = ticks_left
+
+
 class Shard(Generic[S]):
     """A partition's coordinator state together with its log and its parked answers."""
 
@@ -115,8 +142,10 @@ class Shard(Generic[S]):
         self.written_offset = -1
         self.committed_offset = -1
         self._log = log
-        # From which offset on whom to call with what, and whom to call if that never comes.
-        self._parked: deque[tuple[int, Answer[Any], Any, Refuse]] = deque()
+        # In the order of their offsets.
+        self._parked: deque[_Parked] = deque()
+        self.when_parked: Callable[[], None] = _do_nothing
+        """Called when an answer is parked: from now on there is something to `tick`."""
 
     def load(self) -> Iterator[int]:
         """Replay the log batch by batch, yielding offsets. A driver may do other work between two steps."""
@@ -144,8 +173,7 @@ class Shard(Generic[S]):
         was_active = self.status is ShardStatus.ACTIVE
         self.status = status
         while self._parked:
-            _, _, _, refuse = self._parked.popleft()
-            refuse(ErrorCode.NOT_COORDINATOR)
+            self._parked.popleft().refuse(ErrorCode.NOT_COORDINATOR)
         if was_active:
             self.state.deactivate()
 
@@ -190,14 +218,31 @@ class Shard(Generic[S]):
         if reply is None:
             return
         if self.status is ShardStatus.ACTIVE:
-            self._when_committed(answer, reply, refuse)
+            self._when_committed(answer, reply, refuse, WRITE_TICKS)
         else:
             # The log failed when an effect wrote to it: nothing will be committed any more.
             refuse(self.refusal)
 
     def read(self, query: Callable[[S], R], answer: Answer[R], refuse: Refuse) -> None:
         """Answer from the state as it is now, once everything in it is committed."""
-        self._when_committed(answer, query(self.state), refuse)
+        self._when_committed(answer, query(self.state), refuse, READ_TICKS)
+
+    def after_commit(self, effect: Callable[[], None]) -> None:
+        """Call once all that is written now is committed, however long that takes; never if it is not."""
+        self._when_committed(lambda _: effect(), None, ignore, _FOR_GOOD)
+
+    def tick(self) -> bool:
+        """Let some time pass for those who wait: they wait for a number of ticks. Says whether any are left."""
+        late = []
+        for one in self._parked:
+            one.ticks_left -= 1
+            if one.ticks_left <= 0:
+                late.append(one)
+        if late:
+            self._parked = deque(one for one in self._parked if one.ticks_left > 0)
+        for one in late:
+            one.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return bool(self._parked)
 
     def write_out(self) -> None:
         """Write what the log holds back. A marker is appended by others: it must come after."""
@@ -212,15 +257,16 @@ class Shard(Generic[S]):
     def commit_up_to(self, offset: int) -> None:
         """Everything up to and including `offset` is committed: let the answers go."""
         self.committed_offset = max(self.committed_offset, offset)
-        while self._parked and self._parked[0][0] <= self.committed_offset:
-            _, answer, reply, _ = self._parked.popleft()
-            answer(reply)
+        while self._parked and self._parked[0].offset <= self.committed_offset:
+            one = self._parked.popleft()
+            one.answer(one.reply)
 
-    def _when_committed(self, answer: Answer[R], reply: R, refuse: Refuse) -> None:
+    def _when_committed(self, answer: Answer[R], reply: R, refuse: Refuse, ticks: int) -> None:
         if self.written_offset <= self.committed_offset:
             answer(reply)
         else:
-            self._parked.append((self.written_offset, answer, reply, refuse))
+            self._parked.append(_Parked(self.written_offset, answer, reply, refuse, ticks))
+            self.when_parked()
 
     def _replay_batch(self, batch: LoggedBatch) -> None:
         if batch.committed is not None:

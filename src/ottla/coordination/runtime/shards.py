@@ -79,7 +79,7 @@ class Shards(Generic[S]):
             refuse(shard)
 
     def read_all(self, query: Callable[[S], list[R]], answer: Answer[list[R] | ErrorCode]) -> None:
-        """Gather what all shards of this node answer; an error if some of them are being loaded."""
+        """Gather what all shards of this node answer; an error if some of them cannot answer now."""
         shards = [shard for shard in self if shard.refusal is not ErrorCode.NOT_COORDINATOR]
         refusal = next((shard.refusal for shard in shards if shard.refusal is not ErrorCode.NONE), None)
         if refusal is not None:
@@ -87,17 +87,22 @@ class Shards(Generic[S]):
             return
         gathered: list[R] = []
         missing = len(shards) + 1
+        error = ErrorCode.NONE
 
-        def add(some: list[R]) -> None:
-            nonlocal missing
+        def add(some: list[R], code: ErrorCode = ErrorCode.NONE) -> None:
+            nonlocal missing, error
             gathered.extend(some)
+            error = error or code
             missing -= 1
             if missing == 0:
-                answer(gathered)
+                answer(gathered if error is ErrorCode.NONE else error)
+
+        def refuse(code: ErrorCode) -> None:
+            # A shard that resigns meanwhile has nothing any more: another node answers for it.
+            add([], ErrorCode.NONE if code is ErrorCode.NOT_COORDINATOR else code)
 
         for shard in shards:
-            # A shard that resigns meanwhile has nothing any more: another node answers for it.
-            shard.read(query, add, lambda _code: add([]))
+            shard.read(query, add, refuse)
         add([])
 
     def submit(

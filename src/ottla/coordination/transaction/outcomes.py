@@ -46,21 +46,25 @@ class Outcomes:
     ) -> None:
         """Decide an outcome and write it down. When that is on disk, answer, and mark the partitions."""
 
-        def decide_and_record(state: TransactionShard) -> Decision[tuple[R, str | None]]:
+        decided: list[str] = []
+
+        def decide_and_record(state: TransactionShard) -> Decision[R]:
             after, reply = decide(state)
             if after is None:
-                return Decision(reply=(reply, None))
-            return Decision((self.record(after),), (reply, after.transactional_id))
+                return Decision(reply=reply)
+            name = after.transactional_id
+            return Decision((self.record(after),), reply, lambda: decided.append(name))
 
-        def decided(replied: tuple[R, str | None]) -> None:
-            reply, transactional_id = replied
-            answer(reply)
-            if transactional_id is not None and shard.refusal is ErrorCode.NONE:
-                transaction = shard.state.find(transactional_id)
+        def mark() -> None:
+            if shard.refusal is ErrorCode.NONE:
+                transaction = shard.state.find(decided[0])
                 assert transaction is not None, "nothing can take it away before it is complete"
                 self.mark_partitions(shard, transaction)
 
-        shard.write(decide_and_record, decided, refuse)
+        shard.write(decide_and_record, answer, refuse)
+        if decided:
+            # Also for a client that has given up waiting for the answer.
+            shard.after_commit(mark)
 
     def mark_partitions(self, shard: Shard[TransactionShard], transaction: Transaction) -> None:
         """Have a decided outcome written to all partitions, then complete the transaction."""

@@ -137,7 +137,7 @@ class Promises:
     def _watch_answers(self, when_committed: Callable[..., None]) -> Callable[..., None]:
         """A coordinator tells nobody of what is not committed."""
 
-        def watched(shard: Any, answer: Callable[[Any], None], reply: Any, refuse: Any) -> None:
+        def watched(shard: Any, answer: Callable[[Any], None], reply: Any, *rest: Any) -> None:
             written = shard.written_offset
 
             def answered(told: Any) -> None:
@@ -149,7 +149,7 @@ class Promises:
                     )
                 answer(told)
 
-            when_committed(shard, answered, reply, refuse)
+            when_committed(shard, answered, reply, *rest)
 
         return watched
 

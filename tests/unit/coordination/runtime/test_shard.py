@@ -5,7 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 
 from ottla.coordination.runtime.decision import Decision, ProducerIdentity, Records
-from ottla.coordination.runtime.shard import CannotAppend, LoggedBatch, Shard, ShardStatus
+from ottla.coordination.runtime.shard import (
+    READ_TICKS,
+    WRITE_TICKS,
+    CannotAppend,
+    LoggedBatch,
+    Shard,
+    ShardStatus,
+)
 from ottla.wire.coordinator_records.framing import CoordinatorRecord
 from ottla.wire.error_code import ErrorCode
 
@@ -254,3 +261,34 @@ def test_a_marker_ends_a_transaction_and_is_waited_for() -> None:
     assert answers == ["added"], "who sees the end of the transaction waits for its marker"
     shard.commit_up_to(1)
     assert answers == ["added", "read"]
+
+
+def test_answers_that_wait_too_long_are_refused_and_those_who_read_have_less_patience() -> None:
+    shard, _ = active()
+    told: list[object] = []
+    shard.write(add("a"), told.append, told.append)
+    shard.read(lambda state: list(state.names), told.append, told.append)
+    for _ in range(READ_TICKS - 1):
+        assert shard.tick()
+    assert told == []
+    assert shard.tick(), "the write still waits"
+    assert told == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    for _ in range(WRITE_TICKS - READ_TICKS):
+        shard.tick()
+    assert told == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert not shard.tick(), "nobody waits any more"
+    shard.commit_up_to(0)
+    assert told == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert shard.state.names == ["a"], "what was appended stays"
+
+
+def test_an_effect_comes_after_the_commit_however_long_that_takes() -> None:
+    shard, _ = active()
+    told: list[object] = []
+    shard.write(add("a"), told.append, told.append)
+    shard.after_commit(lambda: told.append("effect"))
+    for _ in range(2 * WRITE_TICKS):
+        shard.tick()
+    assert told == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    shard.commit_up_to(0)
+    assert told == [ErrorCode.COORDINATOR_NOT_AVAILABLE, "effect"]
