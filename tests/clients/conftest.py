@@ -13,11 +13,18 @@ QUICK_SHARE_GROUPS = {
     "group.share.min.record.lock.duration.ms": "1000",
 }
 
+# The same test of the same client, on Ottla, runs each time.
+ON_APACHE_KAFKA = pytest.mark.thorough(guard="tests/clients/test_consumer_of_ours.py")
+
+# Clients meet what users have: most nodes of tests keep no journal (`tests/support/departures.py`).
+JOURNAL = {"ottla.journal.enable": "true"}
+
 
 @pytest.fixture(scope="session")
 def ottla_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
     """A running node. It is shared: use topics with names of your own."""
-    with OttlaNode(tmp_path_factory.mktemp("clients"), {"num.partitions": "3", **KEEPS_OLD_RECORDS}) as node:
+    settings = {"num.partitions": "3", **JOURNAL, **KEEPS_OLD_RECORDS}
+    with OttlaNode(tmp_path_factory.mktemp("clients"), settings) as node:
         yield node
 
 
@@ -27,6 +34,7 @@ def ottla_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = {
         "num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
+        **JOURNAL,
         **QUICK_SHARE_GROUPS,
         **KEEPS_OLD_RECORDS,
     }
@@ -42,7 +50,7 @@ def apache_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield kafka.bootstrap
 
 
-@pytest.fixture(params=["Ottla", "Apache Kafka"])
+@pytest.fixture(params=["Ottla", pytest.param("Apache Kafka", marks=ON_APACHE_KAFKA)])
 def bootstrap(request: pytest.FixtureRequest) -> str:
     """The address of either broker: the client must behave alike on both. Use topics of your own."""
     name = "ottla_bootstrap" if request.param == "Ottla" else "apache_bootstrap"

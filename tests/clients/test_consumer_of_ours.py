@@ -309,6 +309,9 @@ def test_a_group_has_members_of_ours_and_of_librdkafka(bootstrap: str, strategy:
 
 
 @pytest.mark.parametrize(("strategy", "java_name"), JAVA_NAMES.items())
+@pytest.mark.thorough(
+    guard="tests/clients/test_consumer_of_ours.py::test_a_group_has_members_of_ours_and_of_librdkafka"
+)
 def test_a_group_has_members_of_ours_and_of_java(
     bootstrap: str, strategy: str, java_name: str, tmp_path: Path
 ) -> None:

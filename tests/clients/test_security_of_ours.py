@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
+from tests.clients.conftest import ON_APACHE_KAFKA
 from tests.java.apache_kafka import ApacheKafka, free_ports
 from tests.java.jars import QUICK_START
 from tests.support.identity_provider import AUDIENCE, CLIENT_SECRET, ISSUER, IdentityProvider
@@ -51,7 +52,7 @@ class SecureKafka(NamedTuple):
     key: str
 
 
-@pytest.fixture(scope="module", params=["apache-kafka", "ottla"])
+@pytest.fixture(scope="module", params=[pytest.param("apache-kafka", marks=ON_APACHE_KAFKA), "ottla"])
 def kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SecureKafka]:
     """A broker with a listener for each security protocol, and one that wants certificates."""
     root = tmp_path_factory.mktemp("secure")

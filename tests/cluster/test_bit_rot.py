@@ -7,5 +7,5 @@ from tests.cluster.bit_rot import Rot
 
 def test_bits_that_flip_on_one_node_are_healed_from_the_others(tmp_path: Path) -> None:
     rot = Rot(tmp_path, seed=7, hows=("running", "running", "stopped"))
-    rot.run(5)
-    assert rot.outcome.total() == 5
+    rot.run(2)
+    assert rot.outcome.total() == 2

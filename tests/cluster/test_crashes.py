@@ -7,7 +7,7 @@ from tests.cluster.crashes import crash
 
 
 def test_acknowledged_records_survive_kills(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    crashes = crash(tmp_path, kills=5, seed=1)
+    crashes = crash(tmp_path, kills=3, seed=1)
     with capsys.disabled():
         print(f"\n{crashes}")
     assert crashes.acknowledged > 0

@@ -93,18 +93,8 @@ def test_a_voter_fetches_damaged_metadata_again_and_votes_only_then(tmp_path: Pa
         wait_until(lambda: not cluster.differences(TOPIC), "all have the same")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"{",
-        pytest.param(
-            None,
-            marks=pytest.mark.thorough(
-                guard="tests/cluster/test_damaged_quorum.py::test_a_voter_that_has_lost_its_vote_too_does_not_start"
-            ),
-        ),
-    ],
-)
+@pytest.mark.thorough(guard="tests/unit/quorum/test_damaged_metadata.py")
+@pytest.mark.parametrize("content", [b"{", None])
 def test_a_voter_that_has_lost_its_vote_too_does_not_start(tmp_path: Path, content: bytes | None) -> None:
     with MixedCluster(tmp_path, "ooo", controllers=(1, 2, 3)) as cluster:
         cluster.create_topic(TOPIC, 2)

@@ -22,7 +22,20 @@ class Campaign(NamedTuple):
     faults: NodeFaults
 
 
-@pytest.fixture(scope="module", params=CLIENTS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(
+            client,
+            marks=()
+            if client == "ottla"
+            else pytest.mark.thorough(
+                guard="tests/cluster/test_guarantees.py::test_transactions_keep_their_guarantees_through_kills_and_pauses"
+            ),
+        )
+        for client in CLIENTS
+    ],
+)
 def campaign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     seed = random.SystemRandom().randrange(1_000_000)
     root = tmp_path_factory.mktemp("guarantees")

@@ -101,6 +101,7 @@ def run_commands(page: str, node: OttlaNode) -> None:
     assert done.returncode == 0, f"{page}: {done.stderr}"
 
 
+@pytest.mark.thorough(guard="tests/cluster/test_guide.py::test_group_pages_run_as_they_are")
 def test_all_pages_run_one_after_the_other_on_one_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,15 @@ QUICK = {
 }
 
 
-@pytest.mark.parametrize("name", QUICK.values())
+# One trouble for each question.
+EACH_TIME = ("deleted-records", "retried", "more-partitions", "slow-processing")
+OTHERS = pytest.mark.thorough(guard="tests/lab/test_scenarios.py::test_the_right_cause_comes_first")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in EACH_TIME else OTHERS) for name in QUICK.values()],
+)
 def test_the_right_cause_comes_first(name: str) -> None:
     outcome = play(SCENARIOS[name], 1001, True)
     assert outcome.trouble is None
@@ -42,7 +50,14 @@ def test_the_right_cause_comes_first(name: str) -> None:
     assert score([outcome]).startswith("right cause first: 1 of 1")
 
 
-@pytest.mark.parametrize("name", ["too-many-members", "dies", "more-partitions"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("too-many-members", marks=OTHERS),
+        "dies",
+        pytest.param("more-partitions", marks=OTHERS),
+    ],
+)
 def test_a_healthy_twin_is_healthy(name: str) -> None:
     outcome = play(SCENARIOS[name], 1003, False)
     assert outcome.trouble is None
@@ -51,6 +66,7 @@ def test_a_healthy_twin_is_healthy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dies", "two-producers"])
+@pytest.mark.thorough(guard="tests/lab/test_scenarios.py::test_the_right_cause_comes_first")
 def test_troubles_of_clients_in_java_are_explained(name: str) -> None:
     with compiled_client(java_classpath().removesuffix("/*")) as java:
         outcome = play(SCENARIOS[name], 1005, True, Clients((JAVA,), java))
