@@ -22,6 +22,7 @@ from ottla.storage.indexes.indexed_file import IndexedFile
 from ottla.storage.indexes.offset_index import OffsetPosition
 from ottla.storage.indexes.reindex import index_batches
 from ottla.storage.indexes.time_index import TimestampOffset
+from ottla.storage.indexes.transaction_index import ENTRY_BYTES as ABORTED_BYTES
 from ottla.storage.indexes.transaction_index import (
     AbortedTransaction,
     decode_transaction_index,
@@ -224,15 +225,17 @@ class Segment(IndexedFile):
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
         """Note an aborted transaction whose marker was appended to this segment."""
+        # In place: a copy for each would make a million of them cost a million times a million.
         entries = self.aborted()
         extend_index(
             self.volume.disk,
             self.path_of(FileKind.TRANSACTION_INDEX),
-            len(encode_transaction_index(entries)),
+            len(entries) * ABORTED_BYTES,
             transaction.encode(),
         )
+        entries.append(transaction)
         self.has_aborted = True
-        self._aborted = [*entries, transaction]
+        self._aborted = entries
 
     def become_inactive(self) -> None:
         """Complete the index files and forget what is only needed to append."""

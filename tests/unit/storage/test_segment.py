@@ -3,11 +3,12 @@
 import pytest
 from tests.unit.storage.logs import NOW_MS, append, batch, disk_of, new_log, open_log
 
-from ottla.model.ids import Offset
+from ottla.model.ids import Offset, ProducerId
 from ottla.storage.config import LogConfig
 from ottla.storage.indexes.index_cache import IndexCache, Indexes
 from ottla.storage.indexes.offset_index import OffsetIndex
 from ottla.storage.indexes.time_index import TimeIndex
+from ottla.storage.indexes.transaction_index import AbortedTransaction
 from ottla.storage.log import Log
 from ottla.storage.names import FileKind
 from ottla.storage.segment import Segment
@@ -131,3 +132,28 @@ def test_an_index_that_turns_out_to_be_damaged_is_made_anew(damage: str) -> None
         found = again.offset_for_timestamp(NOW_MS + offset)
         assert found is not None
         assert found.offset == offset
+
+
+def test_an_abort_costs_the_same_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = 0
+    encode = AbortedTransaction.encode
+
+    def counted(transaction: AbortedTransaction) -> bytes:
+        nonlocal encoded
+        encoded += 1
+        return encode(transaction)
+
+    monkeypatch.setattr(AbortedTransaction, "encode", counted)
+    segment = log_of(1).active_segment
+    wanted = [
+        AbortedTransaction(ProducerId(7), Offset(number), Offset(number), Offset(number))
+        for number in range(100)
+    ]
+    for transaction in wanted:
+        segment.add_aborted(transaction)
+    assert encoded == len(wanted)
+    first = segment.aborted()
+    segment.add_aborted(wanted[-1]._replace(first_offset=Offset(100), last_offset=Offset(100)))
+    assert segment.aborted() is first, "copying it would cost as much as encoding it"
+    segment.become_inactive()
+    assert segment.aborted() == first

@@ -7,15 +7,16 @@
     writes            which partitions a client without a producer id may write to: by its produce lanes
     sync-slow         syncs that took long
 
-It costs nothing while nothing happens, and with many partitions it looks at them less often.
+It costs nothing while nothing happens, and with many partitions it looks at them less often, and in slices.
 """
 
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.journal.journal import client_subject, is_follower
+from ottla.broker.slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ottla.broker.fetch.fetch_session import PartitionKey
     from ottla.broker.logs.partition import Partition
@@ -37,6 +38,7 @@ class Sampler:
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._slices = Slices(broker.world.scheduler, broker.clock)
         # Log end and high watermark of each partition at the last look.
         self._ends: dict[Partition, tuple[int, int]] = {}
         self._producers: dict[Partition, dict[int, int]] = {}
@@ -56,20 +58,22 @@ class Sampler:
         if now_ms >= self._ends_due_ms:
             is_many = len(self._broker.partitions) > _MANY_PARTITIONS
             self._ends_due_ms = now_ms + (self._interval_ms if is_many else 0)
-            self._look_at_logs()
+            self._slices.run("ends", self._look_at_logs())
         if now_ms >= self._positions_due_ms:
             self._positions_due_ms = now_ms + self._interval_ms
             self._look_at_clients(now_ms)
 
-    def _look_at_logs(self) -> None:
-        before, self._ends = self._ends, {}
+    def _look_at_logs(self) -> "Iterator[None]":
+        before = self._ends
+        now: dict[Partition, tuple[int, int]] = {}
         moved: dict[str, int] = {}
         # Where followers are behind: the high watermarks.
         high: dict[str, int] = {}
         for partition in self._broker.partitions:
             log = partition.log
             end = (log.log_end_offset, log.high_watermark)
-            self._ends[partition] = end
+            now[partition] = end
+            yield
             if before.get(partition, _EMPTY) == end or partition.topic == TOPIC or not partition.is_leader:
                 continue
             name = f"{partition.topic}/{partition.index}"
@@ -78,6 +82,7 @@ class Sampler:
                 high[name] = end[1]
             if not partition.is_internal:
                 self._look_at_producers(partition)
+        self._ends = now
         self._producers = {at: known for at, known in self._producers.items() if at in self._ends}
         places = list(moved.items())
         for start in range(0, len(places), PARTITIONS_IN_RECORD_MAX):

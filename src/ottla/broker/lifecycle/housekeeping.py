@@ -26,6 +26,7 @@ from ottla.broker.logs.cleaner import Cleaner
 from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.handlers import find_handler
 from ottla.broker.serving.served_apis import SERVED
+from ottla.broker.slices import Slices
 from ottla.quorum.controller.deciders import import_deciders
 from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.storage.errors import LogDirectoryOffline
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger("ottla.housekeeping")
 
-SLICE_NS: Final = 2_000_000
 _SECOND_MS: Final = 1000
 _CERTIFICATES_MS: Final = 10_000
 
@@ -64,6 +64,7 @@ class Housekeeping:
         self._broker = broker
         self._scheduler = scheduler
         self._timers: dict[str, Timer] = {}
+        self._slices = Slices(scheduler, broker.clock)
         self._unsynced_since_ms: dict[Partition, int] = {}
         self._failed: set[str] = set()
         self._cordoned: frozenset[str] = frozenset()
@@ -112,6 +113,7 @@ class Housekeeping:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self._slices.stop()
 
     # Timers
 
@@ -131,15 +133,6 @@ class Housekeeping:
 
     def _later(self, name: str, delay_ms: int, work: Callable[[], None]) -> None:
         self._timers[name] = self._scheduler.call_later(delay_ms, work)
-
-    def _in_slices(self, name: str, steps: Iterator[None]) -> None:
-        """Work through `steps` for a while, then let others have their turn."""
-        clock = self._broker.clock
-        deadline_ns = clock.monotonic_ns() + SLICE_NS
-        for _ in steps:
-            if clock.monotonic_ns() >= deadline_ns:
-                self._timers[name + " slice"] = self._scheduler.call_later(0, self._in_slices, name, steps)
-                return
 
     # Rounds
 
@@ -194,7 +187,7 @@ class Housekeeping:
                 self._broker.flusher.request(log)
 
     def _delete_old(self) -> None:
-        self._in_slices("retention", self._delete_old_steps())
+        self._slices.run("retention", self._delete_old_steps())
 
     def _delete_old_steps(self) -> Iterator[None]:
         for partition in self._broker.partitions:
@@ -221,7 +214,7 @@ class Housekeeping:
                 partition.log.expire_producers(self._broker.clock.now_ms())
                 yield
 
-        self._in_slices("producers", steps())
+        self._slices.run("producers", steps())
 
     def _import_rest(self) -> None:
         """Import what nobody has needed so far: handlers, deciders, and the rest that a start does not need.
@@ -240,7 +233,7 @@ class Housekeeping:
                 import_module(module)
                 yield
 
-        self._in_slices("imports", steps())
+        self._slices.run("imports", steps())
 
     # Checkpoints
 
@@ -267,7 +260,7 @@ class Housekeeping:
         """
         for directory in self._broker.directories.online:
             if not directory.was_clean:
-                self._in_slices(f"recovered {directory.path}", self._save_recovered_steps(directory))
+                self._slices.run(f"recovered {directory.path}", self._save_recovered_steps(directory))
 
     def _save_recovered_steps(self, directory: LogDirectory) -> Iterator[None]:
         # In the order of the directory, so that a simulation begins them in the same order each time.

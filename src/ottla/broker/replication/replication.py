@@ -6,7 +6,7 @@ fetches. Nothing here runs while nothing is replicated, but for one look at all 
 followers that have fallen behind.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
@@ -19,6 +19,7 @@ from ottla.broker.replication.low_watermarks import LowWatermarks
 from ottla.broker.replication.replica_selector import select_by_rack
 from ottla.broker.replication.selector_names import RACK_AWARE
 from ottla.broker.replication.throttles import Throttle
+from ottla.broker.slices import Slices
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.values import LONG_MAX
 from ottla.metadata.delta import MetadataDelta
@@ -79,6 +80,7 @@ class Replication:
         self._following: dict[tuple[Uuid, int], _Following] = {}
         self._is_started = False
         self._timer: Timer | None = None
+        self._slices = Slices(scheduler, broker.clock)
 
     def start(self) -> None:
         """Begin to follow, and to look after followers."""
@@ -94,6 +96,7 @@ class Replication:
         self._is_started = False
         if self._timer is not None:
             self._timer.cancel()
+        self._slices.stop()
         for fetcher in self.fetchers.values():
             fetcher.close()
         self.fetchers.clear()
@@ -252,11 +255,14 @@ class Replication:
 
     def _look_after_followers(self) -> None:
         """Go on without followers that have fallen behind."""
-        now_ms = self.monotonic_ms()
+        self._slices.run("followers", self._look_at_each())
+        self._timer = self.scheduler.call_later(self.lag_ms_max // 2, self._look_after_followers)
+
+    def _look_at_each(self) -> Iterator[None]:
         for one in self._broker.partitions:
             if one.leading is not None:
-                one.leading.maybe_shrink(now_ms)
-        self._timer = self.scheduler.call_later(self.lag_ms_max // 2, self._look_after_followers)
+                one.leading.maybe_shrink(self.monotonic_ms())
+            yield
 
     # What fetchers ask for
 

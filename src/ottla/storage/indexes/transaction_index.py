@@ -13,7 +13,8 @@ file exists only if it has an entry.
 Works on bytes in memory. Reading and writing the file is the segment's.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -70,18 +71,23 @@ def decode_transaction_index(entries: bytes | memoryview, base_offset: Offset) -
     return transactions
 
 
-def find_aborted(transactions: Iterable[AbortedTransaction], start: Offset, end: Offset) -> FoundAborted:
+def find_aborted(transactions: Sequence[AbortedTransaction], start: Offset, end: Offset) -> FoundAborted:
     """Find the transactions of one segment's index that reach into the offsets from `start` to before `end`.
 
     Once a transaction ended when everything below `end` was stable, later entries began at `end` or after.
     """
     found: list[AbortedTransaction] = []
-    for transaction in transactions:
-        if transaction.last_offset >= start and transaction.first_offset < end:
+    for place in range(bisect_left(transactions, start, key=_last_offset_of), len(transactions)):
+        transaction = transactions[place]
+        if transaction.first_offset < end:
             found.append(transaction)
         if transaction.last_stable_offset >= end:
             return FoundAborted(found, is_complete=True)
     return FoundAborted(found, is_complete=False)
+
+
+def _last_offset_of(transaction: AbortedTransaction) -> Offset:
+    return transaction.last_offset
 
 
 def truncate_aborted(transactions: Iterable[AbortedTransaction], offset: Offset) -> list[AbortedTransaction]:

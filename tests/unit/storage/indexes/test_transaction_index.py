@@ -75,3 +75,21 @@ def test_truncating_forgets_transactions_whose_marker_is_cut() -> None:
 def test_a_damaged_index_is_refused(content: bytes, reason: str) -> None:
     with pytest.raises(CorruptFile, match=reason):
         decode_transaction_index(content, BASE)
+
+
+def test_a_range_at_the_end_does_not_look_at_all_that_was_aborted_before() -> None:
+    class Counted(list[AbortedTransaction]):
+        looks = 0
+
+        def __getitem__(self, place):  # type: ignore[no-untyped-def]
+            self.looks += 1
+            return super().__getitem__(place)
+
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            self.looks += len(self)
+            return super().__iter__()
+
+    many = Counted(aborted(1, 2 * number, 2 * number + 1, 2 * number + 2) for number in range(1000))
+    found = find_aborted(many, Offset(1990), Offset(1995))
+    assert [one.first_offset for one in found.transactions] == [1990, 1992, 1994]
+    assert many.looks < 30
