@@ -1,4 +1,4 @@
-"""A coordinator whose log cannot commit answers all the same: with an error after which clients come again."""
+"""A coordinator whose log cannot commit answers all the same: clients are told to come again."""
 
 from typing import Final
 

@@ -126,7 +126,8 @@ class ShardHosting(Generic[S]):
 
     def _tick(self) -> None:
         self._is_ticking = False
-        if any([shard.tick() for shard in self._shards]):
+        some_wait = [shard.tick() for shard in self._shards]
+        if any(some_wait):
             self._let_time_pass()
 
     def _reload(self, failed: Shard[S]) -> None:

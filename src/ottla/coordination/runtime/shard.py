@@ -7,7 +7,7 @@ before them, so that nobody ever learns of state that a crash could take back; t
 committed copy of the state is needed.
 
 No answer is parked for good. While too few replicas are in sync nothing is committed, perhaps for hours, and
-nobody can know for how long. So a client that has waited for some time is told to come again. What it asked
+nobody can know for how long. So a client that has waited for some time gets an error and comes again. What it asked
 to be written may be committed all the same, as after any answer that gets lost.
 
 States: LOADING -> ACTIVE -> RESIGNED, or LOADING -> FAILED when the log cannot be read. Only ACTIVE serves.
@@ -232,7 +232,7 @@ class Shard(Generic[S]):
         self._when_committed(lambda _: effect(), None, ignore, _FOR_GOOD)
 
     def tick(self) -> bool:
-        """Let some time pass for those who wait: they wait for a number of ticks. Says whether any are left."""
+        """Let some time pass for those who wait. Says whether there are any left."""
         late = []
         for one in self._parked:
             one.ticks_left -= 1
