@@ -29,12 +29,12 @@ from tests.mutants.line_map import (
     is_current,
     make,
     mentions,
-    support_of,
     tests_are_known,
 )
 from tests.mutants.planting import CACHE
 
 JUDGED: Final = Path("tests/mutants/judged.txt")
+CHANGE_LEARN_SECONDS: Final = 60.0
 _HUNK: Final = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 _COLUMNS: Final = ("killed", "timed out", "survived", "not executed", "undecided", "judged")
 
@@ -197,6 +197,7 @@ def main() -> None:
         "--wide", action="store_true", help="all quick tests, not only those that name the room"
     )
     parser.add_argument("--budget", type=float, default=10.0, help="CPU seconds of tests for one fault")
+    parser.add_argument("--learn", type=float, help="seconds for learning what tests execute")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     if not (options.what or options.changed):
@@ -237,14 +238,22 @@ def _map(options: argparse.Namespace, files: Sequence[str], of_faults: Sequence[
     places = [*QUICK, *options.tests]
     if options.changed:
         # Two minutes are to do: what is known of other tests stays good enough.
+        options.learn = options.learn or CHANGE_LEARN_SECONDS
         missing = [each for each in closest_tests(of_faults, places) if not tests_are_known(each)]
     else:
         asked = files_of_tests(places) if options.wide else near_tests(files, places)
         missing = [each for each in asked if not is_current(each, files)]
     if missing:
         print(f"learning which lines {len(missing)} files of tests execute", file=sys.stderr)
-        # Those with much support take long as a rule: they are spread over the jobs.
-        make(sorted(missing, key=lambda each: (len(support_of(each)), each)), options.jobs)
+        # Unit tests first: they are the quickest, and the time may be limited.
+        make(
+            sorted(missing, key=lambda each: (not each.startswith("tests/unit"), each)),
+            jobs=options.jobs,
+            within_s=options.learn,
+        )
+        unknown = [each for each in missing if not tests_are_known(each)]
+        if unknown:
+            print(f"not asked, because there was no time to learn what they execute: {' '.join(unknown)}")
     return LineMap([each for each in files_of_tests(places) if tests_are_known(each)])
 
 

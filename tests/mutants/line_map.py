@@ -14,7 +14,9 @@ import hashlib
 import json
 import os
 import re
+import signal
 import tempfile
+import time
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -244,8 +246,11 @@ def _contents(files: Iterable[str]) -> list[tuple[str, str]]:
     return [(file, _content_of_source(file)) for file in files]
 
 
-def make(test_files: Sequence[str], jobs: int) -> None:
-    """Run tests with probes, in some processes at the same time, and keep what they execute."""
+def make(test_files: Sequence[str], jobs: int, within_s: float | None = None) -> None:
+    """Run tests with probes, in some processes at the same time, and keep what they execute.
+
+    When the time is over, what is known by then is kept.
+    """
     CACHE.mkdir(parents=True, exist_ok=True)
     children = []
     for job in range(jobs):
@@ -255,8 +260,14 @@ def make(test_files: Sequence[str], jobs: int) -> None:
             if child == 0:
                 _make_and_exit(share, job)
             children.append(child)
-    for child in children:
-        os.waitpid(child, 0)
+    until = None if within_s is None else now() + within_s
+    while children:
+        if until is not None and now() > until:
+            for child in children:
+                os.kill(child, signal.SIGTERM)
+            until = None
+        children = [child for child in children if os.waitpid(child, os.WNOHANG)[0] == 0]
+        time.sleep(0.1)
 
 
 def _make_and_exit(test_files: Sequence[str], job: int) -> None:

@@ -14,7 +14,7 @@ from types import FrameType
 import pytest
 
 Loop = Callable[[dict[str, pytest.Item]], None]
-_UNWANTED = ("randomly", "cacheprovider", "xdist")
+_UNWANTED = ("randomly", "cacheprovider")
 
 
 class Outcome:

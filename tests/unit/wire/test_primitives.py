@@ -1,30 +1,55 @@
-"""Varints, which count and announce everything in flexible versions."""
+"""Arrays of integers, read in one piece or a part at a time, end where they should and are never too long."""
+
+from collections.abc import Generator
+from struct import pack
+from typing import Any
 
 import pytest
 
 from ottla.wire.errors import MalformedBytes
-from ottla.wire.primitives import read_uvarint, uvarint
-
-CASES = [
-    (0, "00"), (1, "01"), (127, "7f"), (128, "8001"), (300, "ac02"), (16_383, "ff7f"), (16_384, "808001"),
-    (2_097_151, "ffff7f"), (2_097_152, "80808001"), (268_435_455, "ffffff7f"), (268_435_456, "8080808001"),
-    ((1 << 31) - 1, "ffffffff07"),
-]  # fmt: skip
+from ottla.wire.primitives import read_long_integers, read_long_integers_patiently
 
 
-@pytest.mark.parametrize(("value", "text"), CASES)
-def test_varints_are_little_groups_first(value: int, text: str) -> None:
-    assert uvarint(value).hex() == text
-    assert read_uvarint(bytes.fromhex("aa" + text + "bb"), 1) == (value, 1 + len(text) // 2)
+def at_once(content: bytes, position: int, count: int, *, nullable: bool, compact: bool) -> Any:
+    return read_long_integers("int32", content, position, count, len(content), "xs", nullable, compact)
 
 
-@pytest.mark.parametrize("text", ["ffffffff08", "ffffffff0f", "ffffffffff01", "8080808080"])
-def test_a_varint_beyond_31_bits_is_refused(text: str) -> None:
-    with pytest.raises(MalformedBytes, match="does not fit 31 bits"):
-        read_uvarint(bytes.fromhex(text + "00"), 0)
+def patiently(content: bytes, position: int, count: int, *, nullable: bool, compact: bool) -> Any:
+    reading: Generator[None, None, Any] = read_long_integers_patiently(
+        "int32", content, position, count, len(content), "xs", nullable, compact
+    )
+    while True:
+        try:
+            next(reading)
+        except StopIteration as done:
+            return done.value
 
 
-@pytest.mark.parametrize("text", ["", "80", "8080", "80808080"])
-def test_a_varint_that_is_cut_short_is_noticed(text: str) -> None:
-    with pytest.raises(IndexError):
-        read_uvarint(bytes.fromhex(text), 0)
+@pytest.fixture(params=[at_once, patiently], ids=["at once", "patiently"])
+def read(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.mark.parametrize("count", [0, 1, 17, 255, 256, 257, 600])
+def test_all_of_them_are_read(read: Any, count: int) -> None:
+    content = b"..." + pack(f">{count}i", *range(count)) + b"rest"
+    found, position = read(content, 3, count, nullable=False, compact=False)
+    assert found == tuple(range(count))
+    assert content[position:] == b"rest"
+
+
+def test_an_empty_array_is_not_null(read: Any) -> None:
+    found, _ = read(b"", 0, 0, nullable=False, compact=False)
+    assert found == ()
+
+
+def test_null_is_told_from_empty_and_refused_where_it_may_not_be(read: Any) -> None:
+    assert read(b"", 0, -1, nullable=True, compact=False) == (None, 0)
+    with pytest.raises(MalformedBytes, match="xs"):
+        read(b"", 0, -1, nullable=False, compact=False)
+
+
+@pytest.mark.parametrize("missing", [1, 3, 4])
+def test_more_than_there_are_bytes_is_refused(read: Any, missing: int) -> None:
+    with pytest.raises(MalformedBytes):
+        read(pack(">20i", *range(20))[:-missing], 0, 20, nullable=False, compact=False)

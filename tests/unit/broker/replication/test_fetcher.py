@@ -23,6 +23,7 @@ from ottla.wire.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
+from ottla.world.disk import Reason
 
 NOT_SYNCED = LogConfig(verifies_transactions=False, acks_all_sync=False)
 
@@ -466,3 +467,14 @@ def test_a_follower_does_not_ask_in_circles_if_its_leader_knows_nothing_of_its_e
     asked = len(pair.serving.requests)
     pair.run(rounds=200)
     assert len(pair.serving.requests) - asked < 10, "it rests"
+
+
+def test_a_follower_that_cannot_append_stops_and_counts_as_failed_until_it_is_told_anew() -> None:
+    pair = ReplicaPair()
+    pair.run()
+    disk_of(pair.follower.log).fail("write", Reason.IO_ERROR)
+    pair.leader.append(batch())
+    pair.run()
+    assert not pair.fetcher.partitions, "it must not ask for the same records for ever"
+    assert list(pair.fetcher.failed) == [(pair.leader.partition.topic_id, 0)]
+    assert pair.follower.ends == (0, 0)

@@ -325,3 +325,17 @@ def test_deleted_records_let_go_of_ended_transactions_but_not_of_open_ones() -> 
     state.note_log_start(Offset(5))
     assert state.first_unstable_offset == 3
     assert set(state.producers) == {1, 2}
+
+
+def test_a_state_that_is_cleared_knows_no_producer_no_transaction_and_nothing_unreplicated() -> None:
+    state = ProducerState()
+    note(state, 1, sequence=7, is_transactional=True)
+    note(state, 2, offset=1, is_transactional=True)
+    assert end(state, 2, 2) is not None
+    assert state.open_transactions
+    state.clear()
+    assert not state.producers
+    assert not state.open_transactions
+    assert not state.unreplicated
+    assert state.snapshot() == []
+    check(state, 3)  # The sequence of a producer that is not known.

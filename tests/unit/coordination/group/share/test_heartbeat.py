@@ -127,3 +127,22 @@ def test_what_was_decided_survives_a_crash(world: ShareWorld) -> None:
         del before[name], after[name]
     assert before == after
     assert world.heartbeat("b", epoch).error_code is ErrorCode.NONE
+
+
+def test_topics_that_wait_for_their_state_are_asked_for_again_only_after_a_while(world: ShareWorld) -> None:
+    asked: list[object] = []
+    world.share_state.initialize = lambda *ask: asked.append(ask)  # type: ignore[method-assign]
+    interval_ms = GroupSettings().share_initialize_retry_interval_ms
+    epoch = world.heartbeat("m", 0, "orders").member_epoch
+    assert len(asked) == 1
+    written = len(world.records())
+    waited_ms = 0
+    while waited_ms < interval_ms - 5_000:
+        world.advance(5_000)
+        waited_ms += 5_000
+        epoch = world.heartbeat("m", epoch).member_epoch
+    assert len(asked) == 1
+    assert len(world.records()) == written, "nor is it written with each heartbeat that it is under way"
+    world.advance(interval_ms - waited_ms)
+    world.heartbeat("m", epoch)
+    assert len(asked) == 2
