@@ -29,30 +29,27 @@ HELLO = ApiVersionsRequest(client_software_name="test", client_software_version=
 
 
 class SaslNode(OttlaNode):
-    """A node with a listener for logins, and one whose logins expire soon."""
+    """A node with a listener for logins. Those that expire are tried in simulated time."""
 
     def __init__(self, root: Any) -> None:
-        self.sasl_port, self.soon_port = free_port(), free_port()
+        self.sasl_port = free_port()
         users = f'{PLAIN} user_alice="alice-secret" user_bob="bob-secret";'
         super().__init__(
             root,
             {
-                "listeners": f"PLAINTEXT://127.0.0.1:0,SASL://127.0.0.1:{self.sasl_port},"
-                f"SOON://127.0.0.1:{self.soon_port}",
+                "listeners": f"PLAINTEXT://127.0.0.1:0,SASL://127.0.0.1:{self.sasl_port}",
                 "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,"
-                "SOON:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "CONTROLLER:PLAINTEXT",
                 "sasl.enabled.mechanisms": "PLAIN",
                 "listener.name.sasl.plain.sasl.jaas.config": users,
-                "listener.name.soon.plain.sasl.jaas.config": users,
-                "listener.name.soon.plain.connections.max.reauth.ms": "2500",
                 "connection.failed.authentication.delay.ms": str(DELAY_MS),
                 "sasl.server.max.receive.size": "20000",
                 "delegation.token.secret.key": "a key of tests",
             },
         )
 
-    def client(self, port: int | None = None) -> PlainClient:
-        return PlainClient(f"127.0.0.1:{port or self.sasl_port}")
+    def client(self) -> PlainClient:
+        return PlainClient(f"127.0.0.1:{self.sasl_port}")
 
 
 @pytest.fixture(scope="module")
@@ -156,27 +153,6 @@ def test_a_large_frame_before_the_login_closes_the_connection(node: SaslNode) ->
         topics = tuple(MetadataRequestTopic(name=f"topic-{number:020}") for number in range(1_000))
         answer = client.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
         assert len(answer.topics) == len(topics)
-
-
-def test_a_login_that_expires_has_to_be_renewed_by_the_same_user(node: SaslNode) -> None:
-    with node.client(node.soon_port) as client:
-        assert 0 < log_in(client).session_lifetime_ms <= 2500
-        assert client.ask(MetadataRequest(topics=None)).brokers
-        time.sleep(1.1)
-        assert log_in(client).session_lifetime_ms > 0
-        assert client.ask(MetadataRequest(topics=None)).brokers
-        time.sleep(1.1)
-        answer = log_in(client, "bob")
-        assert answer.error_code is ErrorCode.SASL_AUTHENTICATION_FAILED
-        assert_closed(client)
-
-
-def test_a_login_that_has_expired_ends_the_connection(node: SaslNode) -> None:
-    with node.client(node.soon_port) as client:
-        log_in(client)
-        time.sleep(2.6)
-        client.send(MetadataRequest(topics=None))
-        assert_closed(client)
 
 
 def test_a_token_is_made_renewed_shown_and_ended(node: SaslNode) -> None:
