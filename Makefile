@@ -146,7 +146,7 @@ demo: $(VENV)/.ready ## payments, fraud and revenue, live, with a reckoning at t
 
 .PHONY: test-pipelines
 test-pipelines: $(VENV)/.ready ## run all tests of pipelines, those on a Spark cluster and with kills included (needs Java)
-	OTTLA_SPARK=all $(BIN)/pytest tests/pipelines tests/unit/pipelines tests/connect/test_spark.py
+	$(BIN)/pytest tests/pipelines tests/unit/pipelines tests/connect/test_spark.py
 
 .PHONY: kill-pipelines
 kill-pipelines: $(VENV)/.ready ## kill pipelines and their broker, and look for what was lost or doubled: KILLED=20 RECORDS=2000000

@@ -1,7 +1,6 @@
 """Formats of Spark as sources and sinks: files that appear, and a lake of Parquet files."""
 
 import json
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +20,7 @@ def _lake_ids(lake: Path) -> list[int]:
     return sorted(pq.read_table(lake).column("id").to_pylist())
 
 
+@pytest.mark.thorough(guard="tests/unit/connect/test_spark_sink.py")
 def test_a_table_becomes_parquet_files_once_and_files_that_appear_become_records(
     spark_worker: ConnectProcess, node: OttlaNode, tmp_path: Path, name: str
 ) -> None:
@@ -55,14 +55,8 @@ def test_a_table_becomes_parquet_files_once_and_files_that_appear_become_records
     )
     spark_worker.wait_for("/", lambda _: len(_lake_ids(lake)) > 0)
 
-    # Starting Spark a second time takes long: the short way of the tests stops and resumes the connector.
-    if os.environ.get("OTTLA_SPARK") == "all":
-        spark_worker.kill()
-        spark_worker.start()
-    else:
-        spark_worker.ask("PUT", f"/connectors/{name}-out/stop")
-        spark_worker.wait_for(f"/connectors/{name}-out/status", lambda answer: answer["tasks"] == [])
-        spark_worker.ask("PUT", f"/connectors/{name}-out/resume")
+    spark_worker.kill()
+    spark_worker.start()
 
     with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as connection:
         connection.executemany(

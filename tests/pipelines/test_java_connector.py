@@ -41,6 +41,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.thorough(guard="tests/pipelines/test_data_source.py")
 def test_sparks_own_connector_reads_and_writes_what_ours_does(node: OttlaNode, tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     try:

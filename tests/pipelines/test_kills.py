@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import pytest
-from tests.pipelines.effort import ALL_OF_SPARK
 from tests.pipelines.kills import Campaign
 
 pytestmark = [
     pytest.mark.timeout(1800),
-    pytest.mark.skipif(not ALL_OF_SPARK, reason="starts Java again and again: run by `make test-pipelines`"),
+    pytest.mark.thorough(guard="tests/pipelines/test_sink_tasks.py"),
 ]
 
 

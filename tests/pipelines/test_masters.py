@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.pipelines.effort import ALL_OF_SPARK, QUICK_JAVA
+from tests.pipelines.effort import QUICK_JAVA
 from tests.pipelines.records import committed, create_topic, produce
 from tests.support.ottla_node import OttlaNode, ottla_command
 
@@ -92,7 +92,7 @@ def connect(stack: ExitStack, root: Path) -> str:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not ALL_OF_SPARK, reason="starts Spark three ways: run by `make test-pipelines`")
+@pytest.mark.thorough(guard="tests/unit/pipelines/test_command_line.py")
 @pytest.mark.parametrize("master", [local, standalone, connect], ids=lambda start: start.__name__)
 def test_same_file_runs_wherever_spark_is(
     node: OttlaNode, tmp_path: Path, master: Callable[[ExitStack, Path], str]

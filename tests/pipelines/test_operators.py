@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from tests.pipelines.effort import ALL_OF_SPARK
 from tests.pipelines.records import committed, committed_json, create_topic, produce, produce_json
 from tests.support.ottla_node import OttlaNode
 
@@ -228,7 +227,7 @@ CHECKS = [value for name, value in list(globals().items()) if name.startswith("c
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not ALL_OF_SPARK, reason="runs ten queries: run by `make test-pipelines`")
+@pytest.mark.thorough(guard="tests/pipelines/test_delivery.py")
 def test_each_operator_emits_the_right_rows(ran: Ran) -> None:
     """One test, since all the examples run once, together, in one session."""
     assert len(CHECKS) == 13

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipelines.effort import ALL_OF_SPARK
 from tests.pipelines.records import committed_json, create_topic, produce_json
 from tests.support.ottla_node import OttlaNode
 
@@ -62,7 +61,7 @@ def test_lag_is_what_the_group_has_not_read(
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(not ALL_OF_SPARK, reason="starts a node and Spark: run by `make test-pipelines`")
+@pytest.mark.thorough(guard="tests/unit/pipelines/test_demo_verdicts.py")
 def test_demo_comes_to_a_reckoning_that_is_right() -> None:
     pytest.importorskip("pyspark")
     done = subprocess.run(

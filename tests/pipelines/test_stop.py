@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.pipelines.effort import ALL_OF_SPARK, QUICK_JAVA
+from tests.pipelines.effort import QUICK_JAVA
 from tests.pipelines.records import create_topic, produce_json
 from tests.support.ottla_node import OttlaNode, ottla_command
 
@@ -39,7 +39,7 @@ def children_of(pid: int) -> set[int]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(not ALL_OF_SPARK, reason="starts a process of Spark: run by `make test-pipelines`")
+@pytest.mark.thorough(guard="tests/unit/pipelines/test_supervision.py")
 def test_stop_ends_all_queries_the_process_and_java(node: OttlaNode, tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     create_topic(node.bootstrap, "stopping", 1)

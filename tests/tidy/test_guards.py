@@ -42,10 +42,17 @@ def guards() -> list[tuple[str, str]]:
     return sorted(found)
 
 
+def is_never_quick(node: ast.AST) -> bool:
+    return any(True for mark in NEVER_QUICK for _ in marks_of(node, mark))
+
+
 def quick_tests(path: Path) -> set[str]:
     """Return the tests of a file that have no mark, or have one on some cases only."""
     tree = ast.parse(path.read_text())
-    if any(isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node) for node in tree.body):
+    if any(
+        isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node.targets[0]) and is_never_quick(node)
+        for node in tree.body
+    ):
         return set()
     return {
         node.name
