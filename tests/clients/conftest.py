@@ -12,6 +12,11 @@ QUICK_SHARE_GROUPS = {
     "group.share.heartbeat.interval.ms": "300",
     "group.share.min.record.lock.duration.ms": "1000",
 }
+# A member learns what others have given up with a heartbeat, by default once in five seconds.
+QUICK_CONSUMER_GROUPS = {
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "300",
+}
 
 # The same test of the same client, on Ottla, runs each time.
 ON_APACHE_KAFKA = pytest.mark.thorough(guard="tests/clients/test_consumer_of_ours.py")
@@ -35,6 +40,7 @@ def ottla_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
         **JOURNAL,
+        **QUICK_CONSUMER_GROUPS,
         **QUICK_SHARE_GROUPS,
         **KEEPS_OLD_RECORDS,
     }
@@ -45,7 +51,7 @@ def ottla_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def apache_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An Apache Kafka, skipped where there is no Java."""
-    settings = {"num.partitions": "1", **QUICK_SHARE_GROUPS, **KEEPS_OLD_RECORDS}
+    settings = {"num.partitions": "1", **QUICK_CONSUMER_GROUPS, **QUICK_SHARE_GROUPS, **KEEPS_OLD_RECORDS}
     with ApacheKafka(tmp_path_factory.mktemp("apache"), settings) as kafka:
         yield kafka.bootstrap
 
