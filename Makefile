@@ -33,7 +33,12 @@ test-costs: ## run the tests, and print what each folder, file and test costs: W
 
 .PHONY: search
 search: $(VENV)/.ready ## look for examples that no test has seen yet: ROUNDS=10
-	for round in $$(seq $${ROUNDS:-10}); do EXAMPLES=new $(BIN)/pytest -n 2 -q tests/property tests/differential || exit 1; done
+	for round in $$(seq $${ROUNDS:-10}); do EXAMPLES=new $(BIN)/pytest -n 2 -q --oracle live -m "not live_oracle" tests/property tests/differential || exit 1; done
+
+.PHONY: golden
+golden: $(VENV)/.ready ## record anew what Apache Kafka answers to the questions of tests (needs Java and Maven)
+	rm -rf tests/golden/answers
+	$(BIN)/pytest -n 0 -q -p no:randomly --oracle record tests/differential
 
 .PHONY: mutants
 mutants: $(VENV)/.ready ## plant small faults in one room, and list those that no quick test notices: WHAT=broker SEED=1 COUNT=20, or CHANGED=1 BASE=main

@@ -12,6 +12,7 @@ from tests.support.byte_code import keep_byte_code
 
 keep_byte_code()
 
+pytest_plugins = ("tests.java.plugin",)
 
 # A shell makes what runs in the background ignore Ctrl-C, and what tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -30,7 +30,7 @@ def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield kafka.bootstrap
 
 
-@pytest.fixture(params=["ottla", "apache-kafka"])
+@pytest.fixture(params=["ottla", pytest.param("apache-kafka", marks=pytest.mark.live_oracle)])
 def bootstrap(request: pytest.FixtureRequest) -> str:
     """A broker of each kind. They are shared: use topics and groups with names of your own."""
     name = "ottla_bootstrap" if request.param == "ottla" else "kafka_bootstrap"

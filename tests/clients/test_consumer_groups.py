@@ -186,6 +186,7 @@ def consume(node: OttlaNode, topic: str, group: str, count: int) -> list[int]:
     return sorted(int(line) for line in output.split())
 
 
+@pytest.mark.live_oracle
 def test_javas_consumer_goes_on_where_the_group_was(node: OttlaNode) -> None:
     produce(node, "java-848", range(100))
     assert consume(node, "java-848", "java-848-group", 100) == list(range(100))
@@ -196,6 +197,7 @@ def test_javas_consumer_goes_on_where_the_group_was(node: OttlaNode) -> None:
     assert sum(int(row[4]) for row in rows) == 130, output
 
 
+@pytest.mark.live_oracle
 def test_javas_tools_describe_a_group_in_use(node: OttlaNode) -> None:
     topic, group = "java-848-used", "java-848-used-group"
     produce(node, topic, range(30))

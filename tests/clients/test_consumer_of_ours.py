@@ -308,6 +308,7 @@ def test_a_group_has_members_of_ours_and_of_librdkafka(bootstrap: str, strategy:
         foreign.close()
 
 
+@pytest.mark.live_oracle
 @pytest.mark.parametrize(("strategy", "java_name"), JAVA_NAMES.items())
 @pytest.mark.thorough(
     guard="tests/clients/test_consumer_of_ours.py::test_a_group_has_members_of_ours_and_of_librdkafka"

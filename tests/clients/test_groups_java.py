@@ -8,6 +8,8 @@ from confluent_kafka import Producer
 from tests.java.jars import java_classpath, java_command
 from tests.support.ottla_node import OttlaNode
 
+pytestmark = pytest.mark.live_oracle
+
 TOPIC = "java-groups"
 GROUP = "java-group"
 RECORDS = 100

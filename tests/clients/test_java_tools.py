@@ -9,6 +9,8 @@ import pytest
 from tests.java.java_tools import JavaTools
 from tests.support.ottla_node import OttlaNode
 
+pytestmark = pytest.mark.live_oracle
+
 TOOLS = "org.apache.kafka.tools."
 
 

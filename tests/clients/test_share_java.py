@@ -14,6 +14,8 @@ from tests.support.ottla_node import OttlaNode
 
 from ottla.testing.process_cluster import ProcessCluster
 
+pytestmark = pytest.mark.live_oracle
+
 TOPIC = "share-java"
 GROUP = "share-group"
 TIMEOUT_S = 180

@@ -7,11 +7,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Self
 
+import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.java.jars import compiled, java_classpath, java_command
 from tests.support.ottla_node import OttlaNode, ottla_command
+
+pytestmark = pytest.mark.live_oracle
 
 APPLICATION = "word-counts"
 SOURCE, RESULTS = "words", "counts"

@@ -11,6 +11,7 @@ from tests.clients.served_topics import make_topic
 from tests.cluster.mirrored import commit, committed, read_values, rows_are_equal, rows_of, until
 from tests.java.apache_kafka import ApacheKafka
 from tests.java.mirror_maker import MirrorMaker, ask_mirror_maker
+from tests.java.oracle import Oracle
 from tests.support.acknowledged_load import AcknowledgedLoad
 from tests.support.mirror_process import MirrorProcess
 from tests.support.ottla_node import OttlaNode
@@ -88,7 +89,9 @@ def _check_mirroring(a: str, b: str, root: Path) -> None:
             assert asyncio.run(read_values(b, copy, found)) == left, (group, offset, found)
         # MirrorMaker's own classes read what was written: the clusters, the way, and the checkpoints.
         until(lambda: bool(rows_of(b, "A.heartbeats")))
-        clusters, translated = ask_mirror_maker(("upstream", b, "A"), ("translate", b, "A", "readers"))
+        clusters, translated = ask_mirror_maker(
+            Oracle(), ("upstream", b, "A"), ("translate", b, "A", "readers")
+        )
         assert clusters == "[A] 1 [A.checkpoints.internal] [A.heartbeats, heartbeats]"
         assert translated == f"{{{copy.topic}-0={asyncio.run(committed(b, 'readers', copy))}}}"
         asyncio.run(_write(a, topic, 200, 50))

@@ -7,10 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.connect.reading import read_topic
 from tests.java.connect_worker import KafkaConnectWorker, connect_classpath
 from tests.support.connect_process import ConnectProcess
 from tests.support.ottla_node import OttlaNode
+
+pytestmark = pytest.mark.live_oracle
 
 NAMES = {
     "group.id": "both",

@@ -9,7 +9,7 @@ from typing import Final
 
 from confluent_kafka import Producer
 from tests.support.census import LATEST, list_offset
-from tests.support.data_plane import create_topic, produce, produce_request
+from tests.support.data_plane import Asks, create_topic, produce, produce_request
 from tests.support.plain_client import PlainClient
 from tests.support.readiness import ask_once_ready
 
@@ -125,7 +125,7 @@ def fill(client: PlainClient, topic: str, partition: int) -> None:
         produce_once_ready(client, topic, batch, partition)
 
 
-def produce_once_ready(client: PlainClient, topic: str, batch: bytearray, partition: int = 0) -> None:
+def produce_once_ready(client: Asks, topic: str, batch: bytearray, partition: int = 0) -> None:
     """Append a batch. Apache Kafka says that a topic is there a moment before it can be written to."""
     ask_once_ready(
         client,
@@ -180,7 +180,7 @@ def new_producer(client: PlainClient) -> InitProducerIdResponse:
     return answer
 
 
-def commit_offsets(client: PlainClient, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+def commit_offsets(client: Asks, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
     """Commit offsets of a group without members, once its coordinator has come up."""
     request = OffsetCommitRequest(
         group_id=group,
@@ -206,7 +206,7 @@ def commit_offsets(client: PlainClient, group: str, offsets: Mapping[tuple[str, 
     )
 
 
-def find_group_coordinator(client: PlainClient, group: str) -> None:
+def find_group_coordinator(client: Asks, group: str) -> None:
     """Look for the coordinator of a group: for the first of all, that creates the topic of the groups."""
     ask_once_ready(
         client,

@@ -1,10 +1,12 @@
-"""What the differential tests share: one running Apache Kafka for a whole test run."""
+"""What the differential tests share: one Apache Kafka for a whole test run, or what it answered."""
 
 from collections.abc import Iterator
 
 import pytest
 from tests.differential.side_by_side import Both
 from tests.java.apache_kafka import ApacheKafka
+from tests.java.oracle import Oracle
+from tests.java.recorded_broker import RecordedBroker
 from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 from tests.support.readiness import start_coordinators
@@ -30,7 +32,10 @@ UNUSUAL_PROPERTIES = {
 
 @pytest.fixture(scope="session")
 def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
-    """A running Apache Kafka. It is shared: create topics and groups with names of your own."""
+    """A running Apache Kafka. It is shared: create topics and groups with names of your own.
+
+    Tests ask `kafka`, which starts it only where its answers are not recorded.
+    """
     with ApacheKafka(tmp_path_factory.mktemp("apache-kafka"), UNUSUAL_PROPERTIES) as kafka:
         with PlainClient(kafka.bootstrap) as client:
             start_coordinators(client)
@@ -45,8 +50,14 @@ def ottla_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
 
 
 @pytest.fixture
-def both(apache_kafka: ApacheKafka, ottla_node: OttlaNode) -> Iterator[Both]:
+def kafka(request: pytest.FixtureRequest, oracle: Oracle) -> RecordedBroker:
+    """Apache Kafka, or what it answered."""
+    return RecordedBroker(oracle, lambda: request.getfixturevalue("apache_kafka").bootstrap)
+
+
+@pytest.fixture
+def both(kafka: RecordedBroker, ottla_node: OttlaNode) -> Iterator[Both]:
     """Both of them, to be asked side by side."""
-    asked = Both(apache_kafka.bootstrap, ottla_node.bootstrap)
+    asked = Both(kafka.client(), PlainClient(ottla_node.bootstrap))
     yield asked
     asked.close()

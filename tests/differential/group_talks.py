@@ -4,11 +4,14 @@ A talk is a function that sends requests and notes the answers. What a broker ma
 is noted by the order in which it appeared, so that the notes of two brokers can be compared line by line.
 """
 
+import inspect
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
+from tests.java.oracle import Oracle
 from tests.support.group_requests import OTHER_TOPIC, TOPIC, join_request
 from tests.support.plain_client import PlainClient
 from tests.support.readiness import start_coordinators, wait_until_led
@@ -172,12 +175,21 @@ TalkFunction = Callable[[Talk], None]
 Arrange = Callable[[list[str]], Iterator[str]]
 
 
-def differences(apache: str, ottla: str, talk_about: TalkFunction, arranged: Arrange = iter) -> str:
+def differences(
+    oracle: Oracle,
+    apache: Callable[[], str],
+    ottla: str,
+    talk_about: TalkFunction,
+    arranged: Arrange = iter,
+) -> str:
     """Hold a talk with both, and return where their notes differ, line by line.
 
-    `arranged` puts the notes of what was written into an order that does not depend on chance.
+    `apache` starts Apache Kafka if its notes are not recorded. `arranged` puts the notes of what was written
+    into an order that does not depend on chance.
     """
-    pairs = zip_longest(_notes_of(apache, talk_about, arranged), _notes_of(ottla, talk_about, arranged))
+    question = inspect.getsource(talk_about)
+    notes = json.loads(oracle.answer(question, lambda: json.dumps(_notes_of(apache(), talk_about, arranged))))
+    pairs = zip_longest(notes, _notes_of(ottla, talk_about, arranged))
     return "".join(
         f"\n  Apache Kafka: {theirs}\n  Ottla:        {ours}" for theirs, ours in pairs if theirs != ours
     )

@@ -6,6 +6,7 @@ What may differ is left out of the comparison: ids, times, session numbers, and 
 from collections.abc import Callable
 from typing import Any
 
+from tests.java.recorded_broker import RecordedClient
 from tests.support.data_plane import batch_of, create_topic, produce_request
 from tests.support.plain_client import PlainClient
 from tests.support.readiness import wait_until_led
@@ -19,8 +20,8 @@ NO_SUCH_ID = Uuid(b"no such topic id")
 class Side:
     """One broker, and what it calls things."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self.client = PlainClient(bootstrap)
+    def __init__(self, client: PlainClient | RecordedClient) -> None:
+        self.client = client
         self.ids: dict[str, Uuid] = {}
         self.session_id = 0
 
@@ -31,7 +32,7 @@ class Side:
 class Both:
     """Apache Kafka and Ottla, asked side by side."""
 
-    def __init__(self, kafka: str, ottla: str) -> None:
+    def __init__(self, kafka: RecordedClient, ottla: PlainClient) -> None:
         self.sides = [Side(kafka), Side(ottla)]
 
     def create(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:

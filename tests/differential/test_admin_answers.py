@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from tests.differential.admin_requests import Attempt, attempts
-from tests.java.apache_kafka import ApacheKafka
+from tests.differential.conftest import UNUSUAL_PROPERTIES
+from tests.java.recorded_broker import RecordedBroker, RecordedClient
 from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
@@ -23,18 +24,18 @@ UNFORESEEABLE = frozenset(
 
 
 @pytest.fixture(scope="module")
-def ottla(apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
+def ottla(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
     """A node of ours with what concerns topics set as on Apache Kafka."""
     names = ("log.retention.hours", "log.roll.hours", "min.insync.replicas", "message.max.bytes")
-    properties = {name: apache_kafka.properties[name] for name in names}
+    properties = {name: UNUSUAL_PROPERTIES[name] for name in names}
     with OttlaNode(tmp_path_factory.mktemp("ottla"), {"node.id": "0", **properties}) as node:
         yield node
 
 
-def test_answers_are_those_of_apache_kafka(apache_kafka: ApacheKafka, ottla: OttlaNode) -> None:
+def test_answers_are_those_of_apache_kafka(kafka: RecordedBroker, ottla: OttlaNode) -> None:
     """One test, since each request finds what those before it have made."""
     differences = []
-    with PlainClient(apache_kafka.bootstrap) as theirs, PlainClient(ottla.bootstrap) as ours:
+    with kafka.client() as theirs, PlainClient(ottla.bootstrap) as ours:
         for attempt in attempts():
             for version in _versions(attempt):
                 answered = essence(ours.ask(attempt.request, version))
@@ -46,7 +47,7 @@ def test_answers_are_those_of_apache_kafka(apache_kafka: ApacheKafka, ottla: Ott
     assert not differences, "\n".join(differences)
 
 
-def ask_until_it_knows(theirs: PlainClient, attempt: Attempt, version: int, answered: Any) -> Any:
+def ask_until_it_knows(theirs: RecordedClient, attempt: Attempt, version: int, answered: Any) -> Any:
     """Return the answer of Apache Kafka. Its brokers follow what its controller has answered after a while.
 
     So a question that changes nothing is asked again, as long as the answer is another than that of Ottla.

@@ -22,6 +22,8 @@ from tests.support.data_plane import create_topic
 from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
+pytestmark = pytest.mark.live_oracle
+
 FROZEN = {
     "log.retention.ms": "-1",
     "auto.create.topics.enable": "false",

@@ -1,12 +1,12 @@
 """Our server-side assignors and regular expressions against those of Apache Kafka."""
 
+import json
 import string
-from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.java.group_assignors import GroupAssignors
+from tests.java.group_assignors import GROUP_TEXT, GroupAssignors
+from tests.java.oracle import Oracle, Text
 from tests.property.group_wishes import Topics, Wishes, check_complete, groups, kept, loads
 
 from ottla.coordination.group.consumer.assignors.range import assign_ranges
@@ -15,44 +15,36 @@ from ottla.coordination.group.consumer.regexes import compile_regex, find_matche
 from ottla.coordination.group.refusal import Refused
 
 NAMES = ("orders", "orders-eu", "orders.eu", "payments_2024", "a", "A", "__consumer_offsets", "x" * 249)
-shared_process = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+EXAMPLES = 100
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[GroupAssignors]:
-    """Kafka's assignors, in a process of their own."""
-    running = GroupAssignors()
-    yield running
-    running.close()
+@pytest.fixture
+def kafka(oracle: Oracle) -> GroupAssignors:
+    return GroupAssignors(oracle)
 
 
-@shared_process
-@given(group=groups())
-def test_range_assigns_what_kafkas_range_assigns(kafka: GroupAssignors, group: tuple[Wishes, Topics]) -> None:
-    assert assign_ranges(*group) == kafka.assign("range", *group)
+def test_range_assigns_what_kafkas_range_assigns(oracle: Oracle, kafka: GroupAssignors) -> None:
+    for group in oracle.examples(groups(), EXAMPLES, GROUP_TEXT):
+        assert assign_ranges(*group) == kafka.assign("range", *group)
 
 
-@shared_process
-@given(group=groups(same_topics=True))
-def test_uniform_is_as_even_as_kafkas_and_moves_no_more(
-    kafka: GroupAssignors, group: tuple[Wishes, Topics]
-) -> None:
-    wishes, _ = group = (_without_leftovers(*group), group[1])
-    theirs, ours = kafka.assign("uniform", *group), assign_uniformly(*group)
-    if any(theirs.values()):
-        check_complete(*group, theirs)
-    assert loads(ours) == loads(theirs)
-    assert kept(wishes, ours) >= kept(wishes, theirs)
+def test_uniform_is_as_even_as_kafkas_and_moves_no_more(oracle: Oracle, kafka: GroupAssignors) -> None:
+    for wishes, topics in oracle.examples(groups(same_topics=True), EXAMPLES, GROUP_TEXT):
+        group = (_without_leftovers(wishes, topics), topics)
+        theirs, ours = kafka.assign("uniform", *group), assign_uniformly(*group)
+        if any(theirs.values()):
+            check_complete(*group, theirs)
+        assert loads(ours) == loads(theirs)
+        assert kept(group[0], ours) >= kept(group[0], theirs)
 
 
-@shared_process
-@given(group=groups())
 def test_uniform_is_as_even_as_kafkas_for_different_subscriptions(
-    kafka: GroupAssignors, group: tuple[Wishes, Topics]
+    oracle: Oracle, kafka: GroupAssignors
 ) -> None:
-    group = (_without_leftovers(*group), group[1])
-    theirs, ours = loads(kafka.assign("uniform", *group)), loads(assign_uniformly(*group))
-    assert sum(load * load for load in ours) <= sum(load * load for load in theirs)
+    for wishes, topics in oracle.examples(groups(), EXAMPLES, GROUP_TEXT):
+        group = (_without_leftovers(wishes, topics), topics)
+        theirs, ours = loads(kafka.assign("uniform", *group)), loads(assign_uniformly(*group))
+        assert sum(load * load for load in ours) <= sum(load * load for load in theirs)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +62,11 @@ def test_regular_expressions_match_what_kafkas_match(kafka: GroupAssignors, rege
     assert _match(regex) == theirs
 
 
-@shared_process
-@given(regex=st.text(string.ascii_lowercase[:3] + "()[]*+?|.^$-\\0123,", max_size=12))
-def test_random_regular_expressions_match_what_kafkas_match(kafka: GroupAssignors, regex: str) -> None:
+def test_random_regular_expressions_match_what_kafkas_match(oracle: Oracle, kafka: GroupAssignors) -> None:
     # Without braces: Kafka's parser refuses some that stand for themselves, such as `{?`, and RE2 does not.
-    assert _match(regex) == kafka.match(regex, NAMES)
+    expressions = st.text(string.ascii_lowercase[:3] + "()[]*+?|.^$-\\0123,", max_size=12)
+    for regex in oracle.examples(expressions, EXAMPLES, Text(json.dumps, json.loads)):
+        assert _match(regex) == kafka.match(regex, NAMES)
 
 
 def _match(regex: str) -> list[str] | None:

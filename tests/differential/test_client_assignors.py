@@ -1,59 +1,50 @@
 """Our client-side assignors and their blobs, against those of Apache Kafka's Java client."""
 
-from collections.abc import Iterator
-
 import pytest
-from hypothesis import HealthCheck, given, settings
-from tests.java.consumer_assignors import ConsumerAssignors
+from tests.java.consumer_assignors import GROUP_TEXT, ConsumerAssignors
+from tests.java.oracle import Oracle
 from tests.property.consumer_members import groups, kept, loads
 
 from ottla.client.consumer.assignors import ASSIGNORS
-from ottla.client.consumer.assignors.assignor import Members, PartitionCounts
 from ottla.model.ids import TopicPartition
 
-shared_process = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+EXAMPLES = 100
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[ConsumerAssignors]:
-    """Kafka's assignors, in a process of their own."""
-    running = ConsumerAssignors()
-    yield running
-    running.close()
+@pytest.fixture
+def kafka(oracle: Oracle) -> ConsumerAssignors:
+    return ConsumerAssignors(oracle)
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin"])
-@shared_process
-@given(group=groups())
 def test_the_simple_ones_share_out_just_as_kafkas_do(
-    kafka: ConsumerAssignors, strategy: str, group: tuple[Members, PartitionCounts]
+    oracle: Oracle, kafka: ConsumerAssignors, strategy: str
 ) -> None:
-    ours, theirs = ASSIGNORS[strategy].assign(*group), kafka.assign(strategy, *group)
-    assert {name: sorted(share) for name, share in ours.items()} == {
-        name: sorted(share) for name, share in theirs.items()
-    }
+    for group in oracle.examples(groups(), EXAMPLES, GROUP_TEXT):
+        ours, theirs = ASSIGNORS[strategy].assign(*group), kafka.assign(strategy, *group)
+        assert {name: sorted(share) for name, share in ours.items()} == {
+            name: sorted(share) for name, share in theirs.items()
+        }
 
 
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-@shared_process
-@given(group=groups(same_topics=True))
 def test_the_sticky_ones_are_as_even_as_kafkas_and_move_no_more(
-    kafka: ConsumerAssignors, strategy: str, group: tuple[Members, PartitionCounts]
+    oracle: Oracle, kafka: ConsumerAssignors, strategy: str
 ) -> None:
-    members, _ = group
-    ours, theirs = ASSIGNORS[strategy].assign(*group), kafka.assign(strategy, *group)
-    assert kept(members, ours) >= kept(members, theirs)
-    if strategy == "sticky":
-        assert loads(ours) == loads(theirs)
+    for members, partitions in oracle.examples(groups(same_topics=True), EXAMPLES, GROUP_TEXT):
+        ours = ASSIGNORS[strategy].assign(members, partitions)
+        theirs = kafka.assign(strategy, members, partitions)
+        assert kept(members, ours) >= kept(members, theirs)
+        if strategy == "sticky":
+            assert loads(ours) == loads(theirs)
 
 
-@shared_process
-@given(group=groups())
 def test_sticky_is_as_even_as_kafkas_for_different_subscriptions(
-    kafka: ConsumerAssignors, group: tuple[Members, PartitionCounts]
+    oracle: Oracle, kafka: ConsumerAssignors
 ) -> None:
-    ours, theirs = loads(ASSIGNORS["sticky"].assign(*group)), loads(kafka.assign("sticky", *group))
-    assert sum(load * load for load in ours) <= sum(load * load for load in theirs)
+    for group in oracle.examples(groups(), EXAMPLES, GROUP_TEXT):
+        ours, theirs = loads(ASSIGNORS["sticky"].assign(*group)), loads(kafka.assign("sticky", *group))
+        assert sum(load * load for load in ours) <= sum(load * load for load in theirs)
 
 
 @pytest.mark.parametrize("strategy", list(ASSIGNORS))

@@ -5,14 +5,15 @@ that had to be written again may differ in their compressed bytes alone.
 """
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.differential.random_log import START_MS, RandomLog
 from tests.golden.directories import golden_directory, unpack
+from tests.java.oracle import Oracle
 from tests.java.partition_logs import PartitionLogs, Round
+from tests.java.rounds import rounds
 from tests.unit.storage.compaction.whole_round import run_round
 
 from ottla.model.ids import Offset, TopicPartition
@@ -57,11 +58,9 @@ KAFKA_BATCHES_KEPT = 1
 SIZES = {"clean_bytes", "cleanable_bytes"}
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[PartitionLogs]:
-    logs = PartitionLogs()
-    yield logs
-    logs.close()
+@pytest.fixture
+def kafka(oracle: Oracle) -> PartitionLogs:
+    return PartitionLogs(oracle)
 
 
 class OurLog:
@@ -130,7 +129,7 @@ def files_in(directory: Path, *suffixes: str) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", rounds(10, SEEDS))
 @pytest.mark.parametrize("codecs", [(Codec.NONE,), tuple(Codec)], ids=["uncompressed", "all codecs"])
 def test_kafkas_cleaner_and_ours_leave_the_same(
     kafka: PartitionLogs, tmp_path: Path, seed: int, codecs: tuple[Codec, ...]

@@ -1,13 +1,11 @@
 """Variables in configurations become the same values as with Kafka's own config providers."""
 
-import base64
-import os
+import json
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
-from tests.java.jars import compiled, java_command
+from tests.java.oracle import Oracle
 
 from ottla.connect.configs.providers import read_providers
 from ottla.connect.configs.secrets import Secrets
@@ -60,22 +58,16 @@ def _values(rng: random.Random, allowed: Path, other: Path) -> list[str]:
     return values
 
 
-def _by_java(values: list[str], allowed: Path) -> list[str]:
-    done = subprocess.run(
-        java_command(compiled("ConfigProviders.java"), "ConfigProviders", str(allowed), PATTERN),
-        input="".join(f"{base64.b64encode(value.encode()).decode()}\n" for value in values),
-        env=os.environ | ENVIRONMENT,
-        check=True,
-        text=True,
-        stdout=subprocess.PIPE,
-    )
-    # Other lines are those of Kafka's log.
-    answers = [line for line in done.stdout.splitlines() if line.startswith("> ")]
-    return [base64.b64decode(line[2:]).decode() for line in answers]
+def _by_java(oracle: Oracle, values: list[str], root: Path) -> list[str]:
+    question = {
+        "allowed": str(root / "allowed"), "pattern": PATTERN, "environment": ENVIRONMENT, "values": values,
+    }  # fmt: skip
+    results: list[str] = json.loads(oracle.ask("ConfigProviders", json.dumps(question), root))["results"]
+    return results
 
 
 def test_thousands_of_values_are_resolved_as_by_kafka(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, text in ENVIRONMENT.items():
         monkeypatch.setenv(name, text)
@@ -94,7 +86,7 @@ def test_thousands_of_values_are_resolved_as_by_kafka(
         except ConnectError as error:
             return f"!{error}"
 
-    theirs = _by_java(values, allowed)
+    theirs = _by_java(oracle, values, tmp_path)
     assert len(theirs) == len(values)
     for value, expected in zip(values, theirs, strict=True):
         found = ours(value)

@@ -1,5 +1,6 @@
 """Change configs on Apache Kafka and on ourselves in the same way, and describe what came of it."""
 
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -7,8 +8,8 @@ from typing import Any
 
 import pytest
 from tests.differential.config_changes import ACCEPTED, DELETE, REFUSED, REPLACEMENTS, TOPIC_NAME, Attempt
-from tests.java.apache_kafka import ApacheKafka
-from tests.support.plain_client import PlainClient
+from tests.java.oracle import Oracle
+from tests.java.recorded_broker import RecordedBroker
 
 from ottla.metadata.configs.alter import (
     Change,
@@ -90,10 +91,10 @@ class OttlaSide:
 
 
 class KafkaSide:
-    """A live Apache Kafka."""
+    """Apache Kafka."""
 
-    def __init__(self, kafka: ApacheKafka) -> None:
-        self.client = PlainClient(kafka.bootstrap)
+    def __init__(self, kafka: RecordedBroker) -> None:
+        self.client = kafka.client()
 
     def attempt(
         self, attempt: Attempt, *, only_check: bool, replaces: bool = False
@@ -148,13 +149,20 @@ class KafkaSide:
         return result
 
 
-@pytest.fixture(scope="session")
-def sides(apache_kafka: ApacheKafka) -> Iterator[tuple[KafkaSide, OttlaSide]]:
-    """Made once, as the topic is: tests of a module need not follow each other."""
-    kafka = KafkaSide(apache_kafka)
-    assert kafka.create_topic(only_check=False).error_code is ErrorCode.NONE
-    yield kafka, OttlaSide(apache_kafka.properties)
-    kafka.client.close()
+@pytest.fixture
+def sides(
+    request: pytest.FixtureRequest, oracle: Oracle, kafka: RecordedBroker
+) -> Iterator[tuple[KafkaSide, OttlaSide]]:
+    """Both, with the topic."""
+    properties = json.loads(
+        oracle.answer("properties", lambda: json.dumps(request.getfixturevalue("apache_kafka").properties))
+    )
+    theirs = KafkaSide(kafka)
+    assert theirs.create_topic(only_check=False).error_code in (
+        ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS,
+    )  # fmt: skip
+    yield theirs, OttlaSide(properties)
+    theirs.client.close()
 
 
 def test_what_kafka_refuses_is_refused_with_the_same_code_and_names(

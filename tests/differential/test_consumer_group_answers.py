@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.differential.group_talks import Talk, TalkFunction, differences
-from tests.java.apache_kafka import ApacheKafka
+from tests.java.oracle import Oracle
 from tests.support.group_requests import (
     OTHER_TOPIC,
     TOPIC,
@@ -354,9 +354,13 @@ def ottla(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
 
 @pytest.mark.parametrize("talk_about", TALKS, ids=lambda talk: talk.__name__)
 def test_answers_are_those_of_apache_kafka(
-    apache_kafka: ApacheKafka, ottla: OttlaNode, talk_about: TalkFunction
+    oracle: Oracle, request: pytest.FixtureRequest, ottla: OttlaNode, talk_about: TalkFunction
 ) -> None:
-    found = differences(apache_kafka.bootstrap, ottla.bootstrap, talk_about, _sorted_where_order_is_chance)
+    def start() -> str:
+        bootstrap: str = request.getfixturevalue("apache_kafka").bootstrap
+        return bootstrap
+
+    found = differences(oracle, start, ottla.bootstrap, talk_about, _sorted_where_order_is_chance)
     assert not found, found
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from tests.golden.metadata_logs import read_log
 from tests.java.apache_kafka import ApacheKafka
 from tests.support.controller_replay import compare_decisions
@@ -10,6 +11,8 @@ from tests.support.readiness import ask_once_ready, wait_until_led
 
 from ottla.metadata.image import EMPTY_IMAGE
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
+pytestmark = pytest.mark.live_oracle
 
 
 def wait_until_it_leads(kafka: ApacheKafka) -> None:

@@ -1,11 +1,12 @@
 """The listener of the controller answers as Apache Kafka's does: envelopes, and the APIs of admin clients."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.java.apache_kafka import CLUSTER_ID, ApacheKafka
+from tests.java.oracle import Oracle
+from tests.java.recorded_broker import RecordedBroker
 from tests.support.mixed_cluster import wait_until
 from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
@@ -35,28 +36,33 @@ HOST = bytes((192, 0, 2, 7))
 class Pair:
     """The listeners of two controllers, one of each kind."""
 
-    def __init__(self, theirs: str, ours: str) -> None:
-        self._addresses = (theirs, ours)
+    def __init__(self, kafka: RecordedBroker, ottla: str) -> None:
+        self._kafka = kafka
+        self._ottla = ottla
 
     def ask(self, request: Any, version: int | None = None) -> tuple[Any, Any]:
-        answers = []
-        for address in self._addresses:
-            with PlainClient(address) as client:
-                answers.append(client.ask(request, version))
-        return answers[0], answers[1]
+        with self._kafka.client() as theirs, PlainClient(self._ottla) as ours:
+            return theirs.ask(request, version), ours.ask(request, version)
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    root: Path = tmp_path_factory.mktemp("controllers")
-    port = free_port()
-    settings = {"listeners": f"PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:{port}"}
-    options = ["--cluster-id", CLUSTER_ID]
-    with (
-        ApacheKafka(root / "apache") as kafka,
-        OttlaNode(root / "ottla", settings, options=options),
-    ):
-        yield Pair(f"127.0.0.1:{kafka.controller_port}", f"127.0.0.1:{port}")
+def apache_controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with ApacheKafka(tmp_path_factory.mktemp("apache")) as kafka:
+        yield f"127.0.0.1:{kafka.controller_port}"
+
+
+@pytest.fixture(scope="module")
+def ottla_controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    address = f"127.0.0.1:{free_port()}"
+    settings = {"listeners": f"PLAINTEXT://127.0.0.1:1,CONTROLLER://{address}"}
+    with OttlaNode(tmp_path_factory.mktemp("ottla"), settings, options=["--cluster-id", CLUSTER_ID]):
+        yield address
+
+
+@pytest.fixture
+def pair(request: pytest.FixtureRequest, oracle: Oracle, ottla_controller: str) -> Pair:
+    kafka = RecordedBroker(oracle, lambda: request.getfixturevalue("apache_controller"))
+    return Pair(kafka, ottla_controller)
 
 
 def test_the_same_apis_are_served(pair: Pair) -> None:

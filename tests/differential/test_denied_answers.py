@@ -4,14 +4,16 @@ Every API is sent in every version: by a user that has no rights, and where an A
 users that have one of them.
 """
 
+import json
 import re
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from tests.differential.test_admin_answers import essence
 from tests.java.apache_kafka import ApacheKafka, free_ports
+from tests.java.oracle import Oracle
 from tests.support.data_plane import create_topic
 from tests.support.filled_requests import request_about
 from tests.support.ottla_node import OttlaNode
@@ -55,7 +57,7 @@ class Side(NamedTuple):
     topic_id: Uuid
 
 
-def _settings(port: int) -> dict[str, str]:
+def _settings() -> dict[str, str]:
     users = " ".join(f'user_{user}="secret"' for user in (NOBODY, *map(user_with, RIGHTS)))
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     return {
@@ -69,26 +71,33 @@ def _settings(port: int) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    root = tmp_path_factory.mktemp("denied")
-    theirs, ours = free_ports(2)
-    kafka = ApacheKafka(root / "kafka")
-    kafka.properties.update(_settings(theirs))
+def apache_side(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
+    (port,) = free_ports(1)
+    kafka = ApacheKafka(tmp_path_factory.mktemp("apache"))
+    kafka.properties.update(_settings())
     for key in ("listeners", "advertised.listeners"):
-        kafka.properties[key] += f",LOGIN://127.0.0.1:{theirs}"
-    listeners = f"PLAINTEXT://127.0.0.1:0,LOGIN://127.0.0.1:{ours}"
-    node = OttlaNode(root / "ottla", {"node.id": "0", "listeners": listeners, **_settings(ours)})
-    with kafka, node:
-        made = []
-        for bootstrap, port in ((kafka.bootstrap, theirs), (node.bootstrap, ours)):
-            with PlainClient(bootstrap) as client:
-                topic_id = create_topic(client, TOPIC, 1, None)
-                wait_until_led(client, TOPIC, 1)
-                answer = client.ask(CreateAclsRequest(creations=tuple(map(_rule, RIGHTS))))
-                assert {result.error_code for result in answer.results} == {ErrorCode.NONE}
-                _wait_for_coordinators(client)
-            made.append(Side(f"127.0.0.1:{port}", topic_id))
-        yield made[0], made[1]
+        kafka.properties[key] += f",LOGIN://127.0.0.1:{port}"
+    with kafka:
+        yield _prepared(kafka.bootstrap, port)
+
+
+@pytest.fixture(scope="module")
+def ottla_side(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
+    (port,) = free_ports(1)
+    listeners = f"PLAINTEXT://127.0.0.1:0,LOGIN://127.0.0.1:{port}"
+    settings = {"node.id": "0", "listeners": listeners, **_settings()}
+    with OttlaNode(tmp_path_factory.mktemp("ottla"), settings) as node:
+        yield _prepared(node.bootstrap, port)
+
+
+def _prepared(bootstrap: str, port: int) -> Side:
+    with PlainClient(bootstrap) as client:
+        topic_id = create_topic(client, TOPIC, 1, None)
+        wait_until_led(client, TOPIC, 1)
+        answer = client.ask(CreateAclsRequest(creations=tuple(map(_rule, RIGHTS))))
+        assert {result.error_code for result in answer.results} == {ErrorCode.NONE}
+        _wait_for_coordinators(client)
+    return Side(f"127.0.0.1:{port}", topic_id)
 
 
 def _wait_for_coordinators(client: PlainClient) -> None:
@@ -125,7 +134,7 @@ def log_in(side: Side, user: str) -> PlainClient:
     return client
 
 
-def ask(side: Side, client: PlainClient, key: ApiKey, version: int) -> Any:
+def ask(side: Side, client: PlainClient, key: ApiKey, version: int) -> str:
     """Return the answer without what differs between any two brokers; "closed" if there is none."""
     try:
         answer = client.ask(request_about(key, version, TOPIC, side.topic_id), version)
@@ -148,16 +157,26 @@ CASES = [
 
 
 @pytest.mark.parametrize(("key", "user"), CASES)
-def test_denied_answers_are_those_of_apache_kafka(sides: tuple[Side, Side], key: ApiKey, user: str) -> None:
+def test_denied_answers_are_those_of_apache_kafka(
+    request: pytest.FixtureRequest, oracle: Oracle, ottla_side: Side, key: ApiKey, user: str
+) -> None:
+    def ask_kafka() -> str:
+        return json.dumps(ask_all(request.getfixturevalue("apache_side"), user, key))
+
     versions = SERVED[key].versions
-    clients = [log_in(side, user) for side in sides]
+    expected = json.loads(oracle.answer(f"{key.name} {versions} as {user}", ask_kafka))
+    assert ask_all(ottla_side, user, key) == expected
+
+
+def ask_all(side: Side, user: str, key: ApiKey) -> dict[str, str]:
+    """Return the answer to each version."""
+    versions = SERVED[key].versions
+    answers = {}
+    client = log_in(side, user)
     for version in range(versions.first, versions.last + 1):
-        answers = []
-        for number, side in enumerate(sides):
-            answers.append(ask(side, clients[number], key, version))
-            if answers[-1] == "closed":
-                clients[number].close()
-                clients[number] = log_in(side, user)
-        assert answers[1] == answers[0], f"version {version}"
-    for client in clients:
-        client.close()
+        answers[str(version)] = answer = ask(side, client, key, version)
+        if answer == "closed":
+            client.close()
+            client = log_in(side, user)
+    client.close()
+    return answers

@@ -7,13 +7,13 @@ clean stop, trusting all files, and once as after a kill, making them anew.
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from tests.differential.test_log_load import describe
 from tests.differential.written_directory import NOW_MS, write_directory
+from tests.java.oracle import Oracle
 from tests.java.partition_logs import PartitionLogs
 
 from ottla.records.attributes import TimestampType
@@ -34,11 +34,9 @@ class Written(NamedTuple):
     stopped: Path
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[PartitionLogs]:
-    logs = PartitionLogs()
-    yield logs
-    logs.close()
+@pytest.fixture
+def kafka(oracle: Oracle) -> PartitionLogs:
+    return PartitionLogs(oracle)
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,10 @@
 """The table that our error codes are held against is what Apache Kafka's enumeration says."""
 
-import subprocess
+import json
 
 from tests.golden.test_error_codes import TABLE
-from tests.java.jars import compiled, java_command
+from tests.java.oracle import Oracle
 
 
-def test_table_is_what_kafka_says() -> None:
-    command = java_command(compiled("ErrorCodes.java"), "ErrorCodes")
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert printed == TABLE.read_text()
+def test_table_is_what_kafka_says(oracle: Oracle) -> None:
+    assert json.loads(oracle.ask("ErrorCodes", "{}"))["table"] == TABLE.read_text()

@@ -32,6 +32,8 @@ from ottla.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 
+pytestmark = pytest.mark.live_oracle
+
 LEADER, EXTRAS = 11, (12, 13, 14, 15, 16, 17)
 LEADER_EPOCH = len(EXTRAS)
 SESSION = 77

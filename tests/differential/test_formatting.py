@@ -1,5 +1,6 @@
 """Formatted by Apache Kafka's own tool or by ours, directories are the same, and the same is refused."""
 
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.java.java_tools import JavaTools
+from tests.java.oracle import Oracle
 
 from ottla.broker.lifecycle.format_options import FormatFailure, FormatOptions
 from ottla.broker.lifecycle.formatting import format_missing
@@ -106,13 +108,57 @@ REFUSED = {
 
 
 @pytest.fixture(scope="module")
-def tools() -> Iterator[JavaTools]:
+def storage_tool() -> Iterator[JavaTools]:
     with JavaTools() as tools:
         yield tools
 
 
+class Formatter:
+    """Apache Kafka's own tool, or what it did."""
+
+    def __init__(self, oracle: Oracle, request: pytest.FixtureRequest) -> None:
+        self._oracle = oracle
+        self._request = request
+
+    def run(self, directory: Path, properties: dict[str, str], *arguments: str) -> tuple[int, str]:
+        """Format a directory. Returns the exit code of the tool and what it said."""
+        settings = directory.with_suffix(".properties")
+        settings.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        command = ["format", "-t", CLUSTER_ID, "-c", str(settings), *arguments]
+
+        def run_tool() -> str:
+            tools = self._request.getfixturevalue("storage_tool")
+            code, said = tools.run("kafka.tools.StorageTool", *command)
+            files = {
+                str(path): None if path.is_dir() else path.read_bytes().hex() for path in _paths(directory)
+            }
+            return json.dumps([code, said, files])
+
+        question = json.dumps([command, properties])
+        code, said, files = json.loads(self._oracle.answer(question, run_tool, directory.parent))
+        for path, content in files.items():
+            if content is None:
+                Path(path).mkdir(exist_ok=True)
+            else:
+                Path(path).write_bytes(bytes.fromhex(content))
+        return code, said
+
+
+def _paths(directory: Path) -> list[Path]:
+    return [directory, *sorted(directory.rglob("*"))] if directory.exists() else []
+
+
+def _content(path: Path) -> str | None:
+    return None if path.is_dir() else path.read_bytes().hex()
+
+
+@pytest.fixture
+def tools(oracle: Oracle, request: pytest.FixtureRequest) -> Formatter:
+    return Formatter(oracle, request)
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_formatted_directories_are_the_same(name: str, tools: JavaTools, tmp_path: Path) -> None:
+def test_formatted_directories_are_the_same(name: str, tools: Formatter, tmp_path: Path) -> None:
     case = CASES[name]
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     code, said = _format_theirs(tools, case, theirs)
@@ -133,7 +179,7 @@ def test_formatted_directories_are_the_same(name: str, tools: JavaTools, tmp_pat
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused_is_refused_by_both(name: str, tools: JavaTools, tmp_path: Path) -> None:
+def test_what_is_refused_is_refused_by_both(name: str, tools: Formatter, tmp_path: Path) -> None:
     case = REFUSED[name]
     code, said = _format_theirs(tools, case, tmp_path / "theirs")
     assert code != 0, said
@@ -142,13 +188,10 @@ def test_what_is_refused_is_refused_by_both(name: str, tools: JavaTools, tmp_pat
     assert not (tmp_path / "ours").exists()
 
 
-def _format_theirs(tools: JavaTools, case: Case, directory: Path) -> tuple[int, str]:
-    settings = directory.with_suffix(".properties")
+def _format_theirs(tools: Formatter, case: Case, directory: Path) -> tuple[int, str]:
     properties = {"node.id": "1", **case.properties, "log.dirs": str(directory)}
-    settings.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
     options = case.options
-    arguments = ["format", "-t", CLUSTER_ID, "-c", str(settings)]
-    arguments += ["--standalone"] if options.standalone else []
+    arguments = ["--standalone"] if options.standalone else []
     arguments += ["--no-initial-controllers"] if options.no_initial_controllers else []
     if options.initial_controllers is not None:
         arguments += ["--initial-controllers", options.initial_controllers]
@@ -158,7 +201,7 @@ def _format_theirs(tools: JavaTools, case: Case, directory: Path) -> tuple[int, 
         arguments += ["--feature", feature]
     for credential in options.scram_credentials:
         arguments += ["--add-scram", credential]
-    return tools.run("kafka.tools.StorageTool", *arguments)
+    return tools.run(directory, properties, *arguments)
 
 
 def _format_ours(case: Case, directory: Path, options: FormatOptions, now_ms: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.differential.group_talks import UNKNOWN_ID, Talk, TalkFunction, differences, join_alone
-from tests.java.apache_kafka import ApacheKafka
+from tests.java.oracle import Oracle
 from tests.support.group_requests import (
     OTHER_TOPIC,
     TOPIC,
@@ -282,6 +282,7 @@ def fetches(talk: Talk) -> None:
 
 def deletions(talk: Talk) -> None:
     group = "deletions"
+    talk.ask("commit to the group without a name", commit_request("", {0: 1}), 8)
     talk.ask("offsets of no group", delete_offsets_request("no-such-group", TOPIC, 0))
     talk.ask("offsets of a group without a name", delete_offsets_request("", TOPIC, 0))
     talk.ask("commit", commit_request(group, {0: 10, 1: 11}), 8)
@@ -349,7 +350,11 @@ def ottla(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
 
 @pytest.mark.parametrize("talk_about", TALKS, ids=lambda talk: talk.__name__)
 def test_answers_are_those_of_apache_kafka(
-    apache_kafka: ApacheKafka, ottla: OttlaNode, talk_about: TalkFunction
+    oracle: Oracle, request: pytest.FixtureRequest, ottla: OttlaNode, talk_about: TalkFunction
 ) -> None:
-    found = differences(apache_kafka.bootstrap, ottla.bootstrap, talk_about)
+    def start() -> str:
+        bootstrap: str = request.getfixturevalue("apache_kafka").bootstrap
+        return bootstrap
+
+    found = differences(oracle, start, ottla.bootstrap, talk_about)
     assert not found, found

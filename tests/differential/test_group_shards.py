@@ -1,12 +1,13 @@
 """Whatever members do, our group coordinator decides what Apache Kafka's decides."""
 
 import random
-from collections.abc import Iterator
 
 import pytest
 from tests.differential.group_fuzz import Fuzz
 from tests.differential.group_twins import Twins
 from tests.java.group_shards import GroupShards
+from tests.java.oracle import Oracle
+from tests.java.rounds import rounds
 from tests.support.consumer_world import ChangingTopics
 
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -15,34 +16,31 @@ from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 STEPS = 150
 
 
-@pytest.fixture(scope="module")
-def shards() -> Iterator[GroupShards]:
-    """A Java process that is shared: shards begin anew in it."""
-    running = GroupShards()
-    yield running
-    running.close()
+@pytest.fixture
+def shards(oracle: Oracle) -> GroupShards:
+    return GroupShards(oracle)
 
 
 def _topics() -> ChangingTopics:
     return ChangingTopics(apples=4, pears=3, plums=2)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", rounds(10, 30))
 def test_members_of_the_new_protocol_are_served_alike(shards: GroupShards, seed: int) -> None:
     Fuzz(seed, Twins(shards, _topics(), 1000), names_min=1).run(STEPS)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", rounds(10, 30))
 def test_regular_expressions_are_served_alike(shards: GroupShards, seed: int) -> None:
     Fuzz(seed, Twins(shards, _topics(), 0), with_regex=True).run(STEPS)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", rounds(10, 30))
 def test_members_of_both_protocols_are_served_alike(shards: GroupShards, seed: int) -> None:
     Fuzz(seed, Twins(shards, _topics(), 0), with_classic=True, with_regex=True).run(STEPS)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", rounds(10, 20))
 def test_members_of_share_groups_are_served_alike(shards: GroupShards, seed: int) -> None:
     """With one partition, so that nothing depends on the order in which Kafka's hash tables give members."""
     rng = random.Random(seed)

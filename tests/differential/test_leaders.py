@@ -42,6 +42,8 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 
+pytestmark = pytest.mark.live_oracle
+
 FOLLOWER, EXTRAS = 11, (12, 13, 14, 15, 16, 17)
 STRANGER = 18
 LEADER_EPOCH = len(EXTRAS)

@@ -4,13 +4,13 @@ The directories are those that Apache Kafka left: stopped, killed and torn. Comp
 broker goes by afterwards, and after closing, the files themselves.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.golden.directories import unpack
 from tests.golden.test_log_directories import NOW_MS, SINGLE, load_all
+from tests.java.oracle import Oracle
 from tests.java.partition_logs import PartitionLogs
 
 from ottla.storage.log import Log
@@ -24,11 +24,9 @@ ROOTS = [*SINGLE, "04-cluster/node1-a", "04-cluster/node2-a", "04-cluster/node2-
 COMPARED_FILES = (".log", ".index", ".timeindex", ".txnindex")
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[PartitionLogs]:
-    logs = PartitionLogs()
-    yield logs
-    logs.close()
+@pytest.fixture
+def kafka(oracle: Oracle) -> PartitionLogs:
+    return PartitionLogs(oracle)
 
 
 def describe(log: Log) -> dict[str, Any]:

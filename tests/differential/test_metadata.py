@@ -21,7 +21,6 @@ from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsRequestTopic,
 )
-from ottla.wire.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
@@ -190,11 +189,3 @@ def test_log_directories(both: Both) -> None:
             2,
             lambda answer: answer.results,
         )
-
-
-def test_nobody_wants_telemetry(both: Both) -> None:
-    both.ask(
-        GetTelemetrySubscriptionsRequest(client_instance_id=ZERO_UUID),
-        0,
-        lambda answer: (answer.error_code, answer.client_instance_id != ZERO_UUID, answer[4:]),
-    )

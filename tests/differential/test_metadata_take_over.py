@@ -42,6 +42,8 @@ from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScra
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.metadata_records.access_control import AccessControlEntryRecord
 
+pytestmark = pytest.mark.live_oracle
+
 TOPIC_OVERRIDE = 1
 KEEP_SNAPSHOTS = {"metadata.max.retention.ms": "-1"}
 

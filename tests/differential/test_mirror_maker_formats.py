@@ -3,6 +3,7 @@
 import itertools
 
 from tests.java.mirror_maker import ask_mirror_maker
+from tests.java.oracle import Oracle
 
 from ottla.mirror.maker.formats import (
     Checkpoint,
@@ -33,11 +34,12 @@ def _java(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def test_records_have_the_bytes_of_its_own_classes() -> None:
+def test_records_have_the_bytes_of_its_own_classes(oracle: Oracle) -> None:
     checkpoint = Checkpoint("grüppe", TopicPartition("A.payments", 7), 1 << 40, 12, "notes")
     bare = Checkpoint("g", TopicPartition("A.p", 0), 0, 0, "")
     sync = OffsetSync(TopicPartition("payments", 3), 500, (1 << 40) + 1)
     answers = ask_mirror_maker(
+        oracle,
         ("heartbeat", "A", "B", 1_700_000_000_123),
         ("checkpoint", checkpoint.group, *checkpoint.where, *checkpoint[2:]),
         ("checkpoint", bare.group, *bare.where, *bare[2:]),
@@ -54,10 +56,10 @@ def test_records_have_the_bytes_of_its_own_classes() -> None:
     assert decode_offset_sync(*read[3]) == sync
 
 
-def test_names_and_cycles_are_those_of_its_policies() -> None:
+def test_names_and_cycles_are_those_of_its_policies(oracle: Oracle) -> None:
     cases = list(itertools.product(("default", "identity"), (".", "_", "->"), TOPICS))
     answers = ask_mirror_maker(
-        *[("names", policy, separator, "A", "B", topic) for policy, separator, topic in cases]
+        oracle, *[("names", policy, separator, "A", "B", topic) for policy, separator, topic in cases]
     )
     for (policy, separator, topic), answer in zip(cases, answers, strict=True):
         names = Names("A", "B", separator, separator, policy == "identity")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from tests.java.apache_kafka import ApacheKafka
 from tests.support.plain_client import PlainClient
 
@@ -18,6 +19,8 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from ottla.wire.metadata_records.configs import ConfigRecord
+
+pytestmark = pytest.mark.live_oracle
 
 TOPIC = "t"
 METADATA_VERSION = 29

@@ -2,9 +2,8 @@
 
 import random
 import re
-import subprocess
 
-from tests.java.jars import compiled, java_command
+from tests.java.oracle import Oracle
 
 from ottla.model.properties import MalformedProperties, iter_properties
 
@@ -15,25 +14,13 @@ PIECES += [rb"\u00e4", rb"\u12", rb"\n", b"\\", b"\\\\", b"\xe4"]
 LONE_BACKSLASH = re.compile(rb"(?:^|[\r\n])[ \t\f]*\\(?:[\r\n]|$)")
 
 
-def test_thousands_of_files_mean_the_same_to_java() -> None:
+def test_thousands_of_files_mean_the_same_to_java(oracle: Oracle) -> None:
     rng = random.Random(7)
     files = [b"".join(rng.choices(PIECES, k=rng.randrange(12))) for _ in range(10_000)]
     # Java is of two minds about a line with nothing but a backslash: at the end of a file it may be a pair.
     files = [text for text in files if not LONE_BACKSLASH.search(text)]
-    expected = load_with_java(files)
-    for text, pairs in zip(files, expected, strict=True):
-        assert load(text) == pairs, text
-
-
-def load_with_java(files: list[bytes]) -> list[str]:
-    done = subprocess.run(
-        java_command(compiled("LoadProperties.java"), "LoadProperties"),
-        input="".join(f"{text.hex()}\n" for text in files),
-        check=True,
-        text=True,
-        stdout=subprocess.PIPE,
-    )
-    return done.stdout.splitlines()
+    for text in files:
+        assert load(text) == oracle.ask("LoadProperties", text.hex()), text
 
 
 def load(text: bytes) -> str:

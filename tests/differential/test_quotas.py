@@ -66,7 +66,7 @@ class Limited(NamedTuple):
         return Client(self.login, next(self.users) if user is None else user, client_id)
 
 
-@pytest.fixture(scope="module", params=["apache-kafka", "ottla"])
+@pytest.fixture(scope="module", params=[pytest.param("apache-kafka", marks=pytest.mark.live_oracle), "ottla"])
 def limited(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Limited]:
     root: Path = tmp_path_factory.mktemp("limited")
     login = f"127.0.0.1:{free_port()}"

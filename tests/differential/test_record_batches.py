@@ -1,12 +1,14 @@
 """Batches that we build mean the same to Apache Kafka's classes, and theirs to us."""
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from hashlib import sha256
 from random import Random
 from typing import Any
 
 import pytest
-from tests.java.record_batches import RecordBatches, Refused
+from tests.java.oracle import Oracle
+from tests.java.record_batches import RecordBatches, Refused, hash_of_records
 from tests.unit.records.reading import header_of
 from tests.unit.storage.compaction.rewritten import rewrite
 
@@ -54,11 +56,9 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[RecordBatches]:
-    oracle = RecordBatches()
-    yield oracle
-    oracle.close()
+@pytest.fixture
+def kafka(oracle: Oracle) -> RecordBatches:
+    return RecordBatches(oracle)
 
 
 def make_records(count: int, base_offset: int = 0, seed: int = 1) -> list[Record]:
@@ -84,7 +84,8 @@ def assert_kafka_reads_it(kafka: RecordBatches, data: bytes | bytearray) -> None
     for name, value in seen.items():
         assert getattr(batch, name) == value, name
     assert batch.has_delete_horizon == ("delete_horizon_ms" in seen)
-    assert [described(batch, record) for record in iter_batch_records(batch)] == records
+    ours = [described(batch, record) for record in iter_batch_records(batch)]
+    assert records == (hash_of_records(ours) if isinstance(records, str) else ours)
 
 
 def described(batch: BatchView, record: Record) -> dict[str, Any]:
@@ -120,7 +121,7 @@ def test_our_batch_is_to_the_byte_what_kafka_builds(
     for count in (1, 70, 1500):
         records = make_records(count, fields.get("base_offset", 0))
         ours = build_batch(records, **fields)
-        assert ours == kafka.write(records, **fields)
+        assert sha256(ours).digest() == kafka.write(records, **fields, briefly=True)
     assert_kafka_reads_it(kafka, ours)
 
 
@@ -130,7 +131,8 @@ def test_our_batch_means_what_kafka_builds(
     kafka: RecordBatches, codec: Codec, level: int | None, kind: str
 ) -> None:
     fields = {"codec": codec, "level": level, **KINDS[kind]}
-    for count in (1, 70, 1500):
+    # What Kafka builds is recorded: large ones for one kind.
+    for count in (1, 70, 1500) if kind == "plain" else (1, 70):
         records = make_records(count, fields.get("base_offset", 0))
         ours = build_batch(records, **fields)
         theirs = kafka.write(records, **fields)

@@ -7,7 +7,7 @@ SEED asks for other requests.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,9 @@ from tests.differential.busy_cluster import commit_offsets, produce_once_ready
 from tests.differential.known_differences import is_known, is_no_answer
 from tests.differential.random_requests import TOPICS, RequestMaker, with_ids
 from tests.java.apache_kafka import ApacheKafka
-from tests.support.data_plane import batch_of, create_topic
+from tests.java.oracle import Oracle
+from tests.java.recorded_broker import RecordedBroker, RecordedClient
+from tests.support.data_plane import Asks, batch_of, create_topic
 from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 from tests.support.readiness import ask_once_ready
@@ -67,9 +69,9 @@ CONFIGS_OF_THE_NODE = frozenset(
 class Side:
     """One broker, prepared. A connection that it closes is opened again."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-        self._client = PlainClient(bootstrap, timeout_s=8)
+    def __init__(self, connect: Callable[[], PlainClient | RecordedClient]) -> None:
+        self._connect = connect
+        self._client = connect()
         self.ids = {name: create_topic(self._client, name, *_TOPIC_SETTINGS[name]) for name in TOPICS}
         for name in TOPICS:
             for number in range(3):
@@ -92,7 +94,7 @@ class Side:
 
     def reconnect(self) -> None:
         self._client.close()
-        self._client = PlainClient(self._bootstrap, timeout_s=8)
+        self._client = self._connect()
 
     def served(self) -> Iterator[tuple[Api, int]]:
         """Give every version of every API that the broker says it serves."""
@@ -113,7 +115,7 @@ _TOPIC_SETTINGS: dict[str, tuple[int, dict[str, str]]] = {
 }
 
 
-def start_transactions(client: PlainClient, name: str) -> None:
+def start_transactions(client: Asks, name: str) -> None:
     """Have a coordinator for a transactional id, and a producer with it."""
     ask_once_ready(
         client,
@@ -129,10 +131,20 @@ def start_transactions(client: PlainClient, name: str) -> None:
     )
 
 
+@pytest.fixture
+def fresh_kafka(tmp_path: Path) -> Iterator[str]:
+    with ApacheKafka(tmp_path / "kafka", SETTINGS) as kafka:
+        yield kafka.bootstrap
+
+
 @pytest.mark.timeout(900)
-def test_random_requests_get_the_answers_of_apache_kafka(tmp_path: Path) -> None:
-    with ApacheKafka(tmp_path / "kafka", SETTINGS) as kafka, OttlaNode(tmp_path / "ottla", SETTINGS) as ottla:
-        theirs, ours = Side(kafka.bootstrap), Side(ottla.bootstrap)
+def test_random_requests_get_the_answers_of_apache_kafka(
+    request: pytest.FixtureRequest, oracle: Oracle, tmp_path: Path
+) -> None:
+    kafka = RecordedBroker(oracle, lambda: request.getfixturevalue("fresh_kafka"))
+    with OttlaNode(tmp_path / "ottla", SETTINGS) as ottla:
+        theirs = Side(lambda: kafka.client(timeout_s=8))
+        ours = Side(lambda: PlainClient(ottla.bootstrap, timeout_s=8))
         try:
             compared = compare(theirs, ours)
         finally:

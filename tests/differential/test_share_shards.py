@@ -2,12 +2,12 @@
 
 import json
 import random
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.java.jars import compiled, java_command
+from tests.java.oracle import Oracle
+from tests.java.rounds import rounds
 from tests.support.group_world import START_MS, FixedTopics, ManualClock, MemoryLog
 
 from ottla.broker.apis.share import (
@@ -57,28 +57,15 @@ HANDLERS: dict[type[Any], tuple[Callable[[Any, Any], Any], type[Any]]] = {
 
 
 class KafkaShard:
-    """Kafka's shard, in a JVM."""
+    """Kafka's shard."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            java_command(compiled("ShareShards.java"), "org.apache.kafka.coordinator.share.ShareShards"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
 
     def tell(self, **question: Any) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
+        answer = json.loads(self._oracle.ask("ShareShards", json.dumps(question)))
         assert "error" not in answer, answer
         return answer
-
-    def close(self) -> None:
-        self._process.communicate()
 
 
 class OurShard:
@@ -128,14 +115,12 @@ class OurShard:
         ]
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[KafkaShard]:
-    running = KafkaShard()
-    yield running
-    running.close()
+@pytest.fixture
+def kafka(oracle: Oracle) -> KafkaShard:
+    return KafkaShard(oracle)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", rounds(10, 20))
 def test_states_are_written_and_answered_alike(kafka: KafkaShard, seed: int) -> None:
     rng = random.Random(seed)
     ours = OurShard()

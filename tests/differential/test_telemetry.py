@@ -1,8 +1,9 @@
 """Client telemetry (KIP-714): the same questions and pushes get the same answers as from Apache Kafka."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
+from hashlib import blake2b
 from itertools import count
 from typing import Any
 
@@ -31,11 +32,19 @@ TOO_LARGE = bytes((1 << 20) + 1)
 METRICS = bytes.fromhex("0a0e120c120a0a01782a05120331323300")
 RESERVED = Uuid(bytes(15) + b"\x01")
 
-_numbers = count()
 
+class Names:
+    """Names that no other test has."""
 
-def _new_id() -> Uuid:
-    return Uuid(b"telemetry %6d" % next(_numbers))
+    def __init__(self, test: str) -> None:
+        self._test = test
+        self._numbers = count()
+
+    def new_id(self) -> Uuid:
+        return Uuid(blake2b(self.new().encode(), digest_size=16).digest())
+
+    def new(self) -> str:
+        return f"{self._test}.{next(self._numbers)}"
 
 
 class Client:
@@ -96,9 +105,12 @@ def _told(answer: GetTelemetrySubscriptionsResponse) -> Any:
     )
 
 
-def _subscribe(both: Both, **configs: str) -> None:
-    """Change the subscription "some", and wait until both brokers know it."""
-    marker = f"marker.{next(_numbers)}"
+def _subscribe(both: Both, names: Names, **configs: str) -> str:
+    """Change the subscription "some", and wait until both brokers know it.
+
+    They do once they want the metric that is returned.
+    """
+    marker = f"marker.{names.new()}"
     resources = tuple(
         AlterConfigsResource(
             resource_type=ResourceType.CLIENT_METRICS,
@@ -116,19 +128,22 @@ def _subscribe(both: Both, **configs: str) -> None:
     both.ask(request, 1, lambda answer: [one.error_code for one in answer.responses])
     deadline_s = time.monotonic() + 120
     for side in both.sides:
-        while marker not in _get(side, _new_id()).requested_metrics:
+        while marker not in _get(side, names.new_id()).requested_metrics:
             assert time.monotonic() < deadline_s, "the subscription is known in time"
             time.sleep(0.05)
+    return marker
 
 
-@pytest.fixture(scope="module")
-def subscribed(apache_kafka: Any, ottla_node: Any) -> Iterator[Both]:
+@pytest.fixture
+def names(request: pytest.FixtureRequest) -> Names:
+    return Names(blake2b(request.node.nodeid.encode(), digest_size=4).hexdigest())
+
+
+@pytest.fixture
+def subscribed(both: Both, names: Names) -> Both:
     """Both of them, with a subscription for all clients."""
-    both = Both(apache_kafka.bootstrap, ottla_node.bootstrap)
-    _subscribe(both, metrics="org.apache.kafka.producer.,org.apache.kafka.consumer.")
-    yield both
-    _subscribe(both)
-    both.close()
+    _subscribe(both, names, metrics="org.apache.kafka.producer.,org.apache.kafka.consumer.")
+    return both
 
 
 LIVES: dict[str, list[Callable[[Client], Any]]] = {
@@ -163,8 +178,8 @@ LIVES: dict[str, list[Callable[[Client], Any]]] = {
 
 
 @pytest.mark.parametrize("life", LIVES)
-def test_a_client_gets_the_same_answers(subscribed: Both, life: str) -> None:
-    client = Client(subscribed, _new_id())
+def test_a_client_gets_the_same_answers(subscribed: Both, names: Names, life: str) -> None:
+    client = Client(subscribed, names.new_id())
     for step in LIVES[life]:
         step(client)
 
@@ -172,6 +187,11 @@ def test_a_client_gets_the_same_answers(subscribed: Both, life: str) -> None:
 @pytest.mark.parametrize("instance_id", [ZERO_UUID, RESERVED], ids=["none", "reserved"])
 def test_an_id_that_nobody_has_is_refused_alike(subscribed: Both, instance_id: Uuid) -> None:
     assert Client(subscribed, instance_id).push() is ErrorCode.INVALID_REQUEST
+
+
+def test_a_subscription_without_metrics_wants_none(both: Both, names: Names) -> None:
+    marker = _subscribe(both, names)
+    assert Client(both, names.new_id()).get()[-1] == [marker]
 
 
 def test_a_client_without_an_id_gets_one(subscribed: Both) -> None:
@@ -196,8 +216,8 @@ def test_a_client_without_an_id_gets_one(subscribed: Both) -> None:
         ("client_software_version=4.*", False),
     ],
 )
-def test_the_same_clients_are_selected(subscribed: Both, match: str, is_matched: bool) -> None:
-    metric = f"selected.{next(_numbers)}"
-    _subscribe(subscribed, metrics=metric, match=match)
-    told = Client(subscribed, _new_id()).get()
+def test_the_same_clients_are_selected(subscribed: Both, names: Names, match: str, is_matched: bool) -> None:
+    metric = f"selected.{names.new()}"
+    _subscribe(subscribed, names, metrics=metric, match=match)
+    told = Client(subscribed, names.new_id()).get()
     assert (metric in told[-1]) is is_matched

@@ -4,7 +4,7 @@ import time
 
 import pytest
 from tests.differential.transaction_scenarios import SCENARIOS, Scenario, Told
-from tests.java.apache_kafka import ApacheKafka
+from tests.java.recorded_broker import RecordedBroker, RecordedClient
 from tests.support.data_plane import create_topic
 from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
@@ -19,21 +19,20 @@ END_OF_TWO_TRANSACTIONS = 3
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_answers_are_those_of_apache_kafka(
-    scenario: Scenario, apache_kafka: ApacheKafka, ottla_node: OttlaNode
+    scenario: Scenario, kafka: RecordedBroker, ottla_node: OttlaNode
 ) -> None:
-    expected = talk_with(apache_kafka.bootstrap, scenario)
-    assert talk_with(ottla_node.bootstrap, scenario) == expected
+    with kafka.client() as theirs, PlainClient(ottla_node.bootstrap) as ours:
+        expected = talk_with(theirs, scenario)
+        assert talk_with(ours, scenario) == expected
 
 
 def test_a_sequence_of_an_aborted_transaction_that_is_used_again_loses_nothing(
-    apache_kafka: ApacheKafka, ottla_node: OttlaNode
+    kafka: RecordedBroker, ottla_node: OttlaNode
 ) -> None:
     """librdkafka does so if it aborts without answers. Apache Kafka acknowledges the record and drops it."""
-    assert talk_with(apache_kafka.bootstrap, use_a_sequence_again) == [ErrorCode.NONE, []]
-    assert talk_with(ottla_node.bootstrap, use_a_sequence_again) == [
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        [],
-    ]
+    with kafka.client() as theirs, PlainClient(ottla_node.bootstrap) as ours:
+        assert talk_with(theirs, use_a_sequence_again) == [ErrorCode.NONE, []]
+        assert talk_with(ours, use_a_sequence_again) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, []]
 
 
 def use_a_sequence_again(talk: TransactionTalk) -> Told:
@@ -51,12 +50,11 @@ def use_a_sequence_again(talk: TransactionTalk) -> Told:
     return [code, talk.committed_values("a")]
 
 
-def talk_with(bootstrap: str, scenario: Scenario) -> Told:
+def talk_with(client: PlainClient | RecordedClient, scenario: Scenario) -> Told:
     prefix = f"transactions.{scenario.__name__}."
-    with PlainClient(bootstrap) as client:
-        topics = {name: create_topic(client, name) for name in (prefix + "a", prefix + "b")}
-        talk = TransactionTalk(client, f"differential-{scenario.__name__}", topics, prefix=prefix)
-        talk.find_coordinator()
-        for topic in topics:
-            wait_until_led(client, topic)
-        return scenario(talk)
+    topics = {name: create_topic(client, name) for name in (prefix + "a", prefix + "b")}
+    talk = TransactionTalk(client, f"differential-{scenario.__name__}", topics, prefix=prefix)
+    talk.find_coordinator()
+    for topic in topics:
+        wait_until_led(client, topic)
+    return scenario(talk)

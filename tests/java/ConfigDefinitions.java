@@ -11,32 +11,39 @@ import org.apache.kafka.server.config.QuotaConfig;
 import org.apache.kafka.server.config.ServerTopicConfigSynonyms;
 import org.apache.kafka.server.metrics.ClientMetricsConfigs;
 import org.apache.kafka.storage.internals.log.LogConfig;
+import ottla.Json;
 
 /**
- * Prints every config that Apache Kafka defines, a line each: scope, name, type, default, what is valid, how it is
+ * Tells every config that Apache Kafka defines, a line each: scope, name, type, default, what is valid, how it is
  * updated, importance, whether it is internal, and which config of the broker a topic takes it from.
  */
 public class ConfigDefinitions {
-    public static void main(String[] arguments) throws Exception {
+    public static String answer(String ignored) throws Exception {
+        return Json.answer("{}", (question, answer) -> answer.put("table", table()));
+    }
+
+    private static String table() throws Exception {
+        StringBuilder table = new StringBuilder();
         Map<String, String> modes = new TreeMap<>(DynamicBrokerConfig.dynamicConfigUpdateModes());
         // A plugin's own: no definition says more than their names.
         for (String name : new TreeSet<>(Set.of(StandardAuthorizer.ALLOW_EVERYONE_IF_NO_ACL_IS_FOUND_CONFIG, StandardAuthorizer.SUPER_USERS_CONFIG))) {
-            System.out.println(String.join("\t", "authorizer", name, "", "", "", "", "", "", ""));
+            table.append(String.join("\t", "authorizer", name, "", "", "", "", "", "", "")).append("\n");
         }
-        print("broker", kafka.server.KafkaConfig.configDef(), modes, "read-only");
-        print("broker-throttle", QuotaConfig.brokerQuotaConfigs(), Map.of(), "per-broker");
-        print("client-metrics", ClientMetricsConfigs.configDef(), Map.of(), "dynamic");
-        print("group", GroupConfig.CONFIG_DEF, Map.of(), "dynamic");
-        print("ip-quota", QuotaConfig.ipConfigs(), Map.of(), "dynamic");
-        print("topic", LogConfig.configDefCopy(), Map.of(), "dynamic");
-        print("user-quota", QuotaConfig.userAndClientQuotaConfigs(), Map.of(), "dynamic");
+        add(table, "broker", kafka.server.KafkaConfig.configDef(), modes, "read-only");
+        add(table, "broker-throttle", QuotaConfig.brokerQuotaConfigs(), Map.of(), "per-broker");
+        add(table, "client-metrics", ClientMetricsConfigs.configDef(), Map.of(), "dynamic");
+        add(table, "group", GroupConfig.CONFIG_DEF, Map.of(), "dynamic");
+        add(table, "ip-quota", QuotaConfig.ipConfigs(), Map.of(), "dynamic");
+        add(table, "topic", LogConfig.configDefCopy(), Map.of(), "dynamic");
+        add(table, "user-quota", QuotaConfig.userAndClientQuotaConfigs(), Map.of(), "dynamic");
+        return table.toString();
     }
 
-    private static void print(String scope, ConfigDef definitions, Map<String, String> modes, String mode) throws Exception {
+    private static void add(StringBuilder table, String scope, ConfigDef definitions, Map<String, String> modes, String mode) throws Exception {
         for (ConfigDef.ConfigKey key : new TreeMap<>(definitions.configKeys()).values()) {
-            System.out.println(String.join("\t", scope, key.name, key.type.toString(), defaultOf(key), validOf(key),
+            table.append(String.join("\t", scope, key.name, key.type.toString(), defaultOf(key), validOf(key),
                 modes.getOrDefault(key.name, mode), key.importance.toString(), Boolean.toString(key.internalConfig),
-                scope.equals("topic") ? ServerTopicConfigSynonyms.TOPIC_CONFIG_SYNONYMS.getOrDefault(key.name, "") : ""));
+                scope.equals("topic") ? ServerTopicConfigSynonyms.TOPIC_CONFIG_SYNONYMS.getOrDefault(key.name, "") : "")).append("\n");
         }
     }
 

@@ -1,16 +1,10 @@
 /**
- * Asks Apache Kafka's client-side assignors and its codec for the blobs inside JoinGroup and SyncGroup. Reads one
- * JSON object per line and answers each with one. Blobs travel as hexadecimal text.
+ * Asks Apache Kafka's client-side assignors and its codec for the blobs inside JoinGroup and SyncGroup.
+ * Blobs travel as hexadecimal text.
  */
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HexFormat;
@@ -31,28 +25,15 @@ import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
+import ottla.Json;
 
 public class ConsumerAssignors {
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final Node NODE = new Node(0, "localhost", 9092);
 
-    public static void main(String[] arguments) throws IOException {
-        PrintStream answers = System.out;
-        System.setOut(System.err);
-        BufferedReader questions = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = questions.readLine(); line != null; line = questions.readLine()) {
-            ObjectNode answer = JSON.createObjectNode();
-            try {
-                JsonNode question = JSON.readTree(line);
-                if (question.has("assigned")) note(question, answer);
-                else assign(question, answer);
-            } catch (Throwable error) {
-                answer.put("error", String.valueOf(error));
-                error.printStackTrace();
-            }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
-        }
+    public static String answer(String line) throws Exception {
+        return Json.answer(line, (question, answer) -> {
+            if (question.has("assigned")) note(question, answer); else assign(question, answer);
+        });
     }
 
     /** What an assignor writes into the next subscription after it was given an assignment. */

@@ -1,6 +1,6 @@
 /**
  * Runs the parts of Apache Kafka's controller that decide about brokers and partitions, request by request,
- * with a clock that does what it is told. Reads one JSON object per line and answers each with one:
+ * with a clock that does what it is told. A question is:
  *
  *   new      begin a controller: finalized features, what the random source answers, session timeout, time
  *   ask      a request: api, version, body; answers with the records and with the response
@@ -13,15 +13,9 @@
 package org.apache.kafka.controller;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.List;
@@ -54,33 +48,20 @@ import org.apache.kafka.metadata.placement.StripedReplicaPlacer;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.timeline.SnapshotRegistry;
+import ottla.Json;
 
 public class ControlManagers {
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final HexFormat HEX = HexFormat.of();
     private static ControlManagers managers;
 
-    public static void main(String[] arguments) throws IOException {
-        PrintStream answers = System.out;
-        // Kafka's logging writes to standard output.
-        System.setOut(System.err);
-        BufferedReader questions = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = questions.readLine(); line != null; line = questions.readLine()) {
-            ObjectNode answer = JSON.createObjectNode();
-            try {
-                JsonNode question = JSON.readTree(line);
-                if (question.get("op").asText().equals("new")) {
-                    managers = new ControlManagers(question);
-                } else {
-                    managers.answer(question, answer);
-                }
-            } catch (Throwable error) {
-                answer.put("error", String.valueOf(error));
-                error.printStackTrace();
+    public static String answer(String line) throws Exception {
+        return Json.answer(line, (question, answer) -> {
+            if (question.get("op").asText().equals("new")) {
+                managers = new ControlManagers(question);
+            } else {
+                managers.answer(question, answer);
             }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
-        }
+        });
     }
 
     private final ToldTime time = new ToldTime();

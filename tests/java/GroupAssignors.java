@@ -1,18 +1,11 @@
 /**
- * Asks Apache Kafka's server-side assignors, and the regular expressions that it takes subscriptions by. Reads
- * one JSON object per line and answers each with one.
+ * Asks Apache Kafka's server-side assignors, and the regular expressions that it takes subscriptions by.
  */
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.google.re2j.Pattern;
 import com.google.re2j.PatternSyntaxException;
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -29,26 +22,14 @@ import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
 import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignmentImpl;
+import ottla.Json;
 
 public class GroupAssignors {
-    private static final ObjectMapper JSON = new ObjectMapper();
 
-    public static void main(String[] arguments) throws IOException {
-        PrintStream answers = System.out;
-        System.setOut(System.err);
-        BufferedReader questions = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = questions.readLine(); line != null; line = questions.readLine()) {
-            ObjectNode answer = JSON.createObjectNode();
-            try {
-                JsonNode question = JSON.readTree(line);
-                if (question.has("regex")) match(question, answer); else assign(question, answer);
-            } catch (Throwable error) {
-                answer.put("error", String.valueOf(error));
-                error.printStackTrace();
-            }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
-        }
+    public static String answer(String line) throws Exception {
+        return Json.answer(line, (question, answer) -> {
+            if (question.has("regex")) match(question, answer); else assign(question, answer);
+        });
     }
 
     private static void match(JsonNode question, ObjectNode answer) {

@@ -1,6 +1,6 @@
 /**
  * Runs the shard of Apache Kafka's group coordinator, request by request, with a clock, timers and an executor
- * that do what they are told. Reads one JSON object per line and answers each with one:
+ * that do what they are told. A question is:
  *
  *   new      begin a shard of a name, with configs, at a time
  *   topics   the topics of the cluster from now on
@@ -14,16 +14,10 @@
 package org.apache.kafka.coordinator.group;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.net.InetAddress;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
@@ -97,34 +91,21 @@ import org.apache.kafka.coordinator.group.streams.StreamsGroupHeartbeatResult;
 import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.server.share.persister.InitializeShareGroupStateParameters;
 import org.apache.kafka.timeline.SnapshotRegistry;
+import ottla.Json;
 
 public class GroupShards {
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final HexFormat HEX = HexFormat.of();
     private static final Map<String, GroupShards> SHARDS = new HashMap<>();
 
-    public static void main(String[] arguments) throws IOException {
-        PrintStream answers = System.out;
-        // Kafka's logging writes to standard output.
-        System.setOut(System.err);
-        BufferedReader questions = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = questions.readLine(); line != null; line = questions.readLine()) {
-            ObjectNode answer = JSON.createObjectNode();
-            try {
-                JsonNode question = JSON.readTree(line);
-                String name = question.get("shard").asText();
-                if (question.get("op").asText().equals("new")) {
-                    SHARDS.put(name, new GroupShards(question));
-                } else {
-                    SHARDS.get(name).answer(question, answer);
-                }
-            } catch (Throwable error) {
-                answer.put("error", String.valueOf(error));
-                error.printStackTrace();
+    public static String answer(String line) throws Exception {
+        return Json.answer(line, (question, answer) -> {
+            String name = question.get("shard").asText();
+            if (question.get("op").asText().equals("new")) {
+                SHARDS.put(name, new GroupShards(question));
+            } else {
+                SHARDS.get(name).answer(question, answer);
             }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
-        }
+        });
     }
 
     private final GroupCoordinatorRecordSerde serde = new GroupCoordinatorRecordSerde();

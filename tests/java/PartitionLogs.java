@@ -1,7 +1,7 @@
 /**
  * Opens the directories of partitions with Apache Kafka's own log classes, says what it found there, lets
- * Kafka's own cleaner compact them, and runs Kafka's own DumpLogSegments. Reads one JSON object per line and
- * answers each with one.
+ * Kafka's own cleaner compact them, and runs Kafka's own DumpLogSegments. If asked
+ * to, it tells what has become of the files: their contents in hex, or null for those that are gone.
  *
  * Lies in Kafka's package because what decides how far a log may be cleaned is not public.
  */
@@ -11,17 +11,20 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
-import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
@@ -32,28 +35,15 @@ import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 import org.apache.kafka.tools.DumpLogSegments;
+import ottla.Json;
 
 public class PartitionLogs {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final double LOAD_FACTOR = 0.5;
     private static final int BYTES_PER_SLOT = 24;
 
-    public static void main(String[] arguments) throws IOException {
-        PrintStream answers = System.out;
-        // Kafka's logging writes to standard output.
-        System.setOut(System.err);
-        BufferedReader questions = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = questions.readLine(); line != null; line = questions.readLine()) {
-            ObjectNode answer = JSON.createObjectNode();
-            try {
-                answer(JSON.readTree(line), answer);
-            } catch (Throwable error) {
-                answer.put("error", String.valueOf(error));
-                error.printStackTrace();
-            }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
-        }
+    public static String answer(String line) throws Exception {
+        return Json.answer(line, PartitionLogs::answer);
     }
 
     private static void answer(JsonNode question, ObjectNode answer) throws Exception {
@@ -61,6 +51,8 @@ public class PartitionLogs {
             answer.put("output", dump(question.get("dump")));
             return;
         }
+        Path directory = Path.of(question.get("directory").asText());
+        Map<String, String> before = contents(directory);
         UnifiedLog log = open(question);
         try {
             log.updateHighWatermark(log.logEndOffset());
@@ -70,6 +62,22 @@ public class PartitionLogs {
         } finally {
             log.close();
         }
+        if (question.get("tells_files").asBoolean()) tellChanges(before, contents(directory), answer.putObject("files"));
+    }
+
+    private static Map<String, String> contents(Path directory) throws IOException {
+        Map<String, String> found = new TreeMap<>();
+        try (DirectoryStream<Path> paths = Files.newDirectoryStream(directory, Files::isRegularFile)) {
+            for (Path path : paths) found.put(path.getFileName().toString(), HexFormat.of().formatHex(Files.readAllBytes(path)));
+        }
+        return found;
+    }
+
+    private static void tellChanges(Map<String, String> before, Map<String, String> after, ObjectNode files) {
+        before.keySet().stream().filter(name -> !after.containsKey(name)).forEach(files::putNull);
+        after.forEach((name, content) -> {
+            if (!content.equals(before.get(name))) files.put(name, content);
+        });
     }
 
     private static String dump(JsonNode arguments) throws IOException {

@@ -1,12 +1,9 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
 import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.Set;
@@ -24,48 +21,49 @@ import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.record.internal.SimpleRecord;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.ByteBufferOutputStream;
+import ottla.Json;
 
 /**
  * Reads, writes and filters record batches with Apache Kafka's own classes.
  *
- * A line in is a JSON object whose "op" is "read", "write", "marker" or "filter"; bytes are hex.
- * A line out is a JSON object with the answer, or with "error".
+ * The "op" of a question is "read", "write", "marker" or "filter"; bytes are hex. Of many records or bytes an answer
+ * has the SHA-256 alone, if that is asked for.
  */
 public final class RecordBatches {
     private static final HexFormat HEX = HexFormat.of();
-    private static final ObjectMapper JSON = new ObjectMapper();
 
-    public static void main(String[] arguments) throws Exception {
-        var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        var out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            out.println(answer(JSON.readTree(line)));
-            out.flush();
-        }
-    }
-
-    private static ObjectNode answer(JsonNode ask) {
-        try {
-            return switch (ask.get("op").asText()) {
-                case "read" -> read(HEX.parseHex(ask.get("data").asText()));
-                case "write" -> written(write(ask));
-                case "marker" -> written(marker(ask));
-                case "filter" -> written(filter(ask));
+    public static String answer(String line) throws Exception {
+        return Json.answer(line, (ask, answer) -> {
+            switch (ask.get("op").asText()) {
+                case "read" -> read(HEX.parseHex(ask.get("data").asText()), answer);
+                case "write" -> written(write(ask), answer);
+                case "marker" -> written(marker(ask), answer);
+                case "filter" -> written(filter(ask), answer);
                 default -> throw new IllegalArgumentException("unknown op");
-            };
-        } catch (Throwable error) {
-            return JSON.createObjectNode().put("error", error.toString());
+            }
+            if (ask.has("briefly")) shorten(answer);
+        });
+    }
+
+    private static void shorten(ObjectNode answer) throws Exception {
+        if (answer.has("data")) answer.put("data", sha256(HEX.parseHex(answer.get("data").asText())));
+        for (JsonNode batch : answer.path("batches")) {
+            byte[] records = batch.get("records").toString().getBytes(StandardCharsets.UTF_8);
+            ((ObjectNode) batch).put("records", sha256(records));
         }
     }
 
-    private static ObjectNode written(ByteBuffer buffer) {
+    private static String sha256(byte[] content) throws Exception {
+        return HEX.formatHex(MessageDigest.getInstance("SHA-256").digest(content));
+    }
+
+    private static void written(ByteBuffer buffer, ObjectNode answer) {
         byte[] bytes = new byte[buffer.remaining()];
         buffer.get(bytes);
-        return JSON.createObjectNode().put("data", HEX.formatHex(bytes));
+        answer.put("data", HEX.formatHex(bytes));
     }
 
-    private static ObjectNode read(byte[] bytes) {
-        ObjectNode answer = JSON.createObjectNode();
+    private static void read(byte[] bytes, ObjectNode answer) {
         ArrayNode batches = answer.putArray("batches");
         for (MutableRecordBatch batch : MemoryRecords.readableRecords(ByteBuffer.wrap(bytes)).batches()) {
             batch.ensureValid();
@@ -95,7 +93,6 @@ public final class RecordBatches {
                 }
             }
         }
-        return answer;
     }
 
     private static void describe(ObjectNode seen, RecordBatch batch, Record record) {

@@ -1,14 +1,9 @@
 package org.apache.kafka.coordinator.share;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -39,30 +34,18 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 import org.apache.kafka.coordinator.share.metrics.ShareCoordinatorMetrics;
 import org.apache.kafka.timeline.SnapshotRegistry;
+import ottla.Json;
 
-/** A shard of Apache Kafka's share coordinator, one request after the other. A line is a request in JSON. */
+/** A shard of Apache Kafka's share coordinator, one request after the other. */
 public class ShareShards {
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final HexFormat HEX = HexFormat.of();
 
-    public static void main(String[] arguments) throws Exception {
-        PrintStream answers = System.out;
-        // Kafka's logging writes to standard output.
-        System.setOut(System.err);
-        ShareShards current = null;
-        BufferedReader questions = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = questions.readLine(); line != null; line = questions.readLine()) {
-            ObjectNode answer = JSON.createObjectNode();
-            try {
-                JsonNode question = JSON.readTree(line);
-                if (question.has("topic")) current = new ShareShards(question); else current.answer(question, answer);
-            } catch (Throwable error) {
-                answer.put("error", String.valueOf(error));
-                error.printStackTrace();
-            }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
-        }
+    private static ShareShards current;
+
+    public static String answer(String line) throws Exception {
+        return Json.answer(line, (question, answer) -> {
+            if (question.has("topic")) current = new ShareShards(question); else current.answer(question, answer);
+        });
     }
 
     private final ShareCoordinatorRecordSerde serde = new ShareCoordinatorRecordSerde();

@@ -1,28 +1,44 @@
 """Asks Apache Kafka's client-side assignors, and its codec for the blobs of classic consumers."""
 
 import json
-import subprocess
 from collections.abc import Iterable
 from typing import Any
 
-from tests.java.jars import compiled, java_command
+from tests.java.oracle import Oracle, Text
+from tests.property.consumer_members import member
 
 from ottla.client.consumer.assignors.assignor import Members, PartitionCounts, Shares
 from ottla.client.consumer.embedded_protocol import decode_assignment, encode_assignment, encode_subscription
 from ottla.model.ids import TopicPartition
 
 
-class ConsumerAssignors:
-    """A Java process that answers one question at a time."""
+def _write_group(group: tuple[Members, PartitionCounts]) -> str:
+    members, partitions = group
+    shown = {
+        name: [list(one.topics), [list(where) for where in one.owned], one.group_instance_id]
+        for name, one in members.items()
+    }
+    return json.dumps([shown, dict(partitions)])
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            java_command(compiled("ConsumerAssignors.java"), "ConsumerAssignors"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+
+def _read_group(text: str) -> tuple[Members, PartitionCounts]:
+    shown, partitions = json.loads(text)
+    members = {}
+    for name, (topics, owned, instance_id) in shown.items():
+        had = tuple(TopicPartition(*where) for where in owned)
+        members[name] = member(tuple(topics), had, instance_id)
+    return members, partitions
+
+
+GROUP_TEXT = Text(_write_group, _read_group)
+"""How a group is written down as an example."""
+
+
+class ConsumerAssignors:
+    """Kafka's, asked one question at a time."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
 
     def assign(self, strategy: str, members: Members, partitions: PartitionCounts) -> Shares:
         """Return how Kafka's assignor shares out. Its codec must write the subscriptions as we do."""
@@ -49,19 +65,7 @@ class ConsumerAssignors:
         answer = self._ask({"strategy": strategy, "assigned": blob, "generation": generation})
         return None if answer["note"] is None else bytes.fromhex(answer["note"])
 
-    def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
-
     def _ask(self, question: dict[str, Any]) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
+        answer = json.loads(self._oracle.ask("ConsumerAssignors", json.dumps(question)))
         assert "error" not in answer, answer
         return answer

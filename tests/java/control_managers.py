@@ -1,11 +1,10 @@
 """Runs the parts of Apache Kafka's controller that decide about brokers and partitions."""
 
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tests.java.jars import compiled, java_command
+from tests.java.oracle import Oracle
 
 from ottla.wire.codec import decode, encode
 from ottla.wire.declare import spec_of
@@ -29,17 +28,10 @@ class KafkaFailed(Exception):
 
 
 class ControlManagers:
-    """A Java process with one controller in it."""
+    """One controller."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            java_command(compiled("ControlManagers.java"), "org.apache.kafka.controller.ControlManagers"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-        )
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
 
     def begin(self, features: Mapping[str, int], cluster_id: str, session_ms: int, random: int) -> None:
         """Begin with an empty cluster. `random` modulo a bound is what the random source answers."""
@@ -68,22 +60,12 @@ class ControlManagers:
         """Let time go on."""
         self._tell(op="advance", to=now_ms)
 
-    def close(self) -> None:
-        """End the process."""
-        self._process.communicate()
-
     def _outcome(self, answer: Mapping[str, Any], reply: Any) -> Outcome:
         records = [decode_metadata_record(bytes.fromhex(one)) for one in answer["records"]]
         return Outcome(records, reply, answer.get("more", False), answer["next"])
 
     def _tell(self, **question: Any) -> Mapping[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, "the Java process ended"
-        answer: Mapping[str, Any] = json.loads(line)
+        answer: Mapping[str, Any] = json.loads(self._oracle.ask("ControlManagers", json.dumps(question)))
         if "error" in answer:
             raise KafkaFailed(answer["error"])
         return answer

@@ -1,11 +1,10 @@
 """Runs shards of Apache Kafka's own group coordinator, step by step."""
 
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tests.java.jars import compiled, java_command
+from tests.java.oracle import Oracle
 
 from ottla.model.uuid import Uuid
 from ottla.wire.codec import encode
@@ -33,36 +32,19 @@ class KafkaFailed(Exception):
 
 
 class GroupShards:
-    """A Java process with shards in it."""
+    """Shards by name."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            java_command(compiled("GroupShards.java"), "org.apache.kafka.coordinator.group.GroupShards"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-        )
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
 
     def shard(self, name: str, now_ms: int, configs: Mapping[str, str]) -> "KafkaShard":
         """Begin a shard. One of the same name ends."""
         self.tell(op="new", shard=name, now=now_ms, configs=dict(configs))
         return KafkaShard(self, name)
 
-    def close(self) -> None:
-        """End the process."""
-        self._process.communicate()
-
     def tell(self, **question: Any) -> Outcome:
         """Make a step."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, "the Java process ended"
-        answer = json.loads(line)
+        answer = json.loads(self._oracle.ask("GroupShards", json.dumps(question)))
         if "error" in answer:
             raise KafkaFailed(answer["error"])
         batches = [

@@ -49,19 +49,19 @@ def need(*programs: str) -> None:
 
 
 @cache
-def compiled(source: str, libraries: str | None = None) -> str:
-    """Compile a program that lies beside this file. Return the class path that has it and its libraries.
+def compiled(*sources: str, libraries: str | None = None) -> str:
+    """Compile programs that lie beside this file. Return the class path that has them and their libraries.
 
-    These are Apache Kafka's, unless others are given.
+    These are Apache Kafka's, unless others are given. What was compiled once is kept.
     """
     need("java", "javac")
-    path = HERE / source
-    output = CLASSES / f"{path.stem}-{_digest(path, POM)}"
+    paths = [HERE / source for source in sources]
+    output = CLASSES / f"{paths[0].stem}-{_digest(*paths, POM)}"
     libraries = libraries or java_classpath()
     with _locked("java-classes"):
         if not output.exists():
             unfinished = output.with_suffix(".unfinished")
-            _run("javac", "-proc:none", "-nowarn", "-cp", libraries, "-d", str(unfinished), str(path))
+            _run("javac", "-proc:none", "-nowarn", "-cp", libraries, "-d", str(unfinished), *map(str, paths))
             unfinished.rename(output)
     return f"{output}:{libraries}"
 

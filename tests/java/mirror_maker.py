@@ -8,7 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.java.jars import HERE, QUICK_START, TARGET, compiled, java_command, need
+from tests.java.jars import HERE, QUICK_START, TARGET, need
+from tests.java.oracle import Oracle
 
 LIBS = TARGET / "mirror-maker"
 _STOP_TIMEOUT_S = 60
@@ -33,15 +34,9 @@ def mirror_classpath() -> str:
     return f"{LIBS}/*"
 
 
-def ask_mirror_maker(*questions: tuple[object, ...]) -> list[str]:
-    """Ask MirrorMaker 2's classes, a line for each question of `MirrorMakerClasses.java`."""
-    class_path = compiled("mirror/MirrorMakerClasses.java", mirror_classpath())
-    lines = "".join("\t".join(map(str, question)) + "\n" for question in questions)
-    command = java_command(class_path, "org.apache.kafka.connect.mirror.MirrorMakerClasses")
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    # Kafka's clients may say something on the standard output, too; an answer for each comes last.
-    return done.stdout.splitlines()[-len(questions) :]
+def ask_mirror_maker(oracle: Oracle, *questions: tuple[object, ...]) -> list[str]:
+    """Ask MirrorMaker 2's classes the questions of `MirrorMakerClasses.java`."""
+    return [oracle.ask("MirrorMakerClasses", "\t".join(map(str, words))) for words in questions]
 
 
 class MirrorMaker:

@@ -1,14 +1,16 @@
 """Asks Apache Kafka's own classes to read, write and filter record batches."""
 
+import hashlib
 import json
-import subprocess
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tests.java.jars import compiled, java_command
+from tests.java.oracle import Oracle
 
 from ottla.records.attributes import Codec
 from ottla.records.codec import Record
+
+_LARGE_BYTES = 20_000
 
 
 class Refused(Exception):
@@ -16,21 +18,15 @@ class Refused(Exception):
 
 
 class RecordBatches:
-    """A Java process that answers one question at a time."""
+    """Kafka's classes, asked one question at a time."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            java_command(compiled("RecordBatches.java"), "RecordBatches"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-        )
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
 
     def read(self, data: bytes | bytearray | memoryview) -> list[dict[str, Any]]:
-        """Return what Kafka sees in some batches."""
-        batches: list[dict[str, Any]] = self._ask("read", data=data.hex())["batches"]
+        """Return what Kafka sees in some batches. Of large ones it has `hash_of_records` of the records."""
+        brief: dict[str, bool] = {"briefly": True} if len(data) > _LARGE_BYTES else {}
+        batches: list[dict[str, Any]] = self._ask("read", data=data.hex(), **brief)["batches"]
         return batches
 
     def write(
@@ -48,10 +44,12 @@ class RecordBatches:
         is_transactional: bool = False,
         is_control: bool = False,
         delete_horizon_ms: int | None = None,
+        briefly: bool = False,
     ) -> bytes:
-        """Return the batch that Kafka builds. Takes what our `build_batch` takes."""
+        """Return the batch that Kafka builds, or its SHA-256. Takes what our `build_batch` takes."""
         return self._written(
             "write",
+            **({"briefly": True} if briefly else {}),
             records=[_described(record) for record in records],
             base_offset=base_offset,
             leader_epoch=leader_epoch,
@@ -108,24 +106,21 @@ class RecordBatches:
             delete_retention=delete_retention,
         )
 
-    def close(self) -> None:
-        """End the process."""
-        self._process.communicate()
-
     def _written(self, op: str, **arguments: object) -> bytes:
         return bytes.fromhex(self._ask(op, **arguments)["data"])
 
     def _ask(self, op: str, **arguments: object) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"op": op, **arguments}) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, "the Java process ended"
-        answer: dict[str, Any] = json.loads(line)
+        question = json.dumps({"op": op, **arguments})
+        answer: dict[str, Any] = json.loads(self._oracle.ask("RecordBatches", question))
         if "error" in answer:
             raise Refused(answer["error"])
         return answer
+
+
+def hash_of_records(described: Sequence[dict[str, Any]]) -> str:
+    """Return what Kafka says of the records of a large batch, given what it would say of each."""
+    text = json.dumps(described, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _described(record: Record) -> dict[str, Any]:

@@ -12,6 +12,13 @@ TOPICS = ("a", "b", "c", "d")
 _names = st.text("xyz01", min_size=1, max_size=4)
 
 
+def member(
+    topics: tuple[str, ...], owned: tuple[TopicPartition, ...], instance_id: str | None
+) -> Subscription:
+    """Return what a member says that owned these partitions in the last generation."""
+    return Subscription(topics, owned, 3, encode_sticky_note(owned, 3), group_instance_id=instance_id)
+
+
 @st.composite
 def groups(draw: st.DrawFn, same_topics: bool = False) -> tuple[Members, PartitionCounts]:
     """Return members by name, and how many partitions each topic has."""
@@ -30,9 +37,7 @@ def groups(draw: st.DrawFn, same_topics: bool = False) -> tuple[Members, Partiti
         topics = common if same_topics else draw(topic_sets)
         owned = tuple(where for where, owner in owners.items() if owner == name and where.topic in topics)
         instance_id = draw(st.none() | st.just(f"i-{name}"))
-        members[name] = Subscription(
-            topics, owned, 3, encode_sticky_note(owned, 3), group_instance_id=instance_id
-        )
+        members[name] = member(topics, owned, instance_id)
     return members, partitions
 
 

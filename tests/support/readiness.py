@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tests.support.plain_client import PlainClient
+from tests.support.data_plane import Asks
 
 from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.wire.error_code import ErrorCode
@@ -26,7 +26,7 @@ _TIMEOUT_S = 60
 
 
 def ask_once_ready(
-    client: PlainClient,
+    client: Asks,
     request: Any,
     codes: Callable[[Any], Iterable[ErrorCode]],
     version: int | None = None,
@@ -43,7 +43,7 @@ def ask_once_ready(
         time.sleep(0.05)
 
 
-def wait_until_led(client: PlainClient, topic: str, partitions: int = 1) -> None:
+def wait_until_led(client: Asks, topic: str, partitions: int = 1) -> None:
     """Wait until a broker leads a topic that was created."""
     parts = tuple(ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions))
     ask_once_ready(
@@ -56,7 +56,7 @@ def wait_until_led(client: PlainClient, topic: str, partitions: int = 1) -> None
     )
 
 
-def start_coordinators(client: PlainClient) -> None:
+def start_coordinators(client: Asks) -> None:
     """Have the topics of both coordinators made, and wait until every part of theirs has loaded."""
     for key_type in range(2):
         ask_once_ready(
@@ -71,7 +71,7 @@ def start_coordinators(client: PlainClient) -> None:
     wait_for_coordinators(client, counts[GROUP_METADATA_TOPIC], counts[TRANSACTION_STATE_TOPIC])
 
 
-def wait_for_coordinators(client: PlainClient, group_partitions: int, transaction_partitions: int) -> None:
+def wait_for_coordinators(client: Asks, group_partitions: int, transaction_partitions: int) -> None:
     """Ask about a group and a transaction of each shard: lists leave out, silently, what is not loaded."""
     for group in _keys_of_all_shards(group_partitions):
         ask_once_ready(

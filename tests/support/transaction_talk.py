@@ -6,8 +6,7 @@ A producer here is in no way careful: it sends what a test tells it to, also wha
 import time
 from typing import Any, Self
 
-from tests.support.data_plane import batch_of, fetch_request
-from tests.support.plain_client import PlainClient
+from tests.support.data_plane import Asks, batch_of, fetch_request
 
 from ottla.model.uuid import Uuid
 from ottla.records.batch import iter_batches
@@ -45,7 +44,7 @@ class TransactionTalk:
 
     def __init__(
         self,
-        client: PlainClient,
+        client: Asks,
         transactional_id: str,
         topics: dict[str, Uuid],
         version: int = 2,

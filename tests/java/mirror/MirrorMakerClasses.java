@@ -1,7 +1,5 @@
 package org.apache.kafka.connect.mirror;
 
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.time.Duration;
 import java.util.HexFormat;
 import java.util.Map;
@@ -11,17 +9,13 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * MirrorMaker 2's own classes, asked line by line. Each line of the input has words separated by tabs, each
- * line of the output is the answer.
+ * MirrorMaker 2's own classes, asked line by line. A question is words separated by tabs.
  */
 public class MirrorMakerClasses {
     private static final HexFormat HEX = HexFormat.of();
 
-    public static void main(String[] arguments) throws Exception {
-        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
-        for (String line = input.readLine(); line != null; line = input.readLine()) {
-            System.out.println(answer(line.split("\t", -1)));
-        }
+    public static String answer(String line) throws Exception {
+        return answer(line.split("\t", -1));
     }
 
     private static String answer(String[] words) throws Exception {
