@@ -13,6 +13,8 @@ from confluent_kafka import Producer
 from tests.cli.typing import fail, run, succeed
 from tests.java.apache_cluster import apache_cluster
 
+pytestmark = pytest.mark.live_oracle
+
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:

@@ -22,7 +22,7 @@ def journal_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         yield node.bootstrap
 
 
-@pytest.fixture(params=["ottla", "apache-kafka"])
+@pytest.fixture(params=["ottla", pytest.param("apache-kafka", marks=pytest.mark.live_oracle)])
 def bootstrap(request: pytest.FixtureRequest) -> str:
     name = "journal_bootstrap" if request.param == "ottla" else "kafka_bootstrap"
     found: str = request.getfixturevalue(name)
@@ -75,6 +75,7 @@ def test_a_group_that_nobody_has_is_a_cause(bootstrap: str) -> None:
     assert text.startswith("there is no group nobody")
 
 
+@pytest.mark.live_oracle
 def test_what_cannot_be_known_is_said(kafka_bootstrap: str, journal_bootstrap: str) -> None:
     words = ("why", "silent", "nobody", "--over=0.1", "--json")
     succeed("topic", "create", "anything", "--if-not-exists", bootstrap=journal_bootstrap)

@@ -115,6 +115,7 @@ def test_watching_serves_metrics_until_it_is_stopped(ottla_bootstrap: str, name:
         assert process.wait() == 130
 
 
+@pytest.mark.live_oracle
 def test_a_share_group_has_a_lag(kafka_bootstrap: str, name: str) -> None:
     succeed("topic", "create", name, bootstrap=kafka_bootstrap)
     write(kafka_bootstrap, name, 7)

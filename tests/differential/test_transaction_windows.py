@@ -8,6 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+import pytest
 from tests.differential.transaction_windows import HEALTHY, STUCK, ask_all, create_on
 from tests.golden.transaction_windows import recorded_answers, write_table
 from tests.java.apache_kafka import ApacheKafka
@@ -15,6 +16,7 @@ from tests.support.plain_client import PlainClient
 from tests.support.readiness import start_coordinators, wait_until_led
 
 
+@pytest.mark.live_oracle
 def test_apache_kafka_answers_as_recorded(tmp_path: Path) -> None:
     pause = partial(time.sleep, 0.01)
     # Apache Kafka takes partitions without a leader for deleted ones, and completes the transaction.
