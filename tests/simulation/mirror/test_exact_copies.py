@@ -1,5 +1,6 @@
 """Exact copies: the same offsets and batches, whatever moves, breaks or is removed meanwhile."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from ottla.client.errors import BrokerError
 from ottla.client.fetching import FetchedPartition, fetch_from
 from ottla.client.producer import Producer
 from ottla.mirror import copying
+from ottla.mirror.failing_over import read_statuses
 from ottla.mirror.mirroring import Mirroring
 from ottla.mirror.progress import PartitionProgress
 from ottla.model.ids import TopicPartition
@@ -83,8 +85,13 @@ def test_a_mirror_that_starts_again_goes_on_at_the_end_of_the_copy() -> None:
             await write(clients.source_bootstrap, PAYMENTS, numbered(first, 5))
             async with clients.mirroring(clients.link()) as mirroring:
                 await until(lambda: are_equal(clients, PAYMENTS))
+                await until(lambda first=first: is_told(clients, first + 5))  # type: ignore[misc]
         part = mirroring.progress.partitions[PAYMENTS]
         assert (part.copied_to, part.records_skipped, part.error) == (10, 0, None)
+
+    async def is_told(clients: Clients, copied_to: int) -> bool:
+        statuses = await read_statuses({"bootstrap.servers": clients.target_bootstrap})
+        return [part["copied_to"] for status in statuses for part in status["partitions"]] == [copied_to]
 
     TwoClusters().run(story)
 
@@ -188,6 +195,24 @@ def test_while_a_cluster_is_away_the_mirror_waits_for_it() -> None:
 
     async def works(mirroring: Mirroring) -> bool:
         return mirroring.progress.error is None
+
+    clusters.run(story)
+
+
+def test_a_mirror_begins_when_the_clusters_are_there_and_ends_also_without_them() -> None:
+    clusters = TwoClusters()
+
+    async def story(clients: Clients) -> None:
+        await clients.source.topics.create("payments")
+        await write(clients.source_bootstrap, PAYMENTS, numbered(0, 5))
+        clusters.target.nodes[0].kill()
+        async with clients.mirroring(clients.link()):
+            await asyncio.sleep(3)
+        async with clients.mirroring(clients.link()) as mirroring:
+            await asyncio.sleep(3)
+            assert mirroring.progress.partitions == {}
+            clusters.target.nodes[0].switch_on()
+            await until(lambda: are_equal(clients, PAYMENTS))
 
     clusters.run(story)
 

@@ -258,7 +258,10 @@ def test_committed_offsets_follow_as_far_as_their_records_are_copied() -> None:
         it, progress = following(clients, clients.link(groups="readers|ahead"))
         # Of the second partition it is not known yet how far the copy is.
         progress.partitions[second] = PartitionProgress(second)
-        part = progress.partitions[PAYMENTS] = PartitionProgress(PAYMENTS, copied_to=6)
+        part = progress.partitions[PAYMENTS] = PartitionProgress(PAYMENTS, copied_to=0)
+        await it.groups()
+        assert await committed(clients.target, "readers", (PAYMENTS, second)) == [0, None]
+        part.copied_to = 6
         await it.groups()
         assert await committed(clients.target, "readers", (PAYMENTS, second)) == [4, None]
         assert await committed(clients.target, "ahead", (PAYMENTS,)) == [6]

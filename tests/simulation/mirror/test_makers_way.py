@@ -21,6 +21,7 @@ from tests.simulation.mirror.world import (
 from ottla.client.admin import Admin
 from ottla.client.admin.topics import NewTopic
 from ottla.client.fetching import FetchedPartition, IsolationLevel, fetch_from
+from ottla.client.producer import Producer
 from ottla.mirror.maker import forwarding
 from ottla.mirror.maker.formats import (
     Checkpoint,
@@ -28,6 +29,7 @@ from ottla.mirror.maker.formats import (
     decode_checkpoint,
     decode_offset_sync,
     encode_checkpoint,
+    encode_source_offset,
 )
 from ottla.mirror.maker.own_topics import KeptRecord, partitions_of, read_committed, read_positions
 from ottla.mirror.mirroring import Mirroring
@@ -203,12 +205,46 @@ def test_a_checkpoint_is_written_once() -> None:
                 # Two more rounds.
                 await asyncio.sleep(2.5)
         assert len(await kept(clients.target_bootstrap, "A.checkpoints.internal")) == 1
+        for admin, topic in (
+            (clients.target, "A.checkpoints.internal"),
+            (clients.target, "heartbeats"),
+            (clients.source, "mm2-offset-syncs.B.internal"),
+        ):
+            configs = await admin.configs.describe(ResourceType.TOPIC, topic)
+            assert configs["cleanup.policy"].value == "compact"
+            assert len((await admin.topics.describe(topic)).partitions) == 1
         assert await committed(clients.target, "readers", (COPY,)) == [None], "nobody asked for it"
 
     async def is_told(clients: Clients) -> bool:
         key_and_value = encode_checkpoint(Checkpoint("readers", COPY, 4, 4))
         found = await kept(clients.target_bootstrap, "A.checkpoints.internal")
         return key_and_value in [record[:2] for record in found]
+
+    TwoClusters().run(story)
+
+
+def test_positions_are_those_of_the_last_records_and_others_are_passed_over() -> None:
+    topic = TopicPartition("positions", 0)
+
+    async def story(clients: Clients) -> None:
+        bootstrap = clients.target_bootstrap
+        await clients.target.topics.create(topic.topic)
+        other = b'["MirrorCheckpointConnector",{"cluster":"A"}]'
+        gone = encode_source_offset("A", SECOND, 7)[0]
+        records: list[tuple[bytes | None, bytes | None]] = [
+            encode_source_offset("A", PAYMENTS, 3),
+            encode_source_offset("A", SECOND, 7),
+            (other, b'{"offset":9}'),
+            (b"nonsense", b"nonsense"),
+            (None, None),
+            encode_source_offset("A", PAYMENTS, 5),
+            (gone, None),
+        ]
+        async with Producer(bootstrap) as producer:
+            for key, value in records:
+                await (await producer.send(topic.topic, value, key=key, partition=0))
+        async with client_of(bootstrap) as cluster:
+            assert await read_positions(cluster, [topic]) == {PAYMENTS: 6}
 
     TwoClusters().run(story)
 

@@ -112,6 +112,50 @@ def test_a_file_without_a_direction_is_refused() -> None:
         read_links({name: value for name, value in FILE.items() if name != "B.bootstrap.servers"})
 
 
+def test_what_the_file_says_of_internal_topics_is_read() -> None:
+    (link,) = read_links(
+        {
+            **FILE,
+            "replication.policy.separator": "_",
+            "offset.storage.partitions": "7",
+            "offset.storage.replication.factor": "2",
+            "checkpoints.topic.replication.factor": "-1",
+            "emit.checkpoints.enabled": "false",
+            "sync.group.offsets.enabled": "true",
+            "A.consumer.auto.offset.reset": "latest",
+        }
+    )
+    options = link.maker
+    assert options is not None
+    assert (link.target_name("payments"), options.names.checkpoints) == (
+        "A_payments",
+        "A_checkpoints_internal",
+    )
+    assert (options.offsets_partitions, options.offsets_replication_factor) == (7, 2)
+    assert (options.internal_replication_factor, options.checkpoints_s, options.group_offsets_s) == (
+        None,
+        None,
+        None,
+    )
+    assert options.from_latest
+    plain = "replication.policy.internal.topic.separator.enabled"
+    (link,) = read_links({**FILE, "replication.policy.separator": "_", plain: "false"})
+    assert link.maker is not None
+    assert link.maker.names.checkpoints == "A.checkpoints.internal"
+
+
+@pytest.mark.parametrize(
+    ("properties", "problem"),
+    [
+        ({"replication.policy.separator": ""}, "separator is empty"),
+        ({"A.sasl.jaas.config": "org.example.OddModule required;"}, "A: "),
+    ],
+)
+def test_what_cannot_be_used_is_refused(properties: dict[str, str], problem: str) -> None:
+    with pytest.raises(UnusableLink, match=problem):
+        read_links({**FILE, **properties})
+
+
 def test_progress_is_told_in_numbers() -> None:
     progress = Progress("A")
     where = TopicPartition("A.payments", 0)
