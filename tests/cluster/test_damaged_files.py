@@ -1,11 +1,14 @@
 """A node on damaged, missing or foreign files: what it refuses, what it tells, and what it goes on with."""
 
+import atexit
 import json
 import re
 import shutil
 import socket
 import subprocess
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from tests.cluster.test_housekeeping import run_until
@@ -31,6 +34,24 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
 def written(root: Path, *, is_clean: bool = True, settings: dict[str, str] | None = None) -> OttlaNode:
     """Return a node that has written two topics and does not run."""
     node = OttlaNode(root, settings)
+    if settings is None:
+        shutil.copytree(_written_once(is_clean), node.data_directory)
+    else:
+        _write(node, is_clean)
+    return node
+
+
+@cache
+def _written_once(is_clean: bool) -> Path:
+    """Return what such a node leaves, to be copied: most tests are about what becomes of it then."""
+    directory = TemporaryDirectory(prefix="ottla-written-")
+    atexit.register(directory.cleanup)
+    node = OttlaNode(Path(directory.name))
+    _write(node, is_clean)
+    return node.data_directory
+
+
+def _write(node: OttlaNode, is_clean: bool) -> None:
     with node:
         with PlainClient(node.bootstrap) as client:
             for topic in ("orders", "payments"):
@@ -41,7 +62,6 @@ def written(root: Path, *, is_clean: bool = True, settings: dict[str, str] | Non
             node.stop()
         else:
             node.kill()
-    return node
 
 
 def refusal(node: OttlaNode, *options: str) -> str:
