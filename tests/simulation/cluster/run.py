@@ -88,7 +88,7 @@ class Run:
             self.others,
             self.invariants,
             client_host=self.loop.machine.host,
-            may_time_out=any(fault.kind == "jump-clock" for fault in plan.faults),
+            may_time_out=any(fault.kind in ("jump-clock", "late-packets") for fault in plan.faults),
         )
         self.wiped: list[int] = []
         self.story: list[str] = []

@@ -47,6 +47,8 @@ class Again:
                     await self._write()
                     if self._is_over():
                         return
+                    # From here on it may be gone, also if nobody says so.
+                    self._last.clear()
                     await admin.topics.delete(TOPIC)
             except (ClientError, TimeoutError):
                 await asyncio.sleep(0.1)
@@ -58,6 +60,7 @@ class Again:
             if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
             # The old one may still be there.
+            self._last.clear()
             await admin.topics.delete(TOPIC)
             raise
         self._life += 1

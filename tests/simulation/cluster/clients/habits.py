@@ -26,6 +26,7 @@ TOPIC: Final = "habits"
 WHERE: Final = TopicPartition(TOPIC, 0)
 TIMEOUT_MS: Final = 600_000
 """Nothing here times out, unless a clock jumps."""
+QUIET_S_MAX: Final = 60
 _FENCED: Final = frozenset((ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH))
 _TRANSACTIONAL: Final = 1 << 4
 _RAISES_EPOCHS: Final = 5
@@ -51,7 +52,7 @@ class Habits:
         *,
         may_time_out: bool,
     ) -> None:
-        """`level` returns transaction.version. With `may_time_out`, clocks jump further than a timeout."""
+        """`level` returns transaction.version. With `may_time_out`, clocks jump, or requests come again."""
         self._bootstrap = bootstrap
         self._rng = rng
         self._now_ms = now_ms
@@ -59,6 +60,8 @@ class Habits:
         self._level = level
         self._may_time_out = may_time_out
         self._number = 0
+        # Ids whose last transaction may be open.
+        self._open: list[str] = []
 
     async def create_topic(self, admin: Admin) -> None:
         """Create what is written to here."""
@@ -73,14 +76,34 @@ class Habits:
         acts = (self._use_producer, self._use_producer, self._abort_after_commit)
         while not self._is_over():
             self._number += 1
+            name = f"habits-{self._number}"
+            self._open.append(name)
             try:
                 async with asyncio.timeout(20):
-                    await self._rng.choice(acts)(f"habits-{self._number}")
+                    await self._rng.choice(acts)(name)
+                    self._open.remove(name)
             except BrokerError as error:
                 self._check(error.error_code, str(error))
                 await asyncio.sleep(0.1)
             except (ClientError, TimeoutError):
                 await asyncio.sleep(0.1)
+
+        await self._end_open()
+
+    async def _end_open(self) -> None:
+        """End what was left open. It would time out much later, since nobody here is to time out."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + QUIET_S_MAX
+        while self._open and loop.time() < deadline:
+            try:
+                async with asyncio.timeout(10), raw_cluster(self._bootstrap) as cluster:
+                    while self._open:
+                        name = self._open[-1]
+                        if (await self._ask(cluster, name, _begins(name))).error_code is ErrorCode.NONE:
+                            self._open.pop()
+                        await asyncio.sleep(0.05)
+            except (ClientError, TimeoutError):
+                await asyncio.sleep(0.2)
 
     def _check(self, code: ErrorCode, what: str) -> None:
         if code in _FENCED and not self._may_time_out:
@@ -113,9 +136,7 @@ class Habits:
         if self._level() < 2:
             return
         async with raw_cluster(self._bootstrap) as cluster:
-            begun = await self._ask(
-                cluster, name, InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=TIMEOUT_MS)
-            )
+            begun = await self._ask(cluster, name, _begins(name))
             if begun.error_code is not ErrorCode.NONE:
                 return
             mine = (begun.producer_id, begun.producer_epoch)
@@ -179,6 +200,10 @@ class Habits:
         except ClientError:
             cluster.forget_coordinator(TRANSACTION, name)
             raise
+
+
+def _begins(name: str) -> InitProducerIdRequest:
+    return InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=TIMEOUT_MS)
 
 
 async def _commit_nothing(producer: Producer) -> None:

@@ -47,7 +47,7 @@ class MoreClients:
         client_host: str = "",
         may_time_out: bool = True,
     ) -> None:
-        """With `may_time_out`, clocks jump further than any timeout."""
+        """With `may_time_out`, clocks jump further than any timeout, or requests come again much later."""
         self._client_host = client_host
         self._cluster = cluster
         self._rng = Random(f"more clients work {seed}")

@@ -16,7 +16,7 @@ from ottla.wire.messages.describe_transactions import DescribeTransactionsReques
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.list_transactions import ListTransactionsRequest
 
-PATIENCE_S: Final = 20
+PATIENCE_S: Final = 12
 """How long an answer may take from a node that lives all the time, and that can be reached."""
 _ASKED: Final = (
     ListTransactionsRequest(state_filters=(), producer_id_filters=()),

@@ -5,10 +5,12 @@ acknowledged stays, whatever the configs are.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 from tests.simulation.cluster.clients.careless import is_careless
-from tests.simulation.cluster.faults.breaking import Breaking, ask_cluster
+from tests.simulation.cluster.clients.workload import PASSING
+from tests.simulation.cluster.faults.breaking import Breaking, ask_cluster, start, wait_for_start
 
 from ottla import Admin
 from ottla.client.admin.access_rules import Rule
@@ -23,8 +25,11 @@ from ottla.metadata.features import (
 from ottla.metadata.image import DEFAULT_BROKERS
 from ottla.model.ids import TopicPartition
 from ottla.storage.names import METADATA_PARTITION
+from ottla.testing.simulation.node import SimulatedNode
 from ottla.wire.config_kinds import ResourceType
 
+PASSED: Final = TopicPartition(PASSING, 0)
+WAIT_STEPS_MAX: Final = 100
 _DAY_MS: Final = "86400000"
 TOPIC_CONFIGS: Final[dict[str, tuple[str | None, ...]]] = {
     "min.insync.replicas": ("1", "2", "3", None),
@@ -147,10 +152,48 @@ async def delete_records(it: Breaking) -> None:
     """Delete what nobody is going to read, also while no follower is there."""
 
     async def delete(admin: Admin) -> None:
-        where = TopicPartition("passing", 0)
-        it.tell("records of passing-0 are deleted")
-        await admin.records.delete({where: -1})
+        it.tell(f"records of {PASSING} are deleted")
+        await admin.records.delete({PASSED: -1})
 
+    follower = await _leave_leader_alone(it) if it.rng.random() < 0.5 else None
     for _ in range(it.rng.randint(1, 4)):
         await ask_cluster(it, delete)
         await asyncio.sleep(it.lasts_ms / 4000)
+    if follower is not None:
+        start(follower)
+        await wait_for_start([follower])
+
+
+async def _leave_leader_alone(it: Breaking) -> SimulatedNode | None:
+    """Let the topic have two replicas, and kill the one that follows. Returns it, once it is fenced."""
+    leader, follower = it.rng.sample(it.cluster.nodes, 2)
+    replicas = [leader.node_id, follower.node_id]
+
+    async def keep_two(admin: Admin) -> None:
+        it.tell(f"{PASSING} is moved to {replicas}, and the second one of these is killed")
+        await admin.replicas.reassign({PASSED: replicas})
+
+    if not await ask_cluster(it, keep_two):
+        return None
+
+    def is_kept() -> bool:
+        part = None if leader.node is None else leader.node.broker.partitions.find(*PASSED)
+        return part is not None and part.is_leader and set(part.in_sync) == set(replicas)
+
+    def is_fenced() -> bool:
+        known = None if leader.node is None else leader.node.broker.image.brokers.get(follower.node_id)
+        return known is None or bool(known.fenced)
+
+    if not await _wait(is_kept) or not follower.is_on:
+        return None
+    follower.kill()
+    await _wait(is_fenced)
+    return follower
+
+
+async def _wait(is_so: Callable[[], bool]) -> bool:
+    for _ in range(WAIT_STEPS_MAX):
+        if is_so():
+            return True
+        await asyncio.sleep(0.05)
+    return False

@@ -18,6 +18,7 @@ from ottla.model.ids import TopicPartition
 from ottla.storage.scan import scan_batches
 from ottla.storage.segment import Segment
 from ottla.testing.simulation.node import SimulatedNode
+from ottla.wire.config_kinds import ResourceType
 
 STEP_S: Final = 0.02
 WAIT_S_MAX: Final = 8
@@ -86,11 +87,20 @@ async def damage_below_min(it: Breaking) -> None:
     it.tell(f"node {keeper.node_id} is killed")
     if keeper.is_on:
         keeper.kill()
-    await asyncio.sleep(3)
+    await asyncio.sleep(2)
+    if it.rng.random() < 0.5:
+        # Nobody leads now. Those who were eligible to lead still are, whatever number is needed.
+        await ask_cluster(it, lambda admin: _need_one(it, admin, part.topic))
+    await asyncio.sleep(1)
     for a, b in ((one, keeper), (keeper, one)):
         it.cluster.network.slow_down(a.machine.host, b.machine.host, 0)
     start(keeper)
     await wait_for_start([keeper])
+
+
+async def _need_one(it: Breaking, admin: Admin, topic: str) -> None:
+    it.tell(f"min.insync.replicas of {topic} becomes 1")
+    await admin.configs.alter(ResourceType.TOPIC, topic, {"min.insync.replicas": "1"})
 
 
 async def _keep_two(it: Breaking, admin: Admin, part: Partition, replicas: list[int]) -> None:

@@ -37,7 +37,7 @@ from tests.simulation.cluster.faults.directories import (
     move_logs,
     start_without_directory,
 )
-from tests.simulation.cluster.faults.misleading import half_open, reject, slow_metadata
+from tests.simulation.cluster.faults.misleading import half_open, reject, slow_metadata, stay_alone
 from tests.simulation.cluster.faults.operators import (
     change_brokers,
     change_voters,
@@ -375,6 +375,7 @@ FAULTS: Final[dict[str, FaultKind]] = {
     "half-open": FaultKind(half_open, 2),
     "slow-metadata": FaultKind(slow_metadata),
     "damage-below-min": FaultKind(damage_below_min, 3),
+    "stay-alone": FaultKind(stay_alone, 3),
 }
 
 
@@ -405,8 +406,8 @@ WIDE: Final = (
     "slow-metadata",
 )
 """Faults of a wider world, which many seeds have (see `wide`)."""
-WIDE_ALONE: Final = ("damage-below-min",)
-"""Faults of a wider world of several steps, beside which nothing else breaks."""
+WIDE_ALONE: Final = ("damage-below-min", "damage-below-min", "stay-alone")
+"""Faults of a wider world of several steps, or of a long time, beside which nothing else breaks."""
 WIDE_FAMILIES: Final = (
     ("move-logs", "fail-directory", "start-without-directory", "cut-power", "kill", "restart", "move-logs"),
     ("move-logs", "fill-directory", "cut-off", "elect", "reassign", "move-logs"),

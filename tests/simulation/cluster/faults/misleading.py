@@ -3,12 +3,16 @@ and it learns late what all others know."""
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from tests.simulation.cluster.faults.breaking import Breaking
 
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.testing.simulation.simulation import Machine
+
+ALONE_S: Final = 16
+"""Longer than anybody may be kept waiting."""
 
 
 async def reject(it: Breaking) -> None:
@@ -51,6 +55,18 @@ async def slow_metadata(it: Breaking) -> None:
     one.node.broker.metadata.listen(slow)
     await it.wait()
     slow.late_ms = 0
+
+
+async def stay_alone(it: Breaking) -> None:
+    """Let all nodes but one stand still for so long that who asks this one has to be told to come again."""
+    alone = it.pick_leader()
+    others = [one for one in it.cluster if one is not alone and one.is_on]
+    it.tell(f"all nodes but {alone.node_id} stand still for {ALONE_S} s")
+    for one in others:
+        one.machine.pause()
+    await asyncio.sleep(ALONE_S)
+    for one in others:
+        one.machine.resume()
 
 
 class _Slow:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tests.simulation.cluster.planted.state_bugs import STATE_BUGS
+from tests.simulation.cluster.planted.wide_bugs import WIDE_BUGS
 from tests.simulation.planting import Bug
 from tests.simulation.raft.bugs import BUGS as QUORUM_BUGS
 from tests.simulation.storage.bugs import BUGS as STORAGE_BUGS
@@ -415,6 +416,7 @@ BUGS: Final[dict[str, Bug]] = {
     for name, bug in (
         *_OWN.items(),
         *STATE_BUGS.items(),
+        *WIDE_BUGS.items(),
         *((f"quorum-{name}", bug) for name, bug in QUORUM_BUGS.items()),
         *((f"storage-{name}", bug) for name, bug in STORAGE_BUGS.items()),
     )

@@ -7,3 +7,11 @@ FOUND_SOMETHING: Final = (
     57706,
 )  # fmt: skip
 """Seeds that found something in the product before there was a wider world."""
+WIDE_FOUND_BY: Final[dict[str, int]] = {
+    "abort-after-commit-is-fenced": 11,
+    "configs-before-the-start-are-forgotten": 26,
+    "configs-stay-what-they-were": 185,
+    "eligible-leaders-without-a-number": 177,
+    "moves-forget-leader-epochs": 13,
+}
+"""Which seed with a wider world finds which planted bug."""

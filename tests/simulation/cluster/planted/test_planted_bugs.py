@@ -5,6 +5,7 @@ from tests.simulation.cluster.campaign import CAMPAIGN
 from tests.simulation.cluster.plan import plan_of
 from tests.simulation.cluster.planted.bugs import BUGS
 from tests.simulation.cluster.planted.found import FOUND_BY
+from tests.simulation.cluster.planted.found_wide import FOUND_SOMETHING, WIDE_FOUND_BY
 from tests.simulation.cluster.rules.promises import Promises
 from tests.simulation.cluster.story import find_failure, shrink, tell
 from tests.simulation.planting import planted
@@ -30,13 +31,17 @@ QUICK = (
     "quorum-commit-by-minority",
     "quorum-changes-overlap",
     "storage-flush-skips-files",
+    # What only a wider world shows.
+    "abort-after-commit-is-fenced",
+    "configs-stay-what-they-were",
+    "moves-forget-leader-epochs",
 )
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_planted_bug_is_found(name: str) -> None:
     with planted(BUGS[name]):
-        assert find_failure(plan_of(FOUND_BY[name])) is not None, BUGS[name].what
+        assert find_failure(plan_of(CAMPAIGN.found_by[name])) is not None, BUGS[name].what
 
 
 def test_every_bug_can_be_planted_and_leaves_no_trace() -> None:
@@ -48,8 +53,14 @@ def test_every_bug_can_be_planted_and_leaves_no_trace() -> None:
 
 
 def test_the_seeds_are_of_bugs_that_exist() -> None:
-    assert set(FOUND_BY) <= set(BUGS)
-    assert max(FOUND_BY.values()) < CAMPAIGN.bug_seeds_max
+    assert set(CAMPAIGN.found_by) <= set(BUGS)
+    assert max(CAMPAIGN.found_by.values()) < CAMPAIGN.bug_seeds_max
+
+
+def test_seeds_that_found_something_stay_what_they_are() -> None:
+    kept = [plan_of(seed) for seed in (*FOUND_BY.values(), *FOUND_SOMETHING)]
+    assert not any(plan.wide for plan in kept)
+    assert all(plan_of(seed).wide for seed in WIDE_FOUND_BY.values())
 
 
 def test_what_is_watched_is_put_back() -> None:

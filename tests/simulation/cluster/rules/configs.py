@@ -9,11 +9,14 @@ from typing import Final
 from tests.simulation.cluster.rules.wrong import Wrong
 
 from ottla.broker.logs.log_configs import log_config
+from ottla.metadata.configs.alter import MIN_ISR
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.load import load_node_config
-from ottla.metadata.image import MetadataImage
+from ottla.metadata.features import is_elr_enabled
+from ottla.metadata.image import DEFAULT_BROKERS, MetadataImage
 from ottla.storage.config import LogConfig
 from ottla.testing.simulation.node import SimulatedNode
+from ottla.wire.config_kinds import ResourceType
 
 Terms = tuple[LogConfig, int]
 _KEPT_MAX: Final = 64
@@ -38,6 +41,7 @@ class ConfigRules:
         if known is not None and all(a is b for a, b in zip(looked, known, strict=True)):
             return
         self._looked[one.node_id] = looked
+        _check_eligible_leaders(image)
         for part in broker.partitions:
             topic = image.topics.find(part.topic)
             if topic is None or topic.id != part.topic_id or part.index not in topic.partitions:
@@ -70,6 +74,17 @@ class ConfigRules:
             resolved = configs.topic(overrides)
             found = self._terms[key] = (log_config(resolved, configs.node), resolved.min_insync_replicas)
         return found
+
+
+def _check_eligible_leaders(image: MetadataImage) -> None:
+    """Who is eligible to lead follows from one number for all brokers."""
+    if not is_elr_enabled(image.features):
+        return
+    if MIN_ISR not in image.default_broker_config():
+        raise Wrong(f"configs: replicas are eligible to lead, but {MIN_ISR} is left to each broker")
+    for resource, texts in image.configs.items():
+        if resource.type == ResourceType.BROKER and resource != DEFAULT_BROKERS and MIN_ISR in texts:
+            raise Wrong(f"configs: replicas are eligible to lead, but {resource} has a {MIN_ISR} of its own")
 
 
 def _difference(found: LogConfig, wanted: LogConfig) -> str:

@@ -1,0 +1,113 @@
+"""Bugs that only a wider world shows: of configs, log directories, who may lead, and habits of clients.
+
+All of them were in the product once, until the simulation had such a world.
+"""
+
+from typing import Final
+
+from tests.simulation.planting import Bug
+
+from ottla.broker.lifecycle.membership import _find_last_epoch
+from ottla.broker.logs.directory_reports import DirectoryReports
+from ottla.broker.logs.log_configs import SettingsOfTopics
+from ottla.broker.logs.log_moves import LogMoves
+from ottla.broker.logs.partitions import Partitions
+from ottla.broker.replication.leading import Leading
+from ottla.coordination.group.offsets.expiry import _expire_group
+from ottla.coordination.runtime.shard import Shard
+from ottla.coordination.transaction.decide import decide_end
+from ottla.metadata.configs.in_force import ConfigsInForce
+from ottla.quorum.controller.partitions.eligible_leaders import (
+    _without_in_sync_replicas,
+    begin_eligible_leaders,
+)
+from ottla.storage.log_dirs.directory import LogDirectory
+
+WIDE_BUGS: Final[dict[str, Bug]] = {
+    "configs-stay-what-they-were": Bug(
+        "logs obey the configs that were in force when they were asked for first",
+        SettingsOfTopics.find,
+        "if configs is not self._used:",
+        "if self._used is None:",
+    ),
+    "configs-before-the-start-are-forgotten": Bug(
+        "a node that starts obeys its file, whatever the metadata says, until that changes",
+        ConfigsInForce.now,
+        "image = self._image()",
+        "image = self._image()\n"
+        "    self._seen = image.configs if self._seen is EMPTY_IMAGE.configs else self._seen",
+    ),
+    "moves-keep-what-was-cut": Bug(
+        "a log that moves is not told that its original was cut",
+        LogMoves.was_cut,
+        "if move.partition.log is log:",
+        "if False:",
+    ),
+    "moves-forget-leader-epochs": Bug(
+        "a log that has moved knows only the leader epochs of its batches",
+        LogMoves._switch,
+        "new.assign_leader_epoch(entry.epoch, entry.start_offset)",
+        "pass",
+    ),
+    "lost-replicas-report-themselves": Bug(
+        "a replica that has to be copied again reports its directory before it is in sync",
+        DirectoryReports._may_be_reported,
+        "if record is None or not is_lost(record, broker.node_id):",
+        "if True:",
+    ),
+    "empty-logs-beside-a-failed-directory": Bug(
+        "a replica whose directory cannot be read gets an empty log in another one",
+        Partitions._may_make,
+        "if not self._directories.offline_paths:",
+        "if True:",
+    ),
+    "a-failed-directory-keeps-the-epoch": Bug(
+        "a broker with a directory that failed says that it has all of its last run",
+        _find_last_epoch,
+        "if directories.offline_paths or broker.partitions.has_set_records_aside:",
+        "if False:",
+    ),
+    "deletion-needs-a-follower": Bug(
+        "records cannot be deleted while no follower lives",
+        Leading.low_watermark,
+        "return min([self.partition.log.log_start_offset, *starts])",
+        "return min(self.partition.log.log_start_offset, *starts)",
+    ),
+    "eligible-leaders-are-forgotten": Bug(
+        "who is eligible to lead is forgotten with min.insync.replicas, also where nobody leads",
+        _without_in_sync_replicas,
+        "if not partition.isr and",
+        "if False and",
+    ),
+    "eligible-leaders-without-a-number": Bug(
+        "a cluster that begins to keep eligible leaders leaves min.insync.replicas to each node",
+        begin_eligible_leaders,
+        "if MIN_ISR not in view.image.default_broker_config():",
+        "if False:",
+    ),
+    "cleaner-checkpoint-of-an-old-topic": Bug(
+        "after a crash a topic that was made again counts as compacted as far as the old one was",
+        LogDirectory._lower_cleaned,
+        "if is_lowered:",
+        "if False:",
+    ),
+    "empty-share-groups-expire": Bug(
+        "a share group without members is deleted with its positions",
+        _expire_group,
+        "and group.is_empty and group.expires:",
+        "and group.is_empty:",
+    ),
+    "parked-for-good": Bug(
+        "a coordinator lets a client wait as long as nothing is committed",
+        Shard.tick,
+        "if one.ticks_left <= 0:",
+        "if False:",
+    ),
+    "abort-after-commit-is-fenced": Bug(
+        "who aborts while the markers of the last commit are being written is taken for replaced",
+        decide_end,
+        "# Whatever its id and epoch: it may be the producer that goes on already.\n        "
+        "return _refusal(ErrorCode.CONCURRENT_TRANSACTIONS)",
+        "return _refusal(ErrorCode.PRODUCER_FENCED)",
+    ),
+}
