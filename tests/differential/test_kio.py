@@ -37,7 +37,7 @@ KIO_PATHS: dict[tuple[str, int], str] = {
 
 
 @pytest.mark.parametrize(("name", "version"), sorted(KIO_PATHS))
-@examples(6)
+@examples(3)
 @given(data=st.data())
 def test_kio_reads_and_writes_our_bytes(name: str, version: int, data: Any) -> None:
     message = data.draw(message_values(all_messages()[name], version, _what_kio_can_hold))
