@@ -7,6 +7,7 @@ only where the login module's options show that they are meant, and warns when i
 import base64
 import binascii
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -35,7 +36,7 @@ def unsecured_validator(options: Mapping[str, str], now_ms: Callable[[], int]) -
             raise InvalidToken("the token was issued in the future")
         scopes = claims.get(scope_claim, ())
         scopes = scopes.split() if isinstance(scopes, str) else scopes
-        if not set(required) <= set(scopes):
+        if not isinstance(scopes, list | tuple) or any(scope not in scopes for scope in required):
             raise InvalidToken("a scope is missing", "insufficient_scope", " ".join(required))
         return Identity(name, expires_ms)
 
@@ -66,6 +67,7 @@ def _time_ms(claims: Mapping[str, Any], name: str, *, is_required: bool) -> int:
     value = claims.get(name)
     if value is None and not is_required:
         return 0
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    # JSON, as Python reads it, has numbers that are no time.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InvalidToken(f"the claim {name!r} is not a time")
     return int(value * 1000)
