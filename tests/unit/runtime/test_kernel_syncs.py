@@ -13,6 +13,7 @@ from tests.unit.runtime.test_flusher import real_log
 from tests.unit.storage.logs import append
 
 from ottla.runtime import sync_workers
+from ottla.runtime.disk import RealFile
 from ottla.runtime.kernel_syncs import UNDER_WAY_MAX, KernelSyncs
 from ottla.runtime.sync_workers import SyncWorkers
 from ottla.storage.errors import LogDirectoryOffline
@@ -96,6 +97,9 @@ def test_an_append_to_a_file_with_a_known_name_needs_no_thread(tmp_path: Path) -
     assert told == [None, None]
     assert threads == 0
     assert log.recovery_point == log.log_end_offset == 3
+    file = log.active_segment.file
+    assert isinstance(file, RealFile)
+    assert not file._pins, "or its descriptor would stay open for ever"
 
 
 def test_without_the_kernel_threads_do_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

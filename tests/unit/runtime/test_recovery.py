@@ -81,3 +81,16 @@ def test_a_failure_in_a_worker_takes_the_directory_offline_here(
     with pytest.raises(LogDirectoryOffline, match="orders-9"):
         load_logs(volume, requests, 2)
     assert volume.error is not None
+
+
+@pytest.mark.parametrize(
+    ("logs_min", "bytes_min", "expected"),
+    [(3, 1 << 40, True), (4, 1 << 40, False), (4, 1, True), (4, 0, True)],
+)
+def test_many_logs_or_large_ones_are_worth_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logs_min: int, bytes_min: int, expected: bool
+) -> None:
+    requests = make_logs(tmp_path, 3)
+    monkeypatch.setattr(recovery, "_WORTHWHILE_LOGS", logs_min)
+    monkeypatch.setattr(recovery, "_WORTHWHILE_BYTES", bytes_min)
+    assert recovery._is_worthwhile(Volume(RealDisk(), str(tmp_path)), requests) is expected

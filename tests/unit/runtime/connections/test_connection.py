@@ -309,3 +309,10 @@ def test_a_peer_that_goes_while_it_waits_is_let_go(make_wire: MakeWire) -> None:
     wire.peer.close()
     wire.turn()
     assert len(wire.closed) == 1
+
+
+def test_a_connection_is_closed_once_however_many_reasons_there_are(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda _: None)
+    wire.connection.close()
+    wire.connection.close(ConnectionError("too late"))
+    assert wire.closed == [None], "or there would be a place too many for others"

@@ -1,5 +1,6 @@
 """Who may connect and who must go."""
 
+import errno
 import logging
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from ottla.runtime.connections.sockets import PlainNetwork, PlainTransport
 from ottla.runtime.loop_scheduler import LoopScheduler
 from ottla.runtime.poller import ServingLoop
 from ottla.runtime.threads import Threads
+from ottla.world.network import Transport
 
 
 class Clock:
@@ -234,3 +236,34 @@ def test_connections_get_the_send_buffer_that_was_asked_for(world: World) -> Non
     assert isinstance(transport, PlainTransport)
     # Linux doubles what is asked for, to have room for its own bookkeeping.
     assert transport._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 60_000
+
+
+def test_who_cannot_be_accepted_because_descriptors_are_used_up_waits_for_a_while(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (listening,) = world.listeners._listening.values()
+    accept, tried = listening.accept, 0
+
+    def fail() -> Transport:
+        nonlocal tried
+        tried += 1
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    later: list[tuple[Callable[..., object], tuple[object, ...]]] = []
+
+    class Later:
+        def call_later(self, _ms: int, callback: Callable[..., object], *args: object) -> None:
+            later.append((callback, args))
+
+    monkeypatch.setattr(world.listeners, "_scheduler", Later())
+    monkeypatch.setattr(listening, "accept", fail)
+    client = world.connect()
+    world.turn()
+    assert tried == 1, "it is not asked again and again"
+    assert "Too many open files" in caplog.text
+    monkeypatch.setattr(listening, "accept", accept)
+    ((callback, args),) = later
+    callback(*args)
+    world.turn()
+    assert world.listeners.accepted == 1
+    assert not is_closed(client)

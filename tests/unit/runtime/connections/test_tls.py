@@ -273,6 +273,14 @@ def test_who_closes_says_so() -> None:
     assert pair.client.transport.is_closed_by_peer()
 
 
+def test_nothing_can_be_sent_after_the_farewell() -> None:
+    pair = Pair()
+    pair.settle()
+    pair.server.transport.close()
+    with pytest.raises(TlsFailed):
+        pair.server.transport.send(b"one more thing")
+
+
 def test_a_handshake_that_takes_too_long_ends() -> None:
     pair = Pair()
     ((delay_ms, late, _), _) = pair.turns.later

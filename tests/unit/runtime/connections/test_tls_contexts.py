@@ -14,6 +14,7 @@ from ottla.runtime.connections.tls_contexts import (
     TlsRefused,
     TlsSettings,
     client_context,
+    find_file_version,
     renew_client_context,
     server_context,
 )
@@ -132,3 +133,13 @@ def test_connections_to_other_nodes_show_a_new_certificate_from_then_on(tmp_path
     with pytest.raises(TlsRefused):
         renew_client_context(client, settings)
     assert handshake(server, client).getpeercert(binary_form=True) == second, "it keeps what it has"
+
+
+def test_a_store_that_is_missing_has_no_version_and_a_new_one_has_another(tmp_path: Path) -> None:
+    path = tmp_path / "keystore.p12"
+    assert find_file_version(str(path)) is None
+    path.write_bytes(b"old")
+    before = find_file_version(str(path))
+    assert find_file_version(str(path)) == before
+    path.write_bytes(b"newer")
+    assert find_file_version(str(path)) not in (None, before)
