@@ -68,7 +68,7 @@ def test_a_peer_is_connected_to_by_its_address(loop: ServingLoop, host: str) -> 
     peer.connected[0].send(b"hello")
     buffer = memoryview(bytearray(10))
     peer.turn()
-    assert buffer[: peer.accepted[0].receive_into(buffer)] == b"hello"
+    assert bytes(buffer[: peer.accepted[0].receive_into(buffer)]) == b"hello"
     assert not peer.failed
     peer.close()
 

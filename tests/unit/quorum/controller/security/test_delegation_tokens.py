@@ -42,7 +42,9 @@ class Controller(DecidingController):
         self.caller = Caller(principal, "client", "host", version)
         return self
 
-    def create(self, owner: Principal | None = None, *renewers: Principal, lifetime_ms: int = -1) -> Any:
+    def create_token(
+        self, owner: Principal | None = None, *renewers: Principal, lifetime_ms: int = -1
+    ) -> Any:
         ask = CreateDelegationTokenRequest(
             owner_principal_type=None if owner is None else owner.type,
             owner_principal_name=None if owner is None else owner.name,
@@ -70,7 +72,7 @@ def controller() -> Controller:
 
 
 def test_a_token_is_its_requesters_and_lives_as_long_as_the_node_says(controller: Controller) -> None:
-    answer = controller.create(None, BOB)
+    answer = controller.create_token(None, BOB)
     assert answer.error_code is ErrorCode.NONE
     assert (answer.principal_type, answer.principal_name) == ("User", "ann")
     assert answer.issue_timestamp_ms == START_MS
@@ -81,7 +83,7 @@ def test_a_token_is_its_requesters_and_lives_as_long_as_the_node_says(controller
     assert token.token_id == answer.token_id
     assert answer.hmac
     assert tokens.renewers_of(token) == [BOB]
-    other = controller.create()
+    other = controller.create_token()
     assert (other.token_id, other.hmac) != (answer.token_id, answer.hmac)
     assert len(controller.image.tokens) == 2
 
@@ -99,23 +101,23 @@ def test_a_token_is_its_requesters_and_lives_as_long_as_the_node_says(controller
 def test_nobody_gets_a_longer_life_than_the_node_allows(
     controller: Controller, asked_ms: int, max_ms: int, expiry_ms: int
 ) -> None:
-    answer = controller.create(lifetime_ms=asked_ms)
+    answer = controller.create_token(lifetime_ms=asked_ms)
     assert answer.max_timestamp_ms == START_MS + max_ms
     assert answer.expiry_timestamp_ms == START_MS + expiry_ms
 
 
 def test_a_token_may_be_made_for_somebody_else(controller: Controller) -> None:
-    answer = controller.create(BOB)
+    answer = controller.create_token(BOB)
     assert (answer.principal_type, answer.principal_name) == ("User", "bob")
     assert (answer.token_requester_principal_type, answer.token_requester_principal_name) == ("User", "ann")
     (token,) = controller.image.tokens.values()
     assert (token.owner, token.requester) == ("User:bob", "User:ann")
-    old = controller.as_(ANN, version=2).create()
+    old = controller.as_(ANN, version=2).create_token()
     assert old.token_requester_principal_name == "", "it has no place for it"
 
 
 def test_renewers_are_users(controller: Controller) -> None:
-    answer = controller.create(None, BOB, Principal("Group", "all"))
+    answer = controller.create_token(None, BOB, Principal("Group", "all"))
     assert answer.error_code is ErrorCode.INVALID_PRINCIPAL_TYPE
     assert not controller.image.tokens
     assert answer.hmac == b""
@@ -125,7 +127,7 @@ def test_renewers_are_users(controller: Controller) -> None:
 def test_without_a_secret_there_are_no_tokens() -> None:
     controller = Controller({})
     disabled = ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
-    answer: CreateDelegationTokenResponse = controller.create()
+    answer: CreateDelegationTokenResponse = controller.create_token()
     assert answer.error_code is disabled
     assert (answer.principal_name, answer.token_id) == ("ann", "")
     assert controller.renew(b"x") == (disabled, tokens.NEVER)
@@ -144,7 +146,7 @@ def test_without_a_secret_there_are_no_tokens() -> None:
 def test_owner_requester_and_renewers_may_use_it_and_nobody_else(
     controller: Controller, principal: Principal, expected: ErrorCode
 ) -> None:
-    hmac = controller.create(BOB, Principal("User", "carl")).hmac
+    hmac = controller.create_token(BOB, Principal("User", "carl")).hmac
     controller.as_(principal)
     assert controller.renew(hmac)[0] is expected
     assert controller.expire(hmac, 1)[0] is expected
@@ -153,7 +155,7 @@ def test_owner_requester_and_renewers_may_use_it_and_nobody_else(
 
 
 def test_a_token_is_found_by_its_own_secret_alone(controller: Controller) -> None:
-    first, second = controller.create().hmac, controller.create().hmac
+    first, second = controller.create_token().hmac, controller.create_token().hmac
     assert controller.renew(b"another") == (ErrorCode.DELEGATION_TOKEN_NOT_FOUND, tokens.NEVER)
     assert controller.expire(first, -1) == (ErrorCode.NONE, START_MS)
     assert controller.expire(first, -1) == (ErrorCode.DELEGATION_TOKEN_NOT_FOUND, tokens.NEVER)
@@ -167,7 +169,7 @@ def test_a_token_is_found_by_its_own_secret_alone(controller: Controller) -> Non
 def test_who_is_renewed_lives_a_period_longer(
     controller: Controller, asked_ms: int, expected_ms: int
 ) -> None:
-    hmac = controller.create().hmac
+    hmac = controller.create_token().hmac
     controller.now_ms += 500
     assert controller.renew(hmac, asked_ms) == (ErrorCode.NONE, START_MS + 500 + expected_ms)
     (token,) = controller.image.tokens.values()
@@ -176,7 +178,7 @@ def test_who_is_renewed_lives_a_period_longer(
 
 
 def test_nobody_lives_beyond_the_end(controller: Controller) -> None:
-    hmac = controller.create().hmac
+    hmac = controller.create_token().hmac
     end_ms = START_MS + LIFETIME_MS
     for _ in range(2):
         controller.now_ms += PERIOD_MS - 500
@@ -186,7 +188,7 @@ def test_nobody_lives_beyond_the_end(controller: Controller) -> None:
 
 
 def test_who_has_expired_comes_back_no_more_but_may_be_removed(controller: Controller) -> None:
-    answer = controller.create()
+    answer = controller.create_token()
     controller.now_ms = answer.expiry_timestamp_ms
     assert controller.expire(answer.hmac, PERIOD_MS)[0] is ErrorCode.NONE, "the last moment"
     assert controller.expire(answer.hmac, 0) == (ErrorCode.NONE, controller.now_ms)
