@@ -11,6 +11,7 @@ from tests.support.ottla_node import OttlaNode
 pytest.importorskip("pyspark")
 
 
+@pytest.mark.thorough(guard="tests/simulation/connect/test_worker.py")
 def test_the_page_on_connectors_runs_as_it_is(
     node: OttlaNode, spark_worker: ConnectProcess, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ BESIDE_UNIT_TESTS: Final[dict[str, tuple[str, ...]]] = {
     "broker": ("property/test_produce_lane.py", "simulation/node", "golden/test_take_over.py"),
     "cli": ("cli",),
     "client": ("property/test_consumer_assignors.py", "clients"),
-    "connect": ("connect",),
+    "connect": ("simulation/connect", "connect"),
     "coordination": (
         "golden/test_groups.py",
         "golden/test_consumer_groups.py",
@@ -36,7 +36,7 @@ BESIDE_UNIT_TESTS: Final[dict[str, tuple[str, ...]]] = {
         "golden/test_configs.py",
         "property/test_metadata_images.py",
     ),
-    "mirror": (),
+    "mirror": ("simulation/mirror",),
     "model": (),
     "pipelines": ("pipelines",),
     "quorum": ("golden/test_controller_decisions.py", "simulation/raft", "simulation/quorum"),
