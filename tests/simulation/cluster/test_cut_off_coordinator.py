@@ -1,5 +1,6 @@
 """A coordinator that others may have replaced does not answer with offsets that may be old."""
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tests.simulation.cluster.clients.raw import raw_connection
@@ -7,6 +8,8 @@ from tests.simulation.cluster.plan import quick_settings
 
 from ottla import Admin
 from ottla.coordination.runtime.shard import Shard
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import MetadataImage
 from ottla.testing.simulation.client_loop import simulated_loop
 from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.testing.simulation.network import SimulatedNetwork
@@ -27,16 +30,27 @@ from ottla.wire.messages.offset_fetch import (
 
 TOPIC: Final = "orders"
 OFFSETS: Final = "__consumer_offsets"
+KAFKAS_SESSIONS: Final = {
+    **quick_settings(),
+    "broker.heartbeat.interval.ms": "2000",
+    "broker.session.timeout.ms": "9000",
+    "controller.quorum.election.timeout.ms": "1000",
+    "controller.quorum.fetch.timeout.ms": "2000",
+    "controller.quorum.election.backoff.max.ms": "1000",
+}
+"""As long as Kafka's are by default."""
 
 
 class Deployment:
     """A cluster with a group, whose clients reach all nodes that run."""
 
-    def __init__(self, nodes: int = 3, voters: int = 3) -> None:
+    def __init__(
+        self, nodes: int = 3, voters: int = 3, settings: Mapping[str, str] = quick_settings()
+    ) -> None:
         self.simulation = Simulation(1)
         self.network = SimulatedNetwork(self.simulation)
         # Enough partitions for some to be on any three nodes.
-        settings = {**quick_settings(), "offsets.topic.num.partitions": "12"}
+        settings = {**settings, "offsets.topic.num.partitions": "12"}
         self.cluster = SimulatedCluster(self.simulation, self.network, nodes, voters, settings)
         self.loop = simulated_loop(self.simulation, self.network)
         self.cluster.start()
@@ -106,6 +120,48 @@ def test_a_coordinator_that_is_cut_off_does_not_answer_with_old_offsets() -> Non
 
     it.network.mend_all()
     it.simulation.run_until(lambda: not it.coordinates(old, "copier"))
+
+
+class SlowListener:
+    """Needs as long as the test wants to prepare for new metadata."""
+
+    def __init__(self) -> None:
+        self.release: Callable[[], None] = lambda: None
+
+    def prepare(self, _image: MetadataImage, _delta: MetadataDelta, done: Callable[[], None]) -> bool:
+        self.release = done
+        return False
+
+    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        """Do nothing."""
+
+
+def test_a_coordinator_that_is_back_does_not_answer_before_it_has_read_what_happened() -> None:
+    it = Deployment(settings=KAFKAS_SESSIONS)
+    old = it.find_coordinator("copier")
+    assert it.commit(old, "copier", 1) is ErrorCode.NONE
+    others = [one for one in it.cluster if one is not old]
+    for one in others:
+        it.network.cut(old.machine.host, one.machine.host)
+        it.network.cut(one.machine.host, old.machine.host)
+    it.simulation.run_until(lambda: any(it.coordinates(one, "copier") for one in others))
+    new = next(one for one in others if it.coordinates(one, "copier"))
+    assert it.commit(new, "copier", 2) is ErrorCode.NONE
+    it.simulation.run_for(10_000)
+    assert old.node is not None
+    slow = SlowListener()
+    old.node.broker.metadata.listen(slow)
+
+    it.network.mend_all()
+    # Its heartbeats are answered, while it still believes that it leads.
+    for _ in range(4):
+        it.simulation.run_for(1_000)
+        assert it.coordinates(old, "copier")
+        assert it.committed(old, "copier") == (ErrorCode.NOT_COORDINATOR, None)
+
+    while it.coordinates(old, "copier"):
+        slow.release()
+        it.simulation.run_for(10)
 
 
 def test_a_coordinator_serves_without_a_controller_as_long_as_its_followers_do() -> None:

@@ -10,6 +10,7 @@ from ottla.broker.broker_watch import (
     ANSWER_MS_MAX,
     LOOK_AGAIN_MS_MAX,
     LOOK_AGAIN_MS_MIN,
+    SECOND_LOOK_MS,
     TAKE_OVER_MS,
     BrokerWatch,
 )
@@ -120,12 +121,44 @@ class Watching:
             self.world.ports[port] = ConnectionRefusedError()
 
 
-def test_a_process_is_gone_if_all_its_listeners_refuse() -> None:
+def test_a_process_is_gone_if_all_its_listeners_refuse_twice() -> None:
     watching = Watching()
     watching.refuse(9001, 9101)
     watching.watch.connection_closed(ONE)
+    watching.world.advance(SECOND_LOOK_MS - 1)
+    assert watching.gone == [], "a firewall may refuse for a live broker"
     watching.world.advance(1)
     assert watching.gone == [ONE]
+
+
+def test_a_broker_behind_a_firewall_that_refuses_is_there_if_it_is_heard_from() -> None:
+    watching = Watching()
+    watching.refuse(9001, 9101)
+    watching.watch.connection_closed(ONE)
+    watching.world.advance(SECOND_LOOK_MS - 1)
+    watching.watch.heard(ONE)
+    watching.world.advance(2 * SECOND_LOOK_MS)
+    assert watching.gone == []
+
+
+def test_a_controller_that_takes_over_does_not_fence_a_broker_that_it_hears_from() -> None:
+    watching = Watching()
+    watching.refuse(9001, 9101, 9002, 9102)
+    watching.watch.took_over()
+    watching.world.advance(SECOND_LOOK_MS - 1)
+    watching.watch.heard(TWO)
+    watching.world.advance(2 * SECOND_LOOK_MS)
+    assert watching.gone == [ONE]
+
+
+def test_a_broker_that_accepts_at_the_second_look_is_there() -> None:
+    watching = Watching()
+    watching.refuse(9001, 9101)
+    watching.watch.connection_closed(ONE)
+    watching.world.advance(SECOND_LOOK_MS - 1)
+    watching.world.ports[9101] = Transport()
+    watching.world.advance(2 * SECOND_LOOK_MS)
+    assert watching.gone == []
 
 
 def test_a_broker_that_accepts_on_any_listener_is_there() -> None:
@@ -197,7 +230,7 @@ def test_what_is_said_in_the_name_of_an_unknown_broker_is_not_kept() -> None:
     watching.refuse(9001, 9101)
     watching.watch.took_over()
     watching.watch.heard(Incarnation(1, 500))
-    watching.world.advance(1)
+    watching.world.advance(SECOND_LOOK_MS)
     assert watching.gone == [ONE], "it was another incarnation that was heard from"
 
 
@@ -209,7 +242,7 @@ def test_a_listener_that_is_closed_a_moment_after_the_connection_is_found_closed
     watching.world.advance(LOOK_AGAIN_MS_MIN - 1)
     assert watching.gone == [], "the kernel has not come to the listener yet"
     watching.refuse(9001)
-    watching.world.advance(1)
+    watching.world.advance(1 + SECOND_LOOK_MS)
     assert watching.gone == [ONE]
 
 
@@ -226,7 +259,7 @@ def test_a_broker_is_looked_at_until_it_is_heard_from() -> None:
     assert watching.world.tried == []
     watching.refuse(9001, 9101)
     watching.watch.connection_closed(ONE)
-    watching.world.advance(1)
+    watching.world.advance(SECOND_LOOK_MS)
     assert watching.gone == [ONE], "it was there all the time, and ended later"
 
 
@@ -251,7 +284,7 @@ def test_a_controller_that_takes_over_looks_at_all_it_has_not_heard_from() -> No
     watching.world.advance(TAKE_OVER_MS)
     assert watching.world.tried == [], "the controller has not begun"
     watching.is_active = True
-    watching.world.advance(TAKE_OVER_MS)
+    watching.world.advance(TAKE_OVER_MS + SECOND_LOOK_MS)
     assert watching.gone == [ONE], "that it was heard from was before"
     watching.image = image_of(2, 9)
     watching.watch.heard(TWO)

@@ -14,6 +14,7 @@ from ottla.metadata.image import EMPTY_IMAGE, MetadataImage
 from ottla.metadata.topics import Topic, Topics
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
+from ottla.quorum.controller.brokers.sessions import STANDS_MS
 from ottla.storage.log_dirs.directory import NO_CLEAN_STOP
 from ottla.testing.simulation.simulation import Machine, Simulation
 from ottla.wire.error_code import ErrorCode
@@ -284,3 +285,26 @@ def test_a_log_that_is_missing_and_counts_keeps_no_epoch(
     topics = Topics({INCARNATION: Topic("orders", INCARNATION, {0: partition})}, {"orders": INCARNATION})
     world = World(Directory(5), image=EMPTY_IMAGE._replace(topics=topics))
     assert world.asked[0].previous_broker_epoch == -1
+
+
+def test_a_broker_stands_for_a_moment_after_a_heartbeat_that_says_that_it_is_caught_up() -> None:
+    world = World()
+    world.become_member()
+    told: list[int] = []
+    for fields, stands in (
+        ({"is_fenced": False, "is_caught_up": True}, True),
+        ({"is_fenced": False, "is_caught_up": False}, False),
+        ({"is_fenced": True, "is_caught_up": True}, False),
+    ):
+        asked_ms = world.machine.monotonic_ms()
+        world.membership.ask_whether_it_stands(lambda: told.append(world.membership.stands_until_ms))
+        world.answers[-1].resolve(beat(**fields))
+        assert told.pop() == (asked_ms + STANDS_MS if stands else 0)
+
+
+def test_a_broker_that_loses_its_controller_sends_a_heartbeat_at_once() -> None:
+    world = World()
+    world.become_member()
+    seen = len(world.asked)
+    world.broker.controller.when_lost()
+    assert len(world.asked) == seen + 1

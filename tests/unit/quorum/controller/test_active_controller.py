@@ -29,9 +29,10 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_topics import DeleteTopicsResponse
 from ottla.wire.metadata_records.features import FeatureLevelRecord
 from ottla.wire.metadata_records.metadata_transactions import BeginTransactionRecord, EndTransactionRecord
+from ottla.wire.metadata_records.partitions import PartitionChangeRecord, PartitionRecord
 from ottla.wire.metadata_records.quotas import ClientQuotaRecord
 from ottla.wire.metadata_records.quotas import EntityData as QuotaEntityData
-from ottla.wire.metadata_records.topics import RemoveTopicRecord
+from ottla.wire.metadata_records.topics import RemoveTopicRecord, TopicRecord
 
 
 class TooLarge(Exception):
@@ -317,3 +318,21 @@ def test_brokers_that_stay_silent_are_fenced_by_the_clock() -> None:
         world.clock.now += 500
         world.controller.tick()
     assert world.clock.now > 9_000
+
+
+def test_a_leader_that_was_replaced_is_caught_up_when_it_has_read_so() -> None:
+    world = World()
+    topic_id = Uuid(b"a topic's own id")
+    world.controller.append([registration(1), registration(2)])
+    record = PartitionRecord(
+        partition_id=0, topic_id=topic_id, replicas=(1, 2), isr=(1, 2), removing_replicas=(),
+        adding_replicas=(), leader=1, leader_epoch=0, partition_epoch=0,
+    )  # fmt: skip
+    world.controller.append([TopicRecord(name="orders", topic_id=topic_id), record])
+    before = world.controller.image.offset
+    brokers = world.controller.image.brokers
+    assert world.controller.sessions.knows_what_it_leads(brokers[1], before)
+    world.controller.append([PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=2)])
+    assert not world.controller.sessions.knows_what_it_leads(brokers[1], before)
+    assert world.controller.sessions.knows_what_it_leads(brokers[1], world.controller.image.offset)
+    assert world.controller.sessions.knows_what_it_leads(brokers[2], before)

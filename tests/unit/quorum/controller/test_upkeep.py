@@ -9,7 +9,8 @@ from tests.support.deciding import SESSION_TIMEOUT_MS, STATIC, DecidingControlle
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.topics import NO_LEADER
-from ottla.quorum.controller.brokers.sessions import BrokerSessions, Incarnation
+from ottla.quorum.controller.brokers.fencing import fence_incarnation
+from ottla.quorum.controller.brokers.sessions import STANDS_MS, BrokerSessions, Incarnation
 from ottla.quorum.controller.decision import ControllerView
 from ottla.quorum.controller.upkeep import (
     Task,
@@ -18,6 +19,7 @@ from ottla.quorum.controller.upkeep import (
     balance_replicas,
     elect_unclean,
     fence_stale_broker,
+    give_up_unseen_brokers,
 )
 from ottla.wire.declare import replace
 
@@ -81,7 +83,14 @@ def test_preferred_leaders_get_their_partitions_back() -> None:
     acting.deciding.have("t", (0, 1), (1, 2))
     acting.deciding.replay(replace(acting.deciding.partition("t", 0), leader=1))
     acting.deciding.replay(replace(acting.deciding.partition("t", 1), leader=2, isr=(2,)))
+    assert balance_leaders(acting), "the present ones may take themselves for leaders for a moment"
+    acting.deciding.monotonic_ms += STANDS_MS - 1
+    assert balance_leaders(acting)
+    assert acting.sessions.is_held
+    assert acting.deciding.partition("t", 0).leader == 1
+    acting.deciding.monotonic_ms += 1
     assert not balance_leaders(acting)
+    assert not acting.sessions.is_held
     assert acting.deciding.partition("t", 0).leader == 0
     assert acting.deciding.partition("t", 1).leader == 2, "the preferred one is not in sync"
 
@@ -91,8 +100,12 @@ def test_no_more_leaders_are_elected_at_once_than_the_log_should_take() -> None:
     topic = acting.deciding.have("t", *[(0, 1)] * 1_500)
     acting.deciding.replay(*(replace(one, leader=1) for one in topic.partitions.values()))
     assert balance_leaders(acting)
+    acting.deciding.monotonic_ms += STANDS_MS
+    assert balance_leaders(acting)
     leaders = [one.leader for one in acting.deciding.topic("t").partitions.values()]
     assert leaders.count(0) == 1_000
+    assert balance_leaders(acting)
+    acting.deciding.monotonic_ms += STANDS_MS
     assert not balance_leaders(acting)
 
 
@@ -104,6 +117,39 @@ def test_a_topic_that_allows_it_gets_a_leader_at_the_price_of_records(allows: st
     acting.deciding.replay(gone, replace(acting.deciding.partition("t"), leader=NO_LEADER, isr=(0,)))
     assert not elect_unclean(acting)
     assert acting.deciding.partition("t").leader == leader
+
+
+def test_no_records_are_given_up_for_a_broker_that_only_seems_to_be_gone() -> None:
+    acting = Acting(2)
+    acting.deciding.have("t", (0, 1), unclean_leader_election_enable="true")
+    acting.deciding.replay(replace(acting.deciding.partition("t"), isr=(0,)))
+    for now_ms in (1_000, SESSION_TIMEOUT_MS):
+        acting.deciding.monotonic_ms = now_ms
+        acting.sessions.heard(Incarnation(1, 101), 0, now_ms)
+        if now_ms == 1_000:
+            acting.sessions.lose_sight(Incarnation(0, 100), now_ms)
+            acting.append(fence_incarnation(acting.view(), Incarnation(0, 100)))
+        assert not give_up_unseen_brokers(acting)
+        assert not elect_unclean(acting)
+        assert acting.deciding.partition("t").leader == NO_LEADER, "it may live"
+    acting.deciding.monotonic_ms = SESSION_TIMEOUT_MS + 1
+    assert not give_up_unseen_brokers(acting)
+    assert acting.deciding.partition("t").leader == 1, "its session would be over"
+
+
+def test_a_controller_that_takes_over_gives_brokers_that_are_fenced_the_rest_of_a_session() -> None:
+    acting = Acting(2)
+    acting.deciding.have("t", (0, 1), unclean_leader_election_enable="true")
+    partition = replace(
+        acting.deciding.partition("t"), isr=(), leader=NO_LEADER, eligible_leader_replicas=(0,)
+    )
+    acting.deciding.replay(registration(0, fenced=True), partition)
+    acting.sessions.begin(acting.deciding.image.brokers, 0, 0)
+    assert not elect_unclean(acting)
+    assert acting.deciding.partition("t").leader == NO_LEADER
+    acting.deciding.monotonic_ms = SESSION_TIMEOUT_MS + 1
+    give_up_unseen_brokers(acting)
+    assert acting.deciding.partition("t").leader == 1
 
 
 def test_tasks_run_at_their_intervals_and_soon_again_if_there_is_more() -> None:
@@ -133,7 +179,7 @@ def test_what_is_switched_off_is_not_done() -> None:
     assert acting.deciding.partition("t").leader == 1
     on = Upkeep(config(), 0)
     on.run(acting, 10**9)
-    assert acting.deciding.partition("t").leader == 0
+    assert acting.sessions.is_held, "it is about to be done"
 
 
 def test_a_controller_that_was_stopped_for_a_while_fences_nobody_for_it() -> None:
