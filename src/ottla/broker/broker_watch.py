@@ -5,6 +5,10 @@ on which a broker sent its heartbeats closes, and nobody listens where the broke
 The machine itself has said so: it answered that the port is closed. If it does not answer, nothing is known,
 and the session has to time out as in Kafka.
 
+A firewall that rejects connections gives the same answer, so one look proves nothing. Each broker sends a
+heartbeat as soon as it loses its connection to the controller, or hears of another one. So it is looked at a
+second time, an interval later, and a broker that was heard from in between is there.
+
 The kernel closes the files of a process one after the other, so a listener may accept for a moment after a
 connection was closed. So a broker is looked at again and again, until it is heard from or fenced.
 
@@ -18,13 +22,15 @@ from functools import partial
 from typing import Final
 
 from ottla.metadata.image import MetadataImage
-from ottla.quorum.controller.brokers.sessions import Incarnation
+from ottla.quorum.controller.brokers.sessions import STANDS_MS, Incarnation
 from ottla.world.network import Address, Connecting, Transport
 from ottla.world.scheduler import Timer
 from ottla.world.world import World
 
 ANSWER_MS_MAX: Final = 1_000
 """How long a machine may take to say that a port is closed."""
+SECOND_LOOK_MS: Final = STANDS_MS
+"""How long after a look that found nobody the second one is. Until then no other node leads what it led."""
 LOOK_AGAIN_MS_MIN: Final = 10
 LOOK_AGAIN_MS_MAX: Final = 500
 """How long after a look the next one is: longer each time."""
@@ -83,7 +89,7 @@ class BrokerWatch:
             self._looked_at.add(broker)
             self._look(broker, LOOK_AGAIN_MS_MIN)
 
-    def _look(self, broker: Incarnation, pause_ms: int) -> None:
+    def _look(self, broker: Incarnation, pause_ms: int, found_nobody: bool = False) -> None:
         addresses = self._find_addresses(broker)
         if not addresses:
             self._looked_at.discard(broker)
@@ -92,7 +98,7 @@ class BrokerWatch:
         _Look(
             self._world,
             addresses,
-            nobody=partial(self._found_nobody, broker),
+            nobody=partial(self._found_nobody, broker, found_nobody),
             unknown=lambda: self._world.scheduler.call_later(pause_ms, again),
         )
 
@@ -105,7 +111,10 @@ class BrokerWatch:
             return []
         return [(endpoint.host, endpoint.port) for endpoint in known.endpoints]
 
-    def _found_nobody(self, broker: Incarnation) -> None:
+    def _found_nobody(self, broker: Incarnation, is_second: bool) -> None:
+        if not is_second:
+            self._world.scheduler.call_later(SECOND_LOOK_MS, self._look, broker, LOOK_AGAIN_MS_MIN, True)
+            return
         self._looked_at.discard(broker)
         if broker not in self._heard and self._is_active():
             self._is_gone(broker)

@@ -46,6 +46,9 @@ _lines: Final = repeated_lines("ottla.controller")
 class ControllerChannel(Protocol):
     """Where the controller is asked."""
 
+    when_lost: Callable[[], None] | None
+    """Called when the connection to the controller is lost, or there is another controller."""
+
     def ask(self, ask: Any, caller: Caller | None = None, timeout_ms: int = ASK_MS_MAX) -> Deferred[Any]:
         """Send a request, for the client `caller` or for this node itself, and return its response.
 
@@ -64,6 +67,7 @@ class LocalController:
     def __init__(self, ask: Callable[[Any, Caller | None, Callable[[Any], None]], None]) -> None:
         """`ask` is that of the node's `MetadataQuorum`."""
         self._ask = ask
+        self.when_lost: Callable[[], None] | None = None
 
     def ask(
         self,
@@ -119,6 +123,8 @@ class ClusterController:
         self._link: Link | None = None
         self._linked: Endpoint | None = None
         self._is_closed = False
+        self.when_lost: Callable[[], None] | None = None
+        """Called when the connection to the controller is lost, or there is another controller."""
         # In the order they came. Those that wait for a controller are sent in this order, too.
         self._open: dict[_Asked, None] = {}
         self._waiting: dict[_Asked, None] = {}
@@ -172,7 +178,12 @@ class ClusterController:
             if self._link is not None:
                 self._link.close()
             self._link, self._linked = self._make_link(endpoint), endpoint
+            self._link.when_lost = self._link_lost
         return self._link
+
+    def _link_lost(self) -> None:
+        if self.when_lost is not None and not self._is_closed:
+            self.when_lost()
 
     def _wait(self, asked: _Asked) -> None:
         """Let a request wait until there is an active controller."""
@@ -210,6 +221,8 @@ class ClusterController:
             link, self._link, self._linked = self._link, None, None
             link.close()
         self._send_waiting()
+        if self.when_lost is not None:
+            self.when_lost()
 
     # What comes back
 

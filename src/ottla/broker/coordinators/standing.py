@@ -4,8 +4,11 @@ A node that is cut off goes on leading in its own eyes, until it reads in the me
 Writes need no care: followers of the next leader do not copy them, so they are never acknowledged. But what
 is answered from memory can be old. A consumer that begins at an old committed offset processes records twice.
 
-1. The controller lets nobody take over from a broker that it has heard of within a session. So for about as
-   long after an answered heartbeat nobody else leads (`Membership.stands_until_ms`). Normally that is enough.
+1. The controller lets nobody take over from a broker for half a second after a heartbeat that it has answered
+   with "caught up": neither at the end of a session, nor because the process seems to be gone, nor to bring a
+   preferred leader back. And it says so only to a broker that has read all that was taken from it until then,
+   for instance while it was fenced (`Membership.stands_until_ms`). So if the last heartbeat is older than
+   that, another one is sent. Normally that is enough.
 2. After that, all replicas that could lead instead have to fetch twice. The first fetch may have been on its
    way for long. The second one is sent after the answer to the first, by a broker that follows this leader.
    What a new leader acknowledges, if there is one by now, is acknowledged later than that. So groups go on
@@ -52,8 +55,13 @@ class Standing:
         leader_epoch, fetches = partition.leader_epoch, _count_fetches(partition)
 
         def look() -> None:
+            if confirmed.is_done:
+                return
             if not partition.is_leader or partition.leader_epoch != leader_epoch:
                 confirmed.resolve(False)
+                return
+            if self._broker.clock.monotonic_ms() < self._broker.membership.stands_until_ms:
+                confirmed.resolve(True)
                 return
             counts = _count_fetches(partition)
             if all(counts.get(one, 0) >= fetches.get(one, 0) + FETCHES for one in others):
@@ -63,7 +71,15 @@ class Standing:
             else:
                 self._scheduler.call_later(LOOK_MS, look)
 
+        def answered() -> None:
+            # Only once: who looks now and then does so already.
+            is_standing = self._broker.clock.monotonic_ms() < self._broker.membership.stands_until_ms
+            if is_standing and not confirmed.is_done:
+                confirmed.resolve(partition.is_leader and partition.leader_epoch == leader_epoch)
+
         look()
+        if not confirmed.is_done:
+            self._broker.membership.ask_whether_it_stands(answered)
         return confirmed
 
     def _find_others(self, partition: Partition) -> frozenset[int]:

@@ -23,6 +23,7 @@ from ottla.metadata.features import SUPPORTED
 from ottla.metadata.image import MetadataImage
 from ottla.model.ids import TopicPartition
 from ottla.model.uuid import Uuid
+from ottla.quorum.controller.brokers.sessions import STANDS_MS
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
 from ottla.wire.error_code import ErrorCode
@@ -105,6 +106,8 @@ class Membership:
         self._asked_ms = 0
         self.stands_until_ms = 0
         """Until when no controller can have fenced this broker, in monotonic time. Later it may be so."""
+        # Called with the answer to a heartbeat.
+        self._asking: list[Callable[[], None]] = []
         # Of the run before, if its replicas are what they were.
         self._last_epoch: int | None = None
 
@@ -117,6 +120,8 @@ class Membership:
         clock, config = self._broker.clock, self._broker.config
         self._deadline_ms = clock.monotonic_ms() + config.initial_broker_registration_timeout_ms
         self._broker.metadata.listen(self)
+        # A controller that has lost the connection, or has just begun, is to hear that the broker lives.
+        self._broker.controller.when_lost = self.report
         self._register()
         return self._joined
 
@@ -124,6 +129,13 @@ class Membership:
         """Send a heartbeat now: something about this broker has changed."""
         if self.state in (State.FENCED, State.MEMBER):
             self._heartbeat()
+
+    def ask_whether_it_stands(self, tell: Callable[[], None]) -> None:
+        """Send a heartbeat, and tell when `stands_until_ms` is what its answer says."""
+        if self.state is State.MEMBER and self._stands_ms > 0:
+            self._asking.append(tell)
+            if not self._is_asking:
+                self._heartbeat()
 
     def leave(self) -> Deferred[None]:
         """Let others take over what this broker leads, and wait until the controller lets it go."""
@@ -232,12 +244,14 @@ class Membership:
 
     @property
     def _stands_ms(self) -> int:
-        """How long after a heartbeat no controller fences the broker.
+        """How long after a heartbeat nobody takes over from the broker.
 
         A controller that has lost its quorum may answer until it notices, while the next one counts already.
+        The controllers' sessions may be shorter than the broker's configs say, but hardly that short.
         """
         config = self._broker.config
-        return config.broker_session_timeout_ms - NOTICE_FACTOR * config.controller_quorum_fetch_timeout_ms
+        noticed_ms = NOTICE_FACTOR * config.controller_quorum_fetch_timeout_ms
+        return min(STANDS_MS, config.broker_session_timeout_ms - noticed_ms)
 
     def _not_answered(self, _error: Exception) -> None:
         self._answered(
@@ -246,6 +260,12 @@ class Membership:
 
     def _answered(self, answer: BrokerHeartbeatResponse) -> None:
         self._is_asking = False
+        asking, self._asking = self._asking, []
+        self._act_on(answer)
+        for tell in asking:
+            tell()
+
+    def _act_on(self, answer: BrokerHeartbeatResponse) -> None:
         if self.state is State.LEAVING:
             self._go_on_leaving(answer)
         elif self.state not in (State.FENCED, State.MEMBER):
@@ -262,13 +282,20 @@ class Membership:
             self._take(answer)
 
     def _take(self, answer: BrokerHeartbeatResponse) -> None:
-        self._is_unfenced = not answer.is_fenced
-        self.stands_until_ms = self._asked_ms + self._stands_ms if self._is_unfenced else 0
+        was_unfenced, self._is_unfenced = self._is_unfenced, not answer.is_fenced
+        # One that is caught up has read all that was taken from it, also if it was fenced meanwhile.
+        stands = self._is_unfenced and answer.is_caught_up
+        self.stands_until_ms = self._asked_ms + self._stands_ms if stands else 0
         if self.state is State.FENCED and self._is_unfenced:
             self._look_whether_joined()
         elif self.state is State.MEMBER and answer.is_fenced:
-            _logger.warning("the controller has fenced this broker: its heartbeats came too late")
-            self._has_more_to_say = True
+            if was_unfenced:
+                _logger.warning("the controller has fenced this broker: its heartbeats came too late")
+                self._has_more_to_say = True
+            else:
+                # It is let in again when it has read that it was fenced.
+                self._again(BACK_OFF_MS_MIN, self._heartbeat)
+                return
         self._again(0 if self._has_more_to_say else self._heartbeat_ms, self._heartbeat)
 
     def _look_whether_joined(self) -> None:

@@ -7,8 +7,8 @@ before them, so that nobody ever learns of state that a crash could take back; t
 committed copy of the state is needed.
 
 No answer is parked for good. While too few replicas are in sync nothing is committed, perhaps for hours, and
-nobody can know for how long. So a client that has waited for some time gets an error and comes again. What it asked
-to be written may be committed all the same, as after any answer that gets lost.
+nobody can know for how long. So a client that has waited for some time gets an error, and comes again. What
+it asked to be written may be committed all the same, as after any answer that gets lost.
 
 States: LOADING -> ACTIVE -> RESIGNED, or LOADING -> FAILED when the log cannot be read. Only ACTIVE serves.
 

@@ -21,7 +21,7 @@ from ottla.metadata.configs.in_force import ConfigsInForce
 from ottla.metadata.features import metadata_version_of
 from ottla.metadata.loader import MetadataLoader
 from ottla.model.ids import Offset
-from ottla.quorum.controller.brokers.fencing import fence_incarnation
+from ottla.quorum.controller.brokers.fencing import deposed_leaders, fence_incarnation
 from ottla.quorum.controller.brokers.sessions import BrokerSessions, Incarnation
 from ottla.quorum.controller.deciders import NOT_CONTROLLER, Decider
 from ottla.quorum.controller.decision import (
@@ -150,6 +150,9 @@ class ActiveController:
         self._writer.append(prepared._replace(replay=Replay(loader, delta)), now_ms)
         if delta.brokers:
             self.sessions.follow(self.image.brokers, records, prepared.position.offset)
+        for broker_id in deposed_leaders(delta):
+            if broker_id in image.brokers:
+                self.sessions.deposed(image.brokers[broker_id], prepared.position.offset)
         self._loader, self.image = loader, image
         self._appended, self._appended_ms = prepared.position.offset, now_ms
 
@@ -172,12 +175,12 @@ class ActiveController:
         return min(left_ms, self._maybe_append_no_op(idle_ms)) if idle_ms > 0 else left_ms
 
     def broker_is_gone(self, broker: Incarnation) -> None:
-        """Fence a broker whose process is known to be gone, without waiting for its session to end."""
+        """Fence a broker whose process seems to be gone, without waiting for its session to end."""
+        self.sessions.lose_sight(broker, self._clock.monotonic_ms())
         records = fence_incarnation(self.view(), broker)
         if records:
-            _logger.info("fencing broker %d: its process has ended", broker.broker_id)
+            _logger.info("fencing broker %d: its process seems to have ended", broker.broker_id)
             self.append(records)
-        self.sessions.end(broker)
 
     def _maybe_append_no_op(self, interval_ms: int) -> int:
         """Append a record that says nothing when there was no other for `interval_ms`.

@@ -58,15 +58,29 @@ def fence_stale_broker(controller: Acting) -> bool:
     return True
 
 
+def give_up_unseen_brokers(controller: Acting) -> bool:
+    """Give up records where nobody leads, once the sessions of those who seemed to be gone would be over."""
+    if controller.sessions.forget_unseen(controller.view().monotonic_ms):
+        return elect_unclean(controller)
+    return False
+
+
 def balance_leaders(controller: Acting) -> bool:
-    """Give partitions back to their preferred leaders, where those can lead."""
-    view = controller.view()
-    if len(view.image.brokers) < 2:
-        return False
+    """Give partitions back to their preferred leaders, where those can lead.
+
+    The present ones may take themselves for leaders for a moment after a heartbeat, without a look at the
+    metadata (`STANDS_MS`). So that moment is let pass first.
+    """
+    view, sessions = controller.view(), controller.sessions
+    if len(view.image.brokers) < 2 or (sessions.is_held and not sessions.hold(view.monotonic_ms)):
+        return sessions.is_held
     # Imported when it is first needed: a node starts without it.
     from ottla.quorum.controller.partitions.elections import elect_preferred_leaders
 
     records = elect_preferred_leaders(view, _ELECTIONS_MAX)
+    if records and not sessions.hold(view.monotonic_ms):
+        return True
+    sessions.release()
     if records:
         controller.append(records)
     return len(records) >= _ELECTIONS_MAX
@@ -98,13 +112,18 @@ def balance_replicas(controller: Acting) -> bool:
     return False
 
 
+def _look_interval_ms(config: NodeConfig) -> int:
+    return max(1, config.broker_session_timeout_ms // _LOOKS_PER_SESSION)
+
+
 def _balance_interval_ms(config: NodeConfig) -> int:
     is_on = config.auto_leader_rebalance_enable
     return config.leader_imbalance_check_interval_seconds * _SECOND_MS if is_on else 0
 
 
 TASKS: Final = (
-    Task(fence_stale_broker, lambda config: max(1, config.broker_session_timeout_ms // _LOOKS_PER_SESSION)),
+    Task(fence_stale_broker, _look_interval_ms),
+    Task(give_up_unseen_brokers, _look_interval_ms),
     Task(balance_leaders, _balance_interval_ms),
     Task(
         balance_replicas,

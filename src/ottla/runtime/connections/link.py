@@ -9,6 +9,7 @@ to ask again, and whom, is for the owner to decide. A host name is looked up for
 """
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
@@ -60,6 +61,8 @@ class Link:
         self._timer: Timer | None = None
         self._failures = 0
         self._waiting: deque[_Waiting] = deque()
+        self.when_lost: Callable[[], None] | None = None
+        """Called when a connection is lost that was there, also if nobody waits for an answer."""
 
     def ask(
         self,
@@ -164,8 +167,10 @@ class Link:
     # Losing
 
     def _lost(self, error: PeerLost) -> None:
-        self._peer, self._is_ready = None, False
+        was_ready, self._peer, self._is_ready = self._is_ready, None, False
         self._failed(error)
+        if was_ready and self.when_lost is not None:
+            self.when_lost()
 
     def _failed(self, error: PeerLost) -> None:
         back_off_ms = min(BACK_OFF_MS_MIN << self._failures, self._back_off_ms_max)

@@ -291,15 +291,11 @@ def test_a_broker_stands_for_a_moment_after_a_heartbeat_that_says_that_it_is_cau
     world = World()
     world.become_member()
     told: list[int] = []
-    for fields, stands in (
-        ({"is_fenced": False, "is_caught_up": True}, True),
-        ({"is_fenced": False, "is_caught_up": False}, False),
-        ({"is_fenced": True, "is_caught_up": True}, False),
-    ):
+    for is_fenced, is_caught_up in ((False, True), (False, False), (True, True)):
         asked_ms = world.machine.monotonic_ms()
         world.membership.ask_whether_it_stands(lambda: told.append(world.membership.stands_until_ms))
-        world.answers[-1].resolve(beat(**fields))
-        assert told.pop() == (asked_ms + STANDS_MS if stands else 0)
+        world.answers[-1].resolve(beat(is_fenced=is_fenced, is_caught_up=is_caught_up))
+        assert told.pop() == (asked_ms + STANDS_MS if is_caught_up and not is_fenced else 0)
 
 
 def test_a_broker_that_loses_its_controller_sends_a_heartbeat_at_once() -> None:

@@ -6,6 +6,8 @@ until the broker is back. A broker that is fenced by mistake is let in again by 
 
 from typing import Any, Final
 
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.topics import NO_LEADER
 from ottla.quorum.controller.brokers.sessions import Incarnation
 from ottla.quorum.controller.decision import ControllerView
 from ottla.quorum.controller.partitions.leadership import BrokerChange, partition_changes
@@ -44,3 +46,14 @@ def registration_change(broker: RegisterBrokerRecord, **changes: Any) -> BrokerR
     return BrokerRegistrationChangeRecord(
         broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, **changes
     )
+
+
+def deposed_leaders(delta: MetadataDelta) -> set[int]:
+    """Return the brokers that lead something no more which they led before."""
+    return {
+        change.before.leader
+        for change in delta.topics
+        if change.before is not None
+        and change.before.leader != NO_LEADER
+        and (change.after is None or change.after.leader != change.before.leader)
+    }

@@ -1,6 +1,7 @@
 """The life of a registered broker, as its heartbeats drive it.
 
-    FENCED         -- wants in, and has read its own registration   --> UNFENCED, leads what nobody leads
+    FENCED         -- wants in, and has read its own registration,
+                      and what was taken from it since              --> UNFENCED, leads what nobody leads
     FENCED         -- wants out                                     --> may stop
     UNFENCED       -- wants out, and leads something                --> SHUTTING DOWN, leads nothing any more
     UNFENCED       -- wants out, and leads nothing                  --> FENCED, may stop
@@ -49,11 +50,14 @@ def decide_heartbeat(view: ControllerView, ask: BrokerHeartbeatRequest) -> Decis
     broker = view.image.brokers.get(ask.broker_id)
     if broker is None or broker.broker_epoch != ask.broker_epoch:
         return Decision(refuse_heartbeat(ask, Refusal(ErrorCode.STALE_BROKER_EPOCH)))
-    is_caught_up = ask.current_metadata_offset >= view.sessions.registered_at(broker)
+    applied = ask.current_metadata_offset
+    is_caught_up = applied >= view.sessions.registered_at(broker) and view.sessions.knows_what_it_leads(
+        broker, applied
+    )
     next_state = _next_state(view, broker, ask, is_caught_up=is_caught_up)
     records = [*_state_changes(view, broker, next_state), *_directory_changes(view, broker, ask)]
     reply = BrokerHeartbeatResponse(
-        is_caught_up=is_caught_up,
+        is_caught_up=is_caught_up and not view.sessions.is_held,
         is_fenced=next_state in (_State.FENCED, _State.MAY_STOP),
         should_shut_down=next_state is _State.MAY_STOP,
     )

@@ -17,6 +17,9 @@ from ottla.wire.metadata_records.brokers import (
     UnregisterBrokerRecord,
 )
 
+STANDS_MS: Final = 500
+"""How long after a heartbeat nobody takes over from a broker, if its answer was "caught up"."""
+
 Brokers = Mapping[int, RegisterBrokerRecord]
 
 _NOTHING_APPLIED: Final = -1
@@ -41,6 +44,11 @@ class BrokerSessions:
         self._applied: dict[Incarnation, int] = {}
         self._shutdown_offsets: dict[Incarnation, int] = {}
         self._registered_at: dict[Incarnation, int] = {}
+        # Where a broker was fenced last, or something was taken that it led.
+        self._deposed_at: dict[Incarnation, int] = {}
+        # Until when brokers that were fenced before their session was over may live all the same.
+        self._unseen_until_ms: dict[Incarnation, int] = {}
+        self._held_since_ms: int | None = None
         # Since when brokers are fenced, as far as this controller has seen.
         self._away_ms: dict[int, int] = {}
 
@@ -48,9 +56,13 @@ class BrokerSessions:
         """Give every broker that is not fenced a fresh session, as a controller does that takes over.
 
         Where a shutdown began is not known, but it was not behind `last_offset`. The broker of this node has
-        to be heard from first: the one that is registered may be of the process before this one.
+        to be heard from first: the one that is registered may be of the process before this one. Those that
+        are fenced may have been fenced a moment ago, and may live.
         """
         for broker in brokers.values():
+            self._deposed_at[_id_of(broker)] = last_offset
+            if broker.fenced:
+                self._unseen_until_ms[_id_of(broker)] = now_ms + self._timeout_ms
             if not broker.fenced and broker.broker_id != self._own_id:
                 self._heard_ms[_id_of(broker)] = now_ms
                 if broker.in_controlled_shutdown:
@@ -59,6 +71,7 @@ class BrokerSessions:
     def heard(self, broker: Incarnation, applied_offset: int, now_ms: int) -> None:
         """Note a heartbeat."""
         self._heard_ms[broker] = now_ms
+        self._unseen_until_ms.pop(broker, None)
         self._applied[broker] = applied_offset
 
     def published(self, brokers: Brokers, offset: int) -> None:
@@ -71,11 +84,29 @@ class BrokerSessions:
         """Begin all sessions again: the controller could not hear anybody for a while."""
         for broker in self._heard_ms:
             self._heard_ms[broker] = now_ms
+        for broker in self._unseen_until_ms:
+            self._unseen_until_ms[broker] = now_ms + self._timeout_ms
         self._away_ms.clear()
 
     def end(self, broker: Incarnation) -> None:
-        """End a session: the process is known to be gone, or is about to go."""
+        """End a session: it is over, or the process is about to go."""
         self._heard_ms.pop(broker, None)
+
+    def lose_sight(self, broker: Incarnation, now_ms: int) -> None:
+        """End a session before its time, since the process seems to be gone. Nobody knows for sure."""
+        heard_ms = self._heard_ms.pop(broker, now_ms)
+        self._unseen_until_ms[broker] = heard_ms + self._timeout_ms
+
+    def may_live(self, broker: RegisterBrokerRecord, now_ms: int) -> bool:
+        """Say whether a broker that is fenced may live all the same: its session would not be over yet."""
+        return now_ms <= self._unseen_until_ms.get(_id_of(broker), -1)
+
+    def forget_unseen(self, now_ms: int) -> bool:
+        """Forget brokers whose session would be over by now. Says whether there were any."""
+        over = [one for one, until_ms in self._unseen_until_ms.items() if until_ms < now_ms]
+        for one in over:
+            del self._unseen_until_ms[one]
+        return bool(over)
 
     def follow(self, before: Brokers, records: Sequence[Any], last_offset: int) -> None:
         """Follow records that were appended, the last of them at `last_offset`."""
@@ -89,6 +120,8 @@ class BrokerSessions:
                 broker = Incarnation(record.broker_id, record.broker_epoch)
                 if record.fenced:
                     self._shutdown_offsets.pop(broker, None)
+                if record.fenced > 0:
+                    self._deposed_at[broker] = last_offset
                 elif record.in_controlled_shutdown:
                     self._shutdown_offsets.setdefault(broker, last_offset)
 
@@ -117,6 +150,29 @@ class BrokerSessions:
         """Return an offset that a broker must have applied to know of its own registration."""
         return self._registered_at.get(_id_of(broker), broker.broker_epoch)
 
+    def deposed(self, broker: RegisterBrokerRecord, offset: int) -> None:
+        """Note up to where a broker has to have applied the log to know what it leads no more."""
+        self._deposed_at[_id_of(broker)] = offset
+
+    def knows_what_it_leads(self, broker: RegisterBrokerRecord, applied_offset: int) -> bool:
+        """Say whether a broker has applied all that took anything from it."""
+        return applied_offset >= self._deposed_at.get(_id_of(broker), _NOTHING_APPLIED)
+
+    def hold(self, now_ms: int) -> bool:
+        """Tell no broker that it is caught up. Says whether that was so for long enough."""
+        if self._held_since_ms is None:
+            self._held_since_ms = now_ms
+        return now_ms - self._held_since_ms >= STANDS_MS
+
+    def release(self) -> None:
+        """Tell brokers again that they are caught up."""
+        self._held_since_ms = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether brokers are about to lose what they lead."""
+        return self._held_since_ms is not None
+
     def has_been_seen_to_stop(self, brokers: Brokers, broker: RegisterBrokerRecord) -> bool:
         """Say whether every live broker has applied that this one leads nothing any more."""
         began = self._shutdown_offsets.get(_id_of(broker), _NO_SHUTDOWN)
@@ -137,7 +193,14 @@ class BrokerSessions:
         if known is None or known.broker_epoch == epoch:
             return
         broker = _id_of(known)
-        for noted in (self._heard_ms, self._applied, self._shutdown_offsets, self._registered_at):
+        for noted in (
+            self._heard_ms,
+            self._applied,
+            self._shutdown_offsets,
+            self._registered_at,
+            self._deposed_at,
+            self._unseen_until_ms,
+        ):
             noted.pop(broker, None)
 
 

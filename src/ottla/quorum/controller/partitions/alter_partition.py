@@ -90,7 +90,7 @@ def _alter(
     _check_isr(partition, isr, ask.leader_recovery_state)
     _check_members(view.image.brokers, members)
     target = Target(isr=isr, recovery_state=ask.leader_recovery_state)
-    terms = terms_of(view, topic, partition, automatic_election(view, topic.name))
+    terms = terms_of(view, topic, partition, automatic_election(view, topic.name, partition))
     record = change_partition(partition, target, terms)
     if record is not None:
         records.append(record)

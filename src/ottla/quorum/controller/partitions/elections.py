@@ -5,7 +5,7 @@ from typing import Any, Final
 from ottla.metadata.topics import NO_LEADER, Topic
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import ControllerView, Decision, Refusal, check_record_count
-from ottla.quorum.controller.partitions.leadership import terms_of
+from ottla.quorum.controller.partitions.leadership import automatic_election, terms_of
 from ottla.quorum.controller.partitions.partition_change import Election, Target, change_partition
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.elect_leaders import (
@@ -134,8 +134,8 @@ def elect_unclean_leaders(view: ControllerView, count_max: int) -> list[Partitio
         for partition in leaderless:
             if len(records) >= count_max:
                 return records
-            terms = terms_of(view, topic, partition, Election.UNCLEAN)
-            record = change_partition(partition, Target(), terms)
+            election = automatic_election(view, topic.name, partition)
+            record = change_partition(partition, Target(), terms_of(view, topic, partition, election))
             if record is not None:
                 records.append(record)
     return records

@@ -73,9 +73,23 @@ def terms_of(
     )
 
 
-def automatic_election(view: ControllerView, topic: str) -> Election:
-    """Return how far an election goes that nobody asked for."""
-    return Election.UNCLEAN if view.allows_unclean_election(topic) else Election.ONLINE
+def automatic_election(view: ControllerView, topic: str, partition: PartitionRecord) -> Election:
+    """Return how far an election goes that nobody asked for.
+
+    Records are not given up for a broker that only seems to be gone: it may be there still.
+    """
+    if not view.allows_unclean_election(topic) or _may_somebody_live(view, partition):
+        return Election.ONLINE
+    return Election.UNCLEAN
+
+
+def _may_somebody_live(view: ControllerView, partition: PartitionRecord) -> bool:
+    """Say whether a replica that has all records may be there, though it is fenced or about to be."""
+    brokers, sessions = view.image.brokers, view.sessions
+    return any(
+        one in brokers and sessions.may_live(brokers[one], view.monotonic_ms)
+        for one in (*partition.isr, *(partition.eligible_leader_replicas or ()))
+    )
 
 
 def leads_anything(view: ControllerView, broker_id: int) -> bool:
@@ -109,14 +123,18 @@ def _changes_of_topic(
 ) -> Iterator[PartitionChangeRecord]:
     gone = change.gone
     terms: Terms | None = None
+    is_unclean = False
     for partition in partitions:
         isr = tuple([replica for replica in partition.isr if replica not in gone])
         # All but who can lead is the same for all partitions of a topic. Found out once for each topic, a
         # change takes 12 us instead of 17, of which a broker with 100,000 partitions makes as many.
         if terms is None:
-            terms = terms_of(view, topic, partition, automatic_election(view, topic.name), change)
+            terms = terms_of(view, topic, partition, change=change)
+            is_unclean = view.allows_unclean_election(topic.name)
         else:
             terms = terms._replace(can_lead=partial(_can_lead, view, partition, change))
+        if is_unclean:
+            terms = terms._replace(election=automatic_election(view, topic.name, partition))
         record = change_partition(partition, Target(isr=isr), terms)
         if record is not None:
             yield record

@@ -146,7 +146,7 @@ def _cancel(view: ControllerView, topic: Topic, partition: PartitionRecord) -> P
             )
         isr = replicas[:1]
     target = Target(isr=isr, replicas=replicas, removing=(), adding=())
-    terms = terms_of(view, topic, partition, automatic_election(view, topic.name))
+    terms = terms_of(view, topic, partition, automatic_election(view, topic.name, partition))
     return change_partition(partition, target, terms)
 
 
