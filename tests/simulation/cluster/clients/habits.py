@@ -137,22 +137,18 @@ class Habits:
             return
         async with raw_cluster(self._bootstrap) as cluster:
             begun = await self._ask(cluster, name, _begins(name))
-            if begun.error_code is not ErrorCode.NONE:
-                return
-            mine = (begun.producer_id, begun.producer_epoch)
+            _go_on_if(begun.error_code is ErrorCode.NONE)
+            mine: tuple[int, int] | None = (begun.producer_id, begun.producer_epoch)
             for _ in range(self._rng.randint(1, 4)):
-                if not await self._write(cluster, name, mine):
-                    return
+                assert mine is not None, "else it is given up"
+                _go_on_if(await self._write(cluster, name, mine))
                 ended = await self._end(cluster, name, mine, committed=True)
-                if ended is None:
-                    return
+                _go_on_if(ended is not None)
                 if self._rng.random() < 0.3:
                     await self._end(cluster, name, mine, committed=True)
-                mine = ended
-                aborted = await self._end(cluster, name, mine, committed=False)
-                if aborted is None:
-                    return
-                mine = aborted
+                assert ended is not None, "else it is given up"
+                mine = await self._end(cluster, name, ended, committed=False)
+                _go_on_if(mine is not None)
 
     async def _write(self, cluster: Cluster, name: str, mine: tuple[int, int]) -> bool:
         topic = AddPartitionsToTxnTopic(name=TOPIC, partitions=(WHERE.partition,))
@@ -200,6 +196,12 @@ class Habits:
         except ClientError:
             cluster.forget_coordinator(TRANSACTION, name)
             raise
+
+
+def _go_on_if(is_so: bool) -> None:
+    """Give up if it is not so: the transaction may be open, and is ended later."""
+    if not is_so:
+        raise TimeoutError
 
 
 def _begins(name: str) -> InitProducerIdRequest:

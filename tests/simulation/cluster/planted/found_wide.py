@@ -11,6 +11,7 @@ WIDE_FOUND_BY: Final[dict[str, int]] = {
     "abort-after-commit-is-fenced": 11,
     "configs-before-the-start-are-forgotten": 26,
     "configs-stay-what-they-were": 185,
+    "deletion-needs-a-follower": 130,
     "eligible-leaders-without-a-number": 177,
     "moves-forget-leader-epochs": 13,
 }
