@@ -31,11 +31,16 @@ class Asks(Protocol):
         """Send a request in `version`, or in the newest, and return the answer."""
 
 
+# Of batches of the same millisecond, the first one would have the latest time of a log.
+_last_ms = 0
+
+
 def batch_of(*values: bytes, key: bytes | None = None, **settings: Any) -> bytearray:
-    """Build the batch of a producer that sends these values now."""
-    now_ms = time.time_ns() // 1_000_000
+    """Build the batch of a producer that sends these values now, at a later time than any before."""
+    global _last_ms
+    _last_ms = max(time.time_ns() // 1_000_000, _last_ms + 1)
     return build_batch(
-        [Record(offset, now_ms, key, value) for offset, value in enumerate(values)], **settings
+        [Record(offset, _last_ms, key, value) for offset, value in enumerate(values)], **settings
     )
 
 

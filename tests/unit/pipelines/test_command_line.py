@@ -185,6 +185,9 @@ def test_run_fails_with_the_reason_when_a_pipeline_was_given_up(
     ended = [QueryStatus("well", 1, "done"), QueryStatus("ill", 1, "failed", last_error="no such topic")]
     monkeypatch.setattr("ottla.pipelines.spark.runner.run_pipelines", lambda *_, **__: ended)
     monkeypatch.setattr("ottla.cli.pipeline.with_admin", lambda *_: None)
+    # Java and the signals of this process are those of other tests, too.
+    monkeypatch.setattr("ottla.pipelines.spark.session.end_java", lambda: None)
+    monkeypatch.setattr("ottla.cli.pipeline.signal.signal", lambda *_: None)
     file = tmp_path / "one.py"
     file.write_text(ONE_PIPELINE)
     done = invoke(tmp_path, "run", str(file), "--available-now")

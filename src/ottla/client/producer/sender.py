@@ -80,7 +80,7 @@ class Sender:
         """Stop draining, and wait for the answers that are due."""
         if self._draining is not None:
             self._draining.cancel()
-            # If it ended because of a bug of ours, that was told. It must not keep us from closing the rest.
+            # If a bug of ours ended it, that was logged. It must not keep us from closing the rest.
             await asyncio.gather(self._draining, return_exceptions=True)
         for task in list(self._requests):
             task.cancel()

@@ -14,7 +14,7 @@ Ways to make it fail:
   same machine sends on its next connection;
 - `reject(a, b)`: somebody on the way refuses connections in the name of the other machine, which lives, and
   breaks those that are there;
-- `lose_track(host)`: all connections of a machine lead nowhere, and neither end is told;
+- `lose_track(host)`: all connections of a machine lead nowhere, and neither end notices;
 - `unplug(host, is_silent=True)`: a machine is gone, and the others do not notice.
 """
 
@@ -132,7 +132,7 @@ class SimulatedNetwork:
         return (source, target) in self._rejects
 
     def lose_track(self, host: str) -> None:
-        """Let all connections of a machine lead nowhere. Neither end is told."""
+        """Let all connections of a machine lead nowhere. Neither end notices."""
         self.lost_track[host] += 1
         for transport in list(self._transports.get(host, ())):
             transport.lead_nowhere()
