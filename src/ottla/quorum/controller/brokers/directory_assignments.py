@@ -105,8 +105,11 @@ def _change(
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if broker_id not in partition.replicas:
         raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    # It may lead from its new directory at once: nothing else would have it elected where nobody leads.
-    place = partition.replicas.index(broker_id)
-    directories = (*partition.directories[:place], directory_id, *partition.directories[place + 1 :])
-    terms = terms_of(view, topic, replace(partition, directories=directories))
+    known = partition
+    if has_directory_online(view.image.brokers, broker_id, directory_id):
+        # It may lead from its new directory at once: nothing else would have it elected where nobody leads.
+        place = partition.replicas.index(broker_id)
+        directories = (*partition.directories[:place], directory_id, *partition.directories[place + 1 :])
+        known = replace(partition, directories=directories)
+    terms = terms_of(view, topic, known)
     return change_partition(partition, Target(directories={broker_id: directory_id}), terms)
