@@ -66,6 +66,7 @@ fuzz: $(VENV)/.ready ## decode a million hostile frames
 .PHONY: expensive
 expensive: $(VENV)/.ready ## send each API its most expensive requests, and measure what another client waits: API="METADATA FETCH"
 	$(BIN)/python -m benchmarks.expensive --api $(API)
+	$(BIN)/python -m benchmarks.expensive --without-rights --api $(API)
 
 KILLS ?= 100
 

@@ -31,6 +31,9 @@ from ottla.security.rights import OPERATIONS_ON, Operation, ResourceType, Right,
 CLASS_NAME: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 REMEMBERED_MAX: Final = 100_000
 """How many decisions are remembered. Peers choose names, so there has to be a bound."""
+REMEMBERED_NAME_MAX: Final = 249
+"""How long a name may be whose decision is remembered: no topic has a longer one, and a request may have
+megabytes."""
 
 _ANY_NAME: Final = "hardcode"
 """The name that Kafka tries first when any resource of a type will do."""
@@ -177,9 +180,11 @@ class StandardAuthorizer:
         key = (principal, host, right, name)
         known = self._remembered.get(key)
         if known is None:
-            if len(self._remembered) >= REMEMBERED_MAX:
-                self._remembered.clear()
-            known = self._remembered[key] = self.decide(principal, host, right, name).is_allowed
+            known = self.decide(principal, host, right, name).is_allowed
+            if len(name) <= REMEMBERED_NAME_MAX:
+                if len(self._remembered) >= REMEMBERED_MAX:
+                    self._remembered.clear()
+                self._remembered[key] = known
         return known
 
     def decide(self, principal: Principal, host: str, right: Right, name: str) -> Decision:
@@ -212,19 +217,20 @@ class StandardAuthorizer:
         operation, resource_type = right
         allowing: list[AccessRule] = []
         denied_names: set[str] = set()
-        denied_prefixes: list[str] = []
+        denied_prefixes: set[str] = set()
         for rule in _rules_for(self._by_type.get(resource_type, _NO_RULES).by_principal, who, host):
             if rule.permission == Permission.ALLOW:
                 if rule.operation in _IMPLIED_BY[operation]:
                     allowing.append(rule)
             elif rule.operation in (operation, ALL_OPERATIONS):
                 if rule.resource.pattern_type == PatternType.PREFIXED:
-                    denied_prefixes.append(rule.resource.name)
+                    denied_prefixes.add(rule.resource.name)
                 elif rule.resource.name == WILDCARD:
                     return False
                 else:
                     denied_names.add(rule.resource.name)
-        return any(not _is_covered(rule, denied_names, denied_prefixes) for rule in allowing)
+        lengths = {len(prefix) for prefix in denied_prefixes}
+        return any(not _is_covered(rule, denied_names, denied_prefixes, lengths) for rule in allowing)
 
     def operations(self, principal: Principal, host: str, resource_type: ResourceType, name: str) -> int:
         """Return the bit set of what a client may do to a resource."""
@@ -249,12 +255,14 @@ def _rules_for(by_principal: RulesByPrincipal, principal: str, host: str) -> Ite
                 yield rule
 
 
-def _is_covered(rule: AccessRule, denied_names: set[str], denied_prefixes: list[str]) -> bool:
-    """Say whether everything that a rule allows is denied by others."""
+def _is_covered(
+    rule: AccessRule, denied_names: set[str], denied_prefixes: set[str], lengths: set[int]
+) -> bool:
+    """Say whether everything that a rule allows is denied by others. `lengths` are those of the prefixes."""
     resource = rule.resource
     if resource.pattern_type == PatternType.LITERAL:
         if resource.name == WILDCARD:
             return False
         if resource.name in denied_names:
             return True
-    return any(resource.name.startswith(prefix) for prefix in denied_prefixes)
+    return any(resource.name[:length] in denied_prefixes for length in lengths)

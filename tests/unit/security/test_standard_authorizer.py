@@ -119,3 +119,37 @@ def test_operations_are_a_bit_set() -> None:
     assert made.operations(ALICE, HOST, ResourceType.TOPIC, "pay") == bits_of(
         Operation.READ, Operation.DESCRIBE, Operation.ALTER_CONFIGS, Operation.DESCRIBE_CONFIGS
     )
+
+
+def test_decisions_about_names_that_nothing_can_have_are_not_remembered() -> None:
+    """A hundred thousand decisions are remembered, and a name in a request may have megabytes."""
+    made = authorizer(rule("pay"))
+    made.allows(ALICE, HOST, READ, "pay")
+    made.allows(ALICE, HOST, READ, "p" * 250)
+    assert [name for *_, name in made._remembered] == ["pay"]
+
+
+class Text(str):
+    """A name that counts how often somebody looks at how it begins."""
+
+    looks = 0
+    __slots__ = ()
+
+    def startswith(self, *arguments: object) -> bool:
+        Text.looks += 1
+        return str.startswith(self, *arguments)  # type: ignore[arg-type]
+
+    def __getitem__(self, place: object) -> str:
+        Text.looks += 1
+        return str.__getitem__(self, place)  # type: ignore[index]
+
+
+def test_whether_any_resource_will_do_is_found_in_linear_time() -> None:
+    many = range(1_000)
+    allowing = [rule(f"{number:04}x", operation=Operation.WRITE) for number in many]
+    named = [one._replace(resource=one.resource._replace(name=Text(one.resource.name))) for one in allowing]
+    denying = [deny(f"{number:04}*", operation=Operation.WRITE) for number in reversed(many)]
+    made = authorizer(*named, *denying)
+    Text.looks = 0
+    assert made.allows_some(ALICE, HOST, WRITE) is False
+    assert Text.looks <= 2 * len(many)

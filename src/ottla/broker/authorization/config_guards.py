@@ -11,7 +11,6 @@ from ottla.security.rights import ResourceType as Resource
 from ottla.wire.apis import ApiKey
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.layout import empty
 from ottla.wire.messages import alter_configs as alter_messages
 from ottla.wire.messages import incremental_alter_configs as incremental_messages
 from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -73,7 +72,7 @@ def describe_configs(ask: DescribeConfigsRequest, context: RequestContext, serve
             configs=(),
         )
 
-    return sort_out(ask, serve, "resources", "results", refuse, lambda: empty(DescribeConfigsResponse))
+    return sort_out(context, ask, serve, "resources", "results", refuse, DescribeConfigsResponse)
 
 
 @guards(ApiKey.ALTER_CONFIGS)
@@ -83,7 +82,7 @@ def alter_configs(ask: AlterConfigsRequest, context: RequestContext, serve: Serv
     def refuse(resource: alter_messages.AlterConfigsResource) -> Any | None:
         return _refuse_change(resource, alter_messages.AlterConfigsResourceResponse, context)
 
-    return sort_out(ask, serve, "resources", "responses", refuse, lambda: empty(AlterConfigsResponse))
+    return sort_out(context, ask, serve, "resources", "responses", refuse, AlterConfigsResponse)
 
 
 @guards(ApiKey.INCREMENTAL_ALTER_CONFIGS)
@@ -95,9 +94,7 @@ def incremental_alter_configs(
     def refuse(resource: incremental_messages.AlterConfigsResource) -> Any | None:
         return _refuse_change(resource, incremental_messages.AlterConfigsResourceResponse, context)
 
-    return sort_out(
-        ask, serve, "resources", "responses", refuse, lambda: empty(IncrementalAlterConfigsResponse)
-    )
+    return sort_out(context, ask, serve, "resources", "responses", refuse, IncrementalAlterConfigsResponse)
 
 
 def _refuse_change(resource: Any, response: type[Any], context: RequestContext) -> Any | None:

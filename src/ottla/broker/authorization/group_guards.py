@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.broker.authorization.guards import Serve, guards
-from ottla.broker.authorization.refusals import only_error, then
-from ottla.broker.authorization.sorting import sort_out
+from ottla.broker.authorization.refusals import only_error
+from ottla.broker.authorization.sorting import change_each, only, sort_out
 from ottla.broker.coordinators.internal_topics import find_topology_fault
 from ottla.broker.serving.context import RequestContext
 from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
@@ -23,7 +23,6 @@ from ottla.security.rights import (
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.layout import empty
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.wire.messages.describe_groups import (
@@ -40,7 +39,7 @@ from ottla.wire.messages.find_coordinator import (
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import NO_PROTOCOL_FROM, JoinGroupRequest, JoinGroupResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -124,21 +123,16 @@ def describe_groups(ask: DescribeGroupsRequest, context: RequestContext, serve: 
         # Kafka gives no sentence here.
         return only_error(DescribedGroup, _DENIED, group_id=group_id, error_message=None)  # type: ignore[no-any-return]
 
-    answer = sort_out(ask, serve, "groups", "groups", refuse, lambda: empty(DescribeGroupsResponse))
+    answer = sort_out(context, ask, serve, "groups", "groups", refuse, DescribeGroupsResponse)
     if not ask.include_authorized_operations:
         return answer
-    return then(answer, lambda response: replace(response, groups=_with_operations(response.groups, context)))
+    return change_each(context, answer, "groups", lambda group: _with_operations(group, context))
 
 
-def _with_operations(
-    groups: tuple[DescribedGroup, ...], context: RequestContext
-) -> tuple[DescribedGroup, ...]:
-    return tuple(
-        replace(group, authorized_operations=context.operations(ResourceType.GROUP, group.group_id))
-        if group.error_code is ErrorCode.NONE
-        else group
-        for group in groups
-    )
+def _with_operations(group: DescribedGroup, context: RequestContext) -> DescribedGroup:
+    if group.error_code is not ErrorCode.NONE:
+        return group
+    return replace(group, authorized_operations=context.operations(ResourceType.GROUP, group.group_id))
 
 
 @guards(ApiKey.LIST_GROUPS)
@@ -147,11 +141,8 @@ def list_groups(ask: ListGroupsRequest, context: RequestContext, serve: Serve) -
     if context.may(on_cluster(Operation.DESCRIBE), CLUSTER):
         return serve(ask)
 
-    def leave_out(response: ListGroupsResponse) -> ListGroupsResponse:
-        groups = tuple(group for group in response.groups if context.may(_DESCRIBE, group.group_id))
-        return replace(response, groups=groups)
-
-    return then(serve(ask), leave_out)
+    may_see = only(lambda group: context.may(_DESCRIBE, group.group_id))
+    return change_each(context, serve(ask), "groups", may_see)
 
 
 @guards(ApiKey.DELETE_GROUPS)
@@ -165,12 +156,13 @@ def delete_groups(ask: DeleteGroupsRequest, context: RequestContext, serve: Serv
         return DeletableGroupResult(group_id=group_id, error_code=_DENIED)
 
     return sort_out(
+        context,
         replace(ask, group_names=names),
         serve,
         "group_names",
         "results",
         refuse,
-        lambda: empty(DeleteGroupsResponse),
+        DeleteGroupsResponse,
     )
 
 
@@ -193,7 +185,13 @@ def find_coordinator(ask: FindCoordinatorRequest, context: RequestContext, serve
         return FoundCoordinator(key=key, node_id=-1, host="", port=-1, error_code=denial, error_message="")
 
     return sort_out(
-        ask, serve, "coordinator_keys", "coordinators", refuse, lambda: empty(FindCoordinatorResponse)
+        context,
+        ask,
+        serve,
+        "coordinator_keys",
+        "coordinators",
+        refuse,
+        FindCoordinatorResponse,
     )
 
 

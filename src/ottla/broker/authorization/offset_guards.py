@@ -1,6 +1,6 @@
 """The guards of APIs about the offsets of groups."""
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.broker.authorization.guards import Serve, guards
 from ottla.broker.authorization.refusals import only_error, then
@@ -11,7 +11,6 @@ from ottla.security.rights import Operation, on_group, on_topic, on_transactiona
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.layout import empty
 from ottla.wire.messages import offset_commit as commit_messages
 from ottla.wire.messages import offset_fetch as fetch_messages
 from ottla.wire.messages.offset_commit import (
@@ -75,7 +74,7 @@ def offset_commit(ask: OffsetCommitRequest, context: RequestContext, serve: Serv
             ),
         )
 
-    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(OffsetCommitResponse))
+    return sort_out(context, ask, serve, "topics", "topics", refuse, OffsetCommitResponse)
 
 
 def _may_commit(topic: OffsetCommitRequestTopic, context: RequestContext) -> bool:
@@ -108,7 +107,7 @@ def txn_offset_commit(ask: TxnOffsetCommitRequest, context: RequestContext, serv
             ),
         )
 
-    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(TxnOffsetCommitResponse))
+    return sort_out(context, ask, serve, "topics", "topics", refuse, TxnOffsetCommitResponse)
 
 
 @guards(ApiKey.OFFSET_DELETE)
@@ -146,44 +145,57 @@ def offset_fetch(ask: OffsetFetchRequest, context: RequestContext, serve: Serve)
     """Ask for each group, and for each of its topics. Topics that nobody named are left out."""
     if context.version < SEVERAL_GROUPS_FROM:
         return _fetch_of_one(ask, context, serve)
-    denied: dict[str, OffsetFetchResponseGroup] = {}
-    hidden: dict[str, tuple[OffsetFetchResponseTopics, ...]] = {}
-    allowed: list[OffsetFetchRequestGroup] = []
-    for group in ask.groups:
-        if not context.allows(_DESCRIBE_GROUP, group.group_id):
-            denied[group.group_id] = OffsetFetchResponseGroup(
-                group_id=group.group_id, topics=(), error_code=_GROUP
-            )
-            continue
-        topics = group.topics
-        if topics is not None:
-            hidden[group.group_id] = tuple(
-                _refused_topics(topic) for topic in topics if not _may_see(topic, context)
-            )
-            topics = tuple(topic for topic in topics if _may_see(topic, context))
-        allowed.append(replace(group, topics=topics))
+    # An entry is judged for itself: a group may be named twice, with topics and without.
+    judged = [_judge(group, context) for group in ask.groups]
+    allowed = tuple(one.allowed for one in judged if one.allowed is not None)
     if not allowed:
-        return OffsetFetchResponse(groups=tuple(denied.values()))
+        return OffsetFetchResponse(groups=tuple(one.refusal for one in judged))
 
     def put_together(response: OffsetFetchResponse) -> OffsetFetchResponse:
-        served = {group.group_id: _with_hidden(group, hidden, context) for group in response.groups}
-        known = {**served, **denied}
+        served = iter(response.groups)
         return replace(
-            response, groups=tuple(known[group.group_id] for group in ask.groups if group.group_id in known)
+            response,
+            groups=tuple(
+                one.refusal if one.allowed is None else _with_hidden(next(served), one, context)
+                for one in judged
+            ),
         )
 
-    return then(serve(replace(ask, groups=tuple(allowed))), put_together)
+    return then(serve(replace(ask, groups=allowed)), put_together)
+
+
+class _Judged(NamedTuple):
+    """An entry of a request: what of it the client may ask for, and what it is refused."""
+
+    allowed: OffsetFetchRequestGroup | None
+    refusal: OffsetFetchResponseGroup
+
+
+def _judge(group: OffsetFetchRequestGroup, context: RequestContext) -> _Judged:
+    refusal = OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=_GROUP)
+    if not context.allows(_DESCRIBE_GROUP, group.group_id):
+        return _Judged(None, refusal)
+    if group.topics is None:
+        return _Judged(group, refusal)
+    allowed: list[OffsetFetchRequestTopics] = []
+    denied: list[OffsetFetchResponseTopics] = []
+    for topic in group.topics:
+        if _may_see(topic, context):
+            allowed.append(topic)
+        else:
+            denied.append(_refused_topics(topic))
+    return _Judged(replace(group, topics=tuple(allowed)), replace(refusal, topics=tuple(denied)))
 
 
 def _with_hidden(
-    group: OffsetFetchResponseGroup,
-    hidden: dict[str, tuple[OffsetFetchResponseTopics, ...]],
-    context: RequestContext,
+    group: OffsetFetchResponseGroup, judged: _Judged, context: RequestContext
 ) -> OffsetFetchResponseGroup:
+    assert judged.allowed is not None, "who is refused a group is not served"
+    assert group.group_id == judged.allowed.group_id, "groups are answered in the order of the request"
     if group.error_code is not ErrorCode.NONE:
         return group
-    if group.group_id in hidden:
-        return replace(group, topics=(*group.topics, *hidden[group.group_id]))
+    if judged.allowed.topics is not None:
+        return replace(group, topics=(*group.topics, *judged.refusal.topics))
     return replace(
         group, topics=tuple(topic for topic in group.topics if _may_see(topic, context, is_named=False))
     )

@@ -1,10 +1,11 @@
 """Answers that refuse a request or a part of it, made from what the response declares."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from types import GeneratorType
 from typing import Any, Final
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.serving.in_turns import InTurns, settle
 from ottla.quorum.controller.deciders import MODULES, find_decider
 from ottla.quorum.controller.decision import Refusal
 from ottla.wire.apis import api_of
@@ -43,18 +44,15 @@ def only_error(response: type[Any], error_code: ErrorCode, **values: Any) -> Any
 
 def then(response: Any, change: Callable[[Any], Any]) -> Any:
     """Change a handler's answer, now or when it comes."""
-    if type(response) is Deferred:
+    if isinstance(response, Deferred):
         return response.then(change)
-    if type(response) is GeneratorType:
+    if isinstance(response, GeneratorType):
         return _change_in_turns(response, change)
     return change(response)
 
 
-def _change_in_turns(
-    work: Generator[Any, None, Any], change: Callable[[Any], Any]
-) -> Generator[Any, None, Any]:
-    response = yield from work
-    return change(response)
+def _change_in_turns(work: InTurns[Any], change: Callable[[Any], Any]) -> InTurns[Any]:
+    return change((yield from settle(work)))
 
 
 def in_order(asked: Sequence[Any], denied: dict[int, Any], answers: Sequence[Any]) -> tuple[Any, ...]:

@@ -12,7 +12,6 @@ from ottla.security.rights import CLUSTER, Operation, on_cluster, on_group, on_t
 from ottla.wire.apis import ApiKey, api_of
 from ottla.wire.declare import replace, spec_of
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.layout import empty
 from ottla.wire.messages import (
     delete_share_group_state,
     initialize_share_group_state,
@@ -75,7 +74,7 @@ def alter_share_group_offsets(
             ),
         )
 
-    return sort_out(ask, serve, "topics", "responses", refuse, lambda: empty(AlterShareGroupOffsetsResponse))
+    return sort_out(context, ask, serve, "topics", "responses", refuse, AlterShareGroupOffsetsResponse)
 
 
 @guards(ApiKey.DELETE_SHARE_GROUP_OFFSETS)

@@ -5,35 +5,81 @@ from typing import Any
 
 from ottla.broker.authorization.guards import Serve
 from ottla.broker.authorization.refusals import in_order, then
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.in_turns import AT_ONCE, InTurns, finish, settle
 from ottla.wire.declare import replace
+from ottla.wire.layout import empty
 
 
 def sort_out(
+    context: RequestContext,
     ask: Any,
     serve: Serve,
     asked: str,
     answered: str,
     refuse: Callable[[Any], Any | None],
-    nothing: Callable[[], Any],
+    response: type[Any],
 ) -> Any:
     """Serve the entries of one list that the client may use, and put the refusals of the others beside.
 
-    `refuse` returns the refusal of an entry, or None for one that is allowed. `nothing` makes the response
-    that the refusals are put into if no entry is left to serve.
+    `refuse` returns the refusal of an entry, or None for one that is allowed. `response` is what the refusals
+    are put into if no entry is left to serve.
     """
+    sorting = _sort_out(ask, serve, asked, answered, refuse, response)
+    # A part of a large request is as small as it has to be.
+    return finish(sorting) if context.portion_of or len(getattr(ask, asked)) <= AT_ONCE else sorting
+
+
+def _sort_out(
+    ask: Any,
+    serve: Serve,
+    asked: str,
+    answered: str,
+    refuse: Callable[[Any], Any | None],
+    response: type[Any],
+) -> InTurns[Any]:
     entries = getattr(ask, asked)
+    allowed: list[Any] = []
     denied: dict[int, Any] = {}
     for place, entry in enumerate(entries):
         refusal = refuse(entry)
-        if refusal is not None:
+        if refusal is None:
+            allowed.append(entry)
+        else:
             denied[place] = refusal
+        if place % AT_ONCE == AT_ONCE - 1:
+            yield None
     if not denied:
         return serve(ask)
-    if len(denied) == len(entries):
-        return replace(nothing(), **{answered: tuple(denied.values())})
-    allowed = tuple(entry for place, entry in enumerate(entries) if place not in denied)
+    if not allowed:
+        return replace(empty(response), **{answered: tuple(denied.values())})
 
     def put_together(response: Any) -> Any:
         return replace(response, **{answered: in_order(entries, denied, getattr(response, answered))})
 
-    return then(serve(replace(ask, **{asked: allowed})), put_together)
+    return then(serve(replace(ask, **{asked: tuple(allowed)})), put_together)
+
+
+def change_each(
+    context: RequestContext, answer: Any, listed: str, change: Callable[[Any], Any | None]
+) -> Any:
+    """Change each entry that an answer lists. None leaves it out."""
+    if context.portion_of:
+        return then(answer, lambda response: finish(_change_each(response, listed, change)))
+    return _change_each(answer, listed, change)
+
+
+def _change_each(answer: Any, listed: str, change: Callable[[Any], Any | None]) -> InTurns[Any]:
+    response = yield from settle(answer)
+    changed: list[Any] = []
+    for place, entry in enumerate(getattr(response, listed)):
+        if (now := change(entry)) is not None:
+            changed.append(now)
+        if place % AT_ONCE == AT_ONCE - 1:
+            yield None
+    return replace(response, **{listed: tuple(changed)})
+
+
+def only(may_see: Callable[[Any], bool]) -> Callable[[Any], Any | None]:
+    """Return a change that leaves out the entries that one may not see."""
+    return lambda entry: entry if may_see(entry) else None

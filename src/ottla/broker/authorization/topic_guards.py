@@ -6,7 +6,7 @@ from typing import Any
 from ottla.broker.apis.records.produce import LETTERS, MIRRORED
 from ottla.broker.authorization.guards import Serve, guards
 from ottla.broker.authorization.refusals import MESSAGES, only_error, then
-from ottla.broker.authorization.sorting import sort_out
+from ottla.broker.authorization.sorting import change_each, sort_out
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import CloseConnection
 from ottla.model.uuid import ZERO_UUID, Uuid
@@ -20,7 +20,6 @@ from ottla.security.rights import (
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.layout import empty
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -93,19 +92,23 @@ def produce(ask: ProduceRequest, context: RequestContext, serve: Serve) -> Any:
     if ask.acks in (MIRRORED, LETTERS) and not context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
         # Who keeps offsets writes as replicas do, and only brokers write letters.
         return _refuse_produce(ask, ask.topic_data, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    denied = [topic for topic in ask.topic_data if ask.acks != LETTERS and not _may_write(topic, context)]
+    if ask.acks == LETTERS:
+        return serve(ask)
+    allowed: list[TopicProduceData] = []
+    denied: list[TopicProduceData] = []
+    for topic in ask.topic_data:
+        (allowed if _may_write(topic, context) else denied).append(topic)
     if not denied:
         return serve(ask)
-    allowed = tuple(topic for topic in ask.topic_data if topic not in denied)
     if ask.acks == 0:
         if allowed:
-            serve(replace(ask, topic_data=allowed))
+            serve(replace(ask, topic_data=tuple(allowed)))
         _refuse_produce(ask, denied, _DENIED)
     refusal = _refuse_produce(ask, denied, _DENIED)
     if not allowed:
         return refusal
     return then(
-        serve(replace(ask, topic_data=allowed)),
+        serve(replace(ask, topic_data=tuple(allowed))),
         lambda response: replace(response, responses=(*refusal.responses, *response.responses)),
     )
 
@@ -161,7 +164,7 @@ def list_offsets(ask: ListOffsetsRequest, context: RequestContext, serve: Serve)
             ),
         )
 
-    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(ListOffsetsResponse))
+    return sort_out(context, ask, serve, "topics", "topics", refuse, ListOffsetsResponse)
 
 
 @guards(ApiKey.DELETE_RECORDS)
@@ -181,7 +184,7 @@ def delete_records(ask: DeleteRecordsRequest, context: RequestContext, serve: Se
             ),
         )
 
-    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(DeleteRecordsResponse))
+    return sort_out(context, ask, serve, "topics", "topics", refuse, DeleteRecordsResponse)
 
 
 @guards(ApiKey.OFFSET_FOR_LEADER_EPOCH)
@@ -200,7 +203,7 @@ def offset_for_leader_epoch(ask: OffsetForLeaderEpochRequest, context: RequestCo
             ),
         )
 
-    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(OffsetForLeaderEpochResponse))
+    return sort_out(context, ask, serve, "topics", "topics", refuse, OffsetForLeaderEpochResponse)
 
 
 @guards(ApiKey.DESCRIBE_PRODUCERS)
@@ -220,7 +223,7 @@ def describe_producers(ask: DescribeProducersRequest, context: RequestContext, s
             ),
         )
 
-    return sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(DescribeProducersResponse))
+    return sort_out(context, ask, serve, "topics", "topics", refuse, DescribeProducersResponse)
 
 
 @guards(ApiKey.CREATE_TOPICS)
@@ -242,11 +245,8 @@ def create_topics(ask: CreateTopicsRequest, context: RequestContext, serve: Serv
             topic, topic_config_error_code=_DENIED, num_partitions=-1, replication_factor=-1, configs=()
         )
 
-    answer = sort_out(ask, serve, "topics", "topics", refuse, lambda: empty(CreateTopicsResponse))
-    return then(
-        answer,
-        lambda response: replace(response, topics=tuple(hide_configs(topic) for topic in response.topics)),
-    )
+    answer = sort_out(context, ask, serve, "topics", "topics", refuse, CreateTopicsResponse)
+    return change_each(context, answer, "topics", hide_configs)
 
 
 @guards(ApiKey.DELETE_TOPICS)
@@ -268,7 +268,7 @@ def delete_topics(ask: DeleteTopicsRequest, context: RequestContext, serve: Serv
         return _deletion_refused(found.name if is_known else None, asked.topic_id)
 
     field = "topics" if ask.topics else "topic_names"
-    return sort_out(ask, serve, field, "responses", refuse, lambda: empty(DeleteTopicsResponse))
+    return sort_out(context, ask, serve, field, "responses", refuse, DeleteTopicsResponse)
 
 
 def _deletion_refused(name: str | None, topic_id: Uuid) -> DeletableTopicResult:
@@ -288,4 +288,4 @@ def create_partitions(ask: CreatePartitionsRequest, context: RequestContext, ser
             name=topic.name, error_code=_DENIED, error_message=MESSAGES[_DENIED]
         )
 
-    return sort_out(ask, serve, "topics", "results", refuse, lambda: empty(CreatePartitionsResponse))
+    return sort_out(context, ask, serve, "topics", "results", refuse, CreatePartitionsResponse)

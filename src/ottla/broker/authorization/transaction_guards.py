@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from ottla.broker.authorization.guards import Serve, guards
-from ottla.broker.authorization.refusals import only_error, then
-from ottla.broker.authorization.sorting import sort_out
+from ottla.broker.authorization.refusals import only_error
+from ottla.broker.authorization.sorting import change_each, only, sort_out
 from ottla.broker.serving.context import RequestContext
 from ottla.security.rights import (
     CLUSTER,
@@ -17,7 +17,6 @@ from ottla.security.rights import (
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.layout import empty
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from ottla.wire.messages.add_partitions_to_txn import (
     SEVERAL_FROM,
@@ -33,7 +32,7 @@ from ottla.wire.messages.describe_transactions import (
 )
 from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from ottla.wire.messages.list_transactions import ListTransactionsRequest
 from ottla.wire.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -163,29 +162,20 @@ def describe_transactions(ask: DescribeTransactionsRequest, context: RequestCont
         return replace(state, topics=visible)
 
     answer = sort_out(
+        context,
         ask,
         serve,
         "transactional_ids",
         "transaction_states",
         refuse,
-        lambda: empty(DescribeTransactionsResponse),
+        DescribeTransactionsResponse,
     )
-    return then(
-        answer,
-        lambda response: replace(
-            response, transaction_states=tuple(map(leave_out, response.transaction_states))
-        ),
-    )
+    return change_each(context, answer, "transaction_states", leave_out)
 
 
 @guards(ApiKey.LIST_TRANSACTIONS)
 def list_transactions(ask: ListTransactionsRequest, context: RequestContext, serve: Serve) -> Any:
     """Leave out transactional ids that the client may not describe."""
 
-    def leave_out(response: ListTransactionsResponse) -> ListTransactionsResponse:
-        states = tuple(
-            state for state in response.transaction_states if context.may(_DESCRIBE, state.transactional_id)
-        )
-        return replace(response, transaction_states=states)
-
-    return then(serve(ask), leave_out)
+    may_see = only(lambda state: context.may(_DESCRIBE, state.transactional_id))
+    return change_each(context, serve(ask), "transaction_states", may_see)

@@ -158,19 +158,6 @@ def goes_on(before: Any, after: Any, path: Sequence[str]) -> bool:
     )
 
 
-def join(before: Any, after: Any, path: Sequence[str]) -> Any:
-    """Make one element of two parts of it."""
-    name, *inner = path
-    first, second = getattr(before, name), getattr(after, name)
-    if first is None or second is None:
-        return before if second is None else after
-    if inner and first and second and goes_on(first[-1], second[0], inner):
-        items = (*first[:-1], join(first[-1], second[0], inner), *second[1:])
-    else:
-        items = (*first, *second)
-    return replace(before, **{name: items})
-
-
 def join_rest(before: Any, after: Any, array: str) -> Any:
     """Return the answer `before` with what the next one tells beside the array that is cut."""
     changes: dict[str, Any] = {}
@@ -187,17 +174,66 @@ def join_rest(before: Any, after: Any, array: str) -> Any:
     return replace(before, **changes) if changes else before
 
 
+class _Open:
+    """An element that may go on, with all that its array has so far.
+
+    To join two parts would copy both, so an element of a hundred thousand parts would be copied as often.
+    """
+
+    __slots__ = ("_inner", "_items", "_last", "_path", "struct")
+
+    def __init__(self, struct: Any, path: Sequence[str]) -> None:
+        self.struct = struct
+        self._path = path
+        self._inner = path[1:]
+        # None while it has gone no further: most elements never do.
+        self._items: list[Any] | None = None
+        # The last of its items, if that has an array of its own.
+        self._last: _Open | None = None
+
+    def go_on(self, part: Any) -> None:
+        """Take another part of it."""
+        items = getattr(part, self._path[0])
+        if self._items is None:
+            mine = getattr(self.struct, self._path[0])
+            if mine is None or items is None:
+                self.struct = self.struct if items is None else part
+                return
+            self._items = list(mine)
+            self._open_last()
+        if self._last is not None and items and goes_on(self._last.struct, items[0], self._inner):
+            self._last.go_on(items[0])
+            items = items[1:]
+        if items:
+            self._close_last()
+            self._items += items
+            self._open_last()
+
+    def _open_last(self) -> None:
+        if self._inner and self._items:
+            self._last = _Open(self._items.pop(), self._inner)
+
+    def _close_last(self) -> None:
+        if self._last is not None and self._items is not None:
+            self._items.append(self._last.closed())
+            self._last = None
+
+    def closed(self) -> Any:
+        """Return the element: it goes no further."""
+        if self._items is None:
+            return self.struct
+        self._close_last()
+        return replace(self.struct, **{self._path[0]: tuple(self._items)})
+
+
 class Merged:
     """The elements of all answers so far: encoded, but for the last, which may go on."""
 
-    __slots__ = ("_inner", "_last", "_more", "_small", "_small_bytes", "count", "encoded", "size_bytes")
+    __slots__ = ("_inner", "_last", "_small", "_small_bytes", "count", "encoded", "size_bytes")
 
     def __init__(self, inner: Sequence[str]) -> None:
         self._inner = inner
-        self._last: Any = None
-        # All that the last element's array has, once it goes on. To join two parts copies both, so an element
-        # of a hundred thousand parts would be copied as often.
-        self._more: list[Any] | None = None
+        self._last: _Open | None = None
         self.count = 0
         self._small: list[bytes] = []
         self._small_bytes = 0
@@ -212,33 +248,19 @@ class Merged:
             return
         for item in items or ():
             if self._last is not None:
-                if is_continued and self._inner and goes_on(self._last, item, self._inner):
-                    self._go_on(item)
+                if is_continued and self._inner and goes_on(self._last.struct, item, self._inner):
+                    self._last.go_on(item)
                     is_continued = False
                     continue
                 yield from self.finish(encode)
-            self._last = item
+            self._last = _Open(item, self._inner)
             is_continued = False
-
-    def _go_on(self, item: Any) -> None:
-        """Add another part of the last element."""
-        name = self._inner[0]
-        first, second = getattr(self._last, name), getattr(item, name)
-        if len(self._inner) > 1 or first is None or second is None:
-            self._last = join(self._last, item, self._inner)
-            return
-        if self._more is None:
-            self._more = list(first)
-        self._more += second
 
     def finish(self, encode: EncodeItem) -> Generator[None, None, None]:
         """Encode the last element too: it goes no further."""
         if self._last is None:
             return
-        last, self._last = self._last, None
-        if self._more is not None:
-            last = replace(last, **{self._inner[0]: tuple(self._more)})
-            self._more = None
+        last, self._last = self._last.closed(), None
         pieces: list[bytes] = []
         yield from encode(last, pieces.append)
         self._keep(b"".join(pieces))

@@ -25,11 +25,11 @@ from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import (
     NO_REPLY,
 )
+from ottla.broker.serving.in_turns import settle
 from ottla.broker.serving.lanes import NOT_MINE, Lanes, new_lanes
 from ottla.broker.serving.large_requests import (
     LargeRequest,
     held,
-    settle,
 )
 from ottla.broker.serving.routes import Pieces, Route, Routes
 from ottla.broker.serving.served_apis import SERVED

@@ -14,12 +14,12 @@ Deviation: Kafka has no such bounds. One request can take all memory of a broker
 import struct
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.cuts import Cut, Merged, Pace, arrange, cut, join_rest, weigh
 from ottla.broker.serving.handlers import NO_REPLY
+from ottla.broker.serving.in_turns import settle
 from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.runtime.connections.outbox import HeldAnswer
 from ottla.runtime.turns import Task
@@ -201,17 +201,6 @@ class LargeRequest:
 
 def _is_there(response: Any) -> bool:
     return type(response) is not Deferred or response.is_done
-
-
-def settle(response: Any) -> Generator[Deferred[Any] | None, None, Any]:
-    """Return what a handler's answer becomes: one that is worked out in turns, or that comes later."""
-    if type(response) is GeneratorType:
-        response = yield from response
-    if type(response) is Deferred:
-        if not response.is_done:
-            yield response
-        response = response.value()
-    return response
 
 
 def held(pieces: list[Any], task: Task) -> HeldAnswer:

@@ -119,7 +119,8 @@ def test_a_client_without_rights_is_refused_in_every_version(node: Node, key: Ap
     answer = ask_as(node, MALLORY, ask, version)
     errors: list[ErrorCode] = []
     compile_error_finder(api.response, version)(answer, errors.append)
-    assert node.broker.image is before
+    # Time goes on: the controller writes a record of nothing now and then.
+    assert node.broker.image._replace(position=before.position) == before
     if key in NOTHING_TO_REFUSE:
         lists = [getattr(answer, name, ()) for name in ("groups", "transaction_states", "results")]
         assert not any(lists)

@@ -1,5 +1,6 @@
 """Whoever may not see a group or a topic learns and changes nothing of its offsets. The rest is served."""
 
+from itertools import permutations
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,6 +67,7 @@ class Context:
 
     def __init__(self, version: int) -> None:
         self.version = version
+        self.portion_of = 0
         self.audited: list[str] = []
         topics = {topic_id: SimpleNamespace(name=name) for name, topic_id in IDS.items()}
         self.broker = SimpleNamespace(image=SimpleNamespace(topics=SimpleNamespace(find_by_id=topics.get)))
@@ -369,6 +371,24 @@ def test_topics_that_nobody_named_are_left_out_in_silence() -> None:
     answer, _, context = ask_guard(offset_guards.offset_fetch, fetch_of(("g", None)), fetched, SEVERAL)
     assert offsets_of(answer) == {"g": {"mine": SEEN}}
     assert not context.audited
+
+
+@pytest.mark.parametrize("version", [SEVERAL, BY_ID])
+@pytest.mark.parametrize("named", [(), ("mine",), ("theirs",)])
+def test_a_group_that_is_named_twice_shows_no_more(named: tuple[str, ...], version: int) -> None:
+    """What one entry asks for must not open what the other one hides."""
+    for entries in permutations([("g", named), ("g", None)]):
+        ask = fetch_of(*entries, version=version)
+        answer, _, _ = ask_guard(offset_guards.offset_fetch, ask, fetched, version)
+        key = "topic_id" if version >= BY_ID else "name"
+        shown = [
+            {getattr(topic, key): topic.partitions[0].committed_offset for topic in group.topics}
+            for group in answer.groups
+        ]
+        of = (lambda name: IDS[name]) if version >= BY_ID else str
+        alone = {of(name): 77 if name == "mine" else -1 for name in named}
+        expected = {named: alone, None: {of("mine"): 77}}
+        assert shown == [expected[topics] for _, topics in entries]
 
 
 def test_a_group_with_an_error_shows_it_alone() -> None:

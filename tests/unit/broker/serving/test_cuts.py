@@ -10,7 +10,6 @@ from ottla.broker.serving.cuts import Cut, Merged, Pace, arrange, cut, weigh
 from ottla.wire.codec import encode, encode_struct
 from ottla.wire.declare import replace
 from ottla.wire.encoded_items import as_array
-from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -20,6 +19,14 @@ from ottla.wire.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+)
 
 PATH = ("topics", "partitions")
 
@@ -82,10 +89,18 @@ def test_merged_answers_are_the_answer_to_the_whole(sizes: tuple[int, ...], size
     assert encode(encoded, 2) == encode(whole, 2)
 
 
-def test_an_element_of_many_parts_is_not_copied_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    joined: list[object] = []
-    monkeypatch.setattr(cuts, "join", lambda *_: joined.append(1))
-    merged = Merged(["partitions"])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_an_element_of_many_parts_is_not_copied_for_each_of_them(
+    depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced: list[Any] = []
+
+    def counted(struct: Any, **changes: Any) -> Any:
+        replaced.append(struct)
+        return replace(struct, **changes)
+
+    monkeypatch.setattr(cuts, "replace", counted)
+    merged = Merged(["topics", "partitions"][-depth:])
     encoded: list[Any] = []
 
     def keep(item: Any, _add: Any) -> Generator[None, None, None]:
@@ -93,15 +108,64 @@ def test_an_element_of_many_parts_is_not_copied_for_each_of_them(monkeypatch: py
         yield
 
     for number in range(2_000):
-        part = DeleteRecordsPartitionResult(
-            partition_index=number, low_watermark=0, error_code=ErrorCode.NONE
-        )
-        topic = DeleteRecordsTopicResult(name="t", partitions=(part,))
-        finish(merged.add((topic,), number > 0, keep))
+        part: Any = WritableTxnMarkerPartitionResult(partition_index=number)
+        item: Any = WritableTxnMarkerTopicResult(name="t", partitions=(part,))
+        if depth == 2:
+            item = WritableTxnMarkerResult(producer_id=1, topics=(item,))
+        finish(merged.add((item,), number > 0, keep))
     finish(merged.finish(keep))
     [whole] = encoded
-    assert [part.partition_index for part in whole.partitions] == list(range(2_000))
-    assert not joined
+    [topic] = whole.topics if depth == 2 else [whole]
+    assert [part.partition_index for part in topic.partitions] == list(range(2_000))
+    assert len(replaced) == depth
+
+
+def test_parts_of_topics_in_parts_of_markers_become_whole_again() -> None:
+    def marker(producer_id: int, **topics: int) -> WritableTxnMarker:
+        return WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=0,
+            transaction_result=True,
+            topics=tuple(
+                WritableTxnMarkerTopic(name=name, partition_indexes=tuple(range(size)))
+                for name, size in topics.items()
+            ),
+            coordinator_epoch=0,
+        )
+
+    def answer_to(ask: WriteTxnMarkersRequest) -> tuple[WritableTxnMarkerResult, ...]:
+        return tuple(
+            WritableTxnMarkerResult(
+                producer_id=one.producer_id,
+                topics=tuple(
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=tuple(
+                            WritableTxnMarkerPartitionResult(partition_index=number)
+                            for number in topic.partition_indexes
+                        ),
+                    )
+                    for topic in one.topics
+                ),
+            )
+            for one in ask.markers
+        )
+
+    ask = WriteTxnMarkersRequest(
+        markers=(marker(1, a=1), marker(2, a=9, b=1, c=20), marker(2, c=1), marker(3), marker(4, a=2, b=2))
+    )
+    for size in (2, 3, 5, 100):
+        merged = Merged(["topics", "partitions"])
+        encoded: list[Any] = []
+
+        def keep(item: Any, _add: Any, encoded: list[Any] = encoded) -> Generator[None, None, None]:
+            encoded.append(item)
+            yield
+
+        for portion, is_continued in cut(ask, ("markers", "topics", "partition_indexes"), Pace(size)):
+            finish(merged.add(answer_to(portion), is_continued, keep))
+        finish(merged.finish(keep))
+        assert tuple(encoded) == answer_to(ask)
 
 
 def test_a_topic_that_is_named_twice_stays_two() -> None:

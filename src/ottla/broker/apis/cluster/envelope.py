@@ -14,6 +14,7 @@ from ottla.broker.controller_channel import says_not_controller
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import find_handler, handles
+from ottla.broker.serving.in_turns import InTurns, settle
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.security.principal import Principal
 from ottla.security.principal_data import UnreadablePrincipal, decode_principal
@@ -76,7 +77,9 @@ class _Forwarded:
 
 
 @handles(EnvelopeRequest)
-def envelope(ask: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse | Deferred[EnvelopeResponse]:
+def envelope(
+    ask: EnvelopeRequest, context: RequestContext
+) -> EnvelopeResponse | Deferred[EnvelopeResponse] | InTurns[EnvelopeResponse]:
     """Serve the request inside."""
     try:
         head, request = _open(ask.request_data)
@@ -92,7 +95,7 @@ def envelope(ask: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse 
     if isinstance(response, Deferred):
         return response.then(lambda value: _wrap(head, value))
     if isinstance(response, GeneratorType):
-        response = _exhaust(response)
+        return _wrap_in_turns(head, response)
     return _wrap(head, response)
 
 
@@ -143,9 +146,5 @@ def _wrap(head: RequestHead, response: Any) -> EnvelopeResponse:
     return EnvelopeResponse(response_data=frame[4:])
 
 
-def _exhaust(answer: "GeneratorType[Any, Any, Any]") -> Any:
-    try:
-        while True:
-            next(answer)
-    except StopIteration as done:
-        return done.value
+def _wrap_in_turns(head: RequestHead, response: InTurns[Any]) -> InTurns[EnvelopeResponse]:
+    return _wrap(head, (yield from settle(response)))

@@ -8,9 +8,9 @@ A fetch of very many partitions does the same in turns with everybody else. Whil
 appends like any other, and then reads again, in turns.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.fetch.fetch_reading import (
@@ -27,6 +27,7 @@ from ottla.broker.quorum_requests import serve_by_quorum
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import weigh
 from ottla.broker.serving.handlers import handles, handles_on_controller
+from ottla.broker.serving.in_turns import InTurns
 from ottla.metadata.topics import Topics
 from ottla.model.uuid import Uuid
 from ottla.security.rights import CLUSTER, Operation, on_cluster, on_topic
@@ -55,8 +56,6 @@ LARGE_SESSION_PARTITIONS: Final = 10_000
 ELEMENTS_MAX: Final = 500_000
 """How many topics and partitions a request may have."""
 
-T = TypeVar("T")
-InTurns: TypeAlias = Generator[Deferred[None] | None, None, T]
 Asked: TypeAlias = Sequence[tuple[PartitionKey, FetchPartition]]
 Answers: TypeAlias = list[tuple[PartitionKey, PartitionData]]
 
@@ -110,6 +109,7 @@ def _plan_in_turns(ask: FetchRequest, context: RequestContext) -> InTurns[FetchR
 def _fetch_in_turns(ask: FetchRequest, attempt: "_Fetch", context: RequestContext) -> InTurns[FetchResponse]:
     broker = context.broker
     until_ms = broker.clock.monotonic_ms() + ask.max_wait_ms
+    yield from attempt.sort_out_in_turns()
     is_first = True
     while True:
         appends = broker.replication.appends
@@ -172,7 +172,7 @@ class _Fetch:
         self._asked = plan.partitions
         self._told = NOTHING_TOLD if plan.session is None else plan.session.partitions
         self._denied: Answers = []
-        if context.broker.authorizer.is_active:
+        if context.broker.authorizer.is_active and len(plan.partitions) <= _AT_ONCE:
             self._asked, self._denied = _sort_out(plan.partitions, self._limits.replica_id, context)
         self._min_bytes = min(ask.min_bytes, self._limits.bytes_max)
 
@@ -180,6 +180,21 @@ class _Fetch:
     def reads_to_end(self) -> bool:
         """Whether it need not wait until records are committed."""
         return self._limits.limit is ReadLimit.LOG_END
+
+    def sort_out_in_turns(self) -> InTurns[None]:
+        """Take out what the reader may not read, and let others be served meanwhile."""
+        if not self._context.broker.authorizer.is_active:
+            return
+        asked = self._plan.partitions
+        allowed: list[tuple[PartitionKey, FetchPartition]] = []
+        for start in range(0, len(asked), _IN_A_TURN):
+            part, denied = _sort_out(
+                asked[start : start + _IN_A_TURN], self._limits.replica_id, self._context
+            )
+            allowed += part
+            self._denied += denied
+            yield None
+        self._asked = allowed
 
     def read(self, is_first: bool = False) -> FetchResult:
         """Read what there is now. The first time tells the leader what a follower has."""

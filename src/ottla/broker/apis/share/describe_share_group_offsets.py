@@ -2,6 +2,7 @@
 
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import handles
 from ottla.broker.share.latest_offsets import find_latest_offsets
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
@@ -22,7 +23,9 @@ from ottla.wire.messages.describe_share_group_offsets import (
 _NO_LAG = -1
 
 
-@handles(DescribeShareGroupOffsetsRequest)
+@handles(
+    DescribeShareGroupOffsetsRequest, Cut("groups.topics.partitions", "groups.topics.partitions", at_once=250)
+)
 def describe_share_group_offsets(
     ask: DescribeShareGroupOffsetsRequest, context: RequestContext
 ) -> Deferred[DescribeShareGroupOffsetsResponse]:

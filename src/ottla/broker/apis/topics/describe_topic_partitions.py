@@ -4,6 +4,7 @@ Topics come in the order of their names. A page ends after a number of partition
 the next one begins.
 """
 
+from bisect import bisect_left
 from functools import partial
 from typing import Final
 
@@ -11,6 +12,7 @@ from ottla.broker.logs.partition import INTERNAL_TOPICS, UNLISTED_TOPICS
 from ottla.broker.partition_descriptions import PartitionDescriptions, leader_and_replicas
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.in_turns import AT_ONCE, InTurns, finish
 from ottla.metadata.topics import Topic
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.model.uuid import ZERO_UUID
@@ -32,30 +34,40 @@ _DESCRIBE: Final = on_topic(Operation.DESCRIBE)
 @handles(DescribeTopicPartitionsRequest)
 def describe_topic_partitions(
     ask: DescribeTopicPartitionsRequest, context: RequestContext
-) -> DescribeTopicPartitionsResponse:
-    """Describe one page."""
+) -> DescribeTopicPartitionsResponse | InTurns[DescribeTopicPartitionsResponse]:
+    """Describe one page. Where there are many names, others are served meanwhile."""
+    page = _describe_page(ask, context)
+    names = len(ask.topics) or len(context.broker.image.topics.names)
+    return page if names > AT_ONCE else finish(page)
+
+
+def _describe_page(
+    ask: DescribeTopicPartitionsRequest, context: RequestContext
+) -> InTurns[DescribeTopicPartitionsResponse]:
     broker = context.broker
     topics = broker.image.topics
     names = sorted({topic.name for topic in ask.topics} or topics.names.keys() - UNLISTED_TOPICS)
     denied: list[DescribeTopicPartitionsResponseTopic] = []
     if broker.authorizer.is_active:
-        names, denied = _sort_out(names, bool(ask.topics), context)
+        names, denied = yield from _sort_out(names, bool(ask.topics), context)
     cursor = ask.cursor
     if cursor is not None:
         if cursor.partition_index < 0 or (ask.topics and cursor.topic_name not in names):
             return _refused_cursor(ask, cursor)
-        names = [name for name in names if name >= cursor.topic_name]
+        names = names[bisect_left(names, cursor.topic_name) :]
     left = max(1, min(ask.response_partition_limit, broker.config.max_request_partition_size_limit))
     living = frozenset(node.node_id for node in broker.endpoints.living(context))
     partitions = PartitionDescriptions(
         partial(_describe_partition, living=living), DescribeTopicPartitionsResponse, context.version
     )
     described: list[DescribeTopicPartitionsResponseTopic] = []
-    for name in names:
+    for place, name in enumerate(names):
         if left <= 0:
             return DescribeTopicPartitionsResponse(
                 topics=(*described, *denied), next_cursor=Cursor(topic_name=name, partition_index=0)
             )
+        if place % AT_ONCE == AT_ONCE - 1:
+            yield None
         topic = topics.find(name)
         if topic is None:
             described.append(_unknown(name, context))
@@ -73,13 +85,19 @@ def describe_topic_partitions(
 
 def _sort_out(
     names: list[str], are_named: bool, context: RequestContext
-) -> tuple[list[str], list[DescribeTopicPartitionsResponseTopic]]:
+) -> InTurns[tuple[list[str], list[DescribeTopicPartitionsResponseTopic]]]:
     """Return the topics that the client may see, and refusals of the others if it has named them."""
-    if not are_named:
-        return [name for name in names if context.may(_DESCRIBE, name)], []
-    denied = [name for name in names if not context.allows(_DESCRIBE, name)]
-    visible = [name for name in names if name not in denied]
-    return visible, [_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NOT_ASKED) for name in denied]
+    may_see = context.allows if are_named else context.may
+    visible: list[str] = []
+    denied: list[DescribeTopicPartitionsResponseTopic] = []
+    for place, name in enumerate(names):
+        if may_see(_DESCRIBE, name):
+            visible.append(name)
+        elif are_named:
+            denied.append(_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NOT_ASKED))
+        if place % AT_ONCE == AT_ONCE - 1:
+            yield None
+    return visible, denied
 
 
 def _describe(
