@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from tests.cli.typing import fail, run, succeed
 from ottla import __version__
 from ottla.cli.main import COMMANDS
 from ottla.cli.times import parse_time_ms
+from ottla.model.properties import encode_settings, iter_properties
+from ottla.security.standard_authorizer import CLASS_NAME
 from ottla.testing.node import ThreadNode
 
 ROOT = Path(__file__).parents[2]
@@ -209,6 +212,32 @@ def test_verifying_says_what_it_needs(stopped: Path, tmp_path: Path) -> None:
     output = ("--output", str(tmp_path / "server.properties"))
     said = fail("graduate", str(stopped), *output, "--verify", KAFKA_HOME="", PATH=str(tmp_path))
     assert said == "--verify needs Java 17 or newer: install it, or leave --verify out"
+
+
+def test_users_and_rules_are_not_thrown_open_on_the_way(tmp_path: Path) -> None:
+    root = tmp_path / "secured"
+    (tmp_path / "password").write_text("it")
+    secured = {"authorizer.class.name": CLASS_NAME, "super.users": "User:ANONYMOUS"}
+    with ThreadNode(root, secured) as node:
+        succeed("acl", "add", "alice", "read", "topic:payments", bootstrap=node.bootstrap)
+        succeed("user", "set", "alice", stdin="a long password\n", bootstrap=node.bootstrap)
+    output = tmp_path / "server.properties"
+    words = ("graduate", str(node.data_directory), "--output", str(output))
+    said = fail(*words)
+    assert "access rules (1)" in said
+    assert "or add --insecure" in said
+    assert not output.exists()
+
+    config = tmp_path / "own.properties"
+    config.write_bytes(encode_settings({**secured, "ottla.acks.all.sync": "true", "node.id": "7"}))
+    succeed(*words, "--config", str(config))
+    written = {item.key: item.value for item in iter_properties(output.read_bytes())}
+    assert written.items() >= secured.items()
+    assert (written["node.id"], "ottla.acks.all.sync" in written) == ("0", False)
+    assert stat.S_IMODE(output.stat().st_mode) == 0o600
+
+    succeed(*words, "--force", "--insecure")
+    assert "authorizer" not in output.read_text()
 
 
 # Profiles and environment

@@ -16,7 +16,6 @@ from ottla.testing.ports import free_port
 
 CLUSTER_ID = "b3R0bGEtdGVzdC1jbHVzdA"
 MODULES = "org.apache.kafka.common.security"
-SCRAM = "SCRAM-SHA-512=[name=admin,password=admin-secret]"
 LOGIN = 'username="admin" password="admin-secret"'
 
 
@@ -94,6 +93,8 @@ def _nodes(root: Path, way: str, provider: IdentityProvider) -> list[OttlaNode]:
         "ssl.truststore.location": str(root / "ca.pem"),
         **WAYS[way](provider),
     }
+    (root / "admin.password").write_text("admin-secret\n")
+    scram = f"SCRAM-SHA-512=[name=admin,password-file={root / 'admin.password'}]"
     more = ",NODES://127.0.0.1:0" if way == "certificate" else ""
     return [
         OttlaNode(
@@ -103,7 +104,7 @@ def _nodes(root: Path, way: str, provider: IdentityProvider) -> list[OttlaNode]:
                 "node.id": str(number),
                 "listeners": f"CLIENT://127.0.0.1:0{more},CONTROLLER://127.0.0.1:{port}",
             },
-            options=("--cluster-id", CLUSTER_ID, "--add-scram", SCRAM),
+            options=("--cluster-id", CLUSTER_ID, "--add-scram", scram),
         )
         for number, port in ports.items()
     ]

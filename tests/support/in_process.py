@@ -77,15 +77,19 @@ def _read(part: FileRange) -> bytearray:
 
 
 @contextmanager
-def in_process_node(root: Path, settings: Mapping[str, str] | None = None) -> Iterator[Node]:
+def in_process_node(
+    root: Path, settings: Mapping[str, str] | None = None, *, is_insecure: bool = False
+) -> Iterator[Node]:
     """Start a node on a loop of its own, which runs only while somebody waits for an answer."""
     loaded = load_node_config(b"", {"log.dirs": str(root / "data"), **(settings or {})})
     loop = ServingLoop()
     on_loop = NodeOnLoop(loop)
-    node = on_loop.start(loaded.configs, NodeOptions(port=0))
-    _loops[node] = loop
     try:
-        yield node
+        node = on_loop.start(loaded.configs, NodeOptions(port=0, is_insecure=is_insecure))
+        _loops[node] = loop
+        try:
+            yield node
+        finally:
+            on_loop.stop()
     finally:
-        on_loop.stop()
         loop.close()

@@ -7,9 +7,8 @@ import click
 
 from ottla.cli.failure import Failure
 from ottla.cli.log_options import log_options
-from ottla.cli.profiles import DEFAULT_BOOTSTRAP, cluster_options
+from ottla.cli.profiles import DEFAULT_BOOTSTRAP, cluster_options, parse_assignments
 from ottla.cli.satellites import http_options, http_settings, missing_extra
-from ottla.cli.settings import read_assignments
 
 
 @click.command()
@@ -56,7 +55,7 @@ def connect(
     if properties["bootstrap.servers"] == DEFAULT_BOOTSTRAP:
         # Nobody named a broker for this command, so the file may.
         properties = {"bootstrap.servers": DEFAULT_BOOTSTRAP, **given, **_without_bootstrap(properties)}
-    merged = {**given, **properties, **read_assignments(assignments)}
+    merged = {**given, **properties, **parse_assignments(assignments, "--set")}
     try:
         run_worker(
             WorkerOptions(merged, http, advertised_host=advertise), lambda url: click.echo(f"ready {url}")

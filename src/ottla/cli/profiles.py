@@ -72,12 +72,13 @@ def cluster_options(command: F) -> F:
 
 
 def parse_assignments(given: tuple[str, ...], option: str = "--property") -> dict[str, str]:
-    """Read KEY=VALUE, any number of times."""
+    """Read KEY=VALUE, any number of times. What is wrong is not shown, because it may be a secret."""
     properties = {}
-    for assignment in given:
+    for number, assignment in enumerate(given, start=1):
         key, equals, value = assignment.partition("=")
         if not equals or not key.strip():
-            raise click.BadParameter(f"{assignment!r} is not KEY=VALUE", param_hint=option)
+            which = "it" if len(given) == 1 else f"number {number} of {len(given)}"
+            raise click.BadParameter(f"{which} is not KEY=VALUE", param_hint=option)
         properties[key.strip()] = value
     return properties
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from ottla.cli.failure import Failure
+from ottla.cli.profiles import parse_assignments
 
 if TYPE_CHECKING:
     from ottla.metadata.configs.load import LoadedConfig
@@ -47,17 +48,6 @@ def settings_options(command: F) -> F:
     return command
 
 
-def read_assignments(assignments: tuple[str, ...]) -> dict[str, str]:
-    """Take what --set says."""
-    given: dict[str, str] = {}
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{assignment!r} is not KEY=VALUE", param_hint="--set")
-        given[key.strip()] = value
-    return given
-
-
 def load_settings(
     config_file: Path | None,
     assignments: tuple[str, ...],
@@ -69,10 +59,11 @@ def load_settings(
     `defaults` hold where neither says anything.
     """
     from ottla.metadata.configs.errors import InvalidConfig, UnusableConfigs
-    from ottla.metadata.configs.load import load_node_config
+    from ottla.metadata.configs.load import is_secret, load_node_config
     from ottla.model.properties import iter_properties
 
-    given = read_assignments(assignments)
+    given = parse_assignments(assignments, "--set")
+    set_here = tuple(given)
     if data_directory is not None:
         given["log.dirs"] = str(data_directory)
     try:
@@ -92,6 +83,12 @@ def load_settings(
         named = {*given, *(item.key for item in iter_properties(properties))}
         if assumed := _told_by_directories(loaded.config, named):
             loaded = load(assumed)
+        if shown := [name for name in set_here if is_secret(name)]:
+            warning = (
+                f"command line: everybody on this machine can see {', '.join(shown)} in the list of "
+                "processes; put it in a file, and name that with --config"
+            )
+            loaded = loaded._replace(warnings=(*loaded.warnings, warning))
     except OSError as error:
         raise Failure(f"cannot read {config_file}: {error.strerror}") from error
     except (InvalidConfig, UnusableConfigs) as error:

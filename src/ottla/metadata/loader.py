@@ -72,6 +72,10 @@ class MetadataLoader:
         self._delta = MetadataDelta(image)
         return image, delta
 
+    def peek_security(self) -> MetadataImage:
+        """Return the image that was taken last, with the rules and users that were fed since."""
+        return self.image._replace(acls=self._delta.acls.apply(), scram=self._delta.scram.apply())
+
     def fork(self) -> "MetadataLoader":
         """Return another loader that goes on from here. Nothing may have been fed since the last `take`."""
         assert not self._delta, "what was fed is in no image yet"

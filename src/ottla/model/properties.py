@@ -52,6 +52,16 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
     return "".join(lines).encode("ascii")
 
 
+def encode_settings(settings: Mapping[str, str], remark: str = "") -> bytes:
+    """Return a file of settings for people to read: nothing is escaped that need not be.
+
+    A value may have several lines, such as a key in PEM form. Java reads the same from it.
+    """
+    lines = [f"# {line}\n" for line in remark.splitlines()]
+    lines += [f"{_escape(key, is_key=True)}={_escape(value, '')}\n" for key, value in settings.items()]
+    return "".join(lines).encode("ascii")
+
+
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Join continued lines; leave out blank lines and comments."""
     joined = ""
@@ -103,16 +113,17 @@ def _unescape(text: str, line: int) -> str:
 
 def _code_unit(digits: str, line: int) -> str:
     if len(digits) != 4 or not set(digits) <= _HEX_DIGITS:
-        raise MalformedProperties(line, f"malformed \\u{digits}")
+        # The digits may be part of a secret.
+        raise MalformedProperties(line, "a \\u without four hexadecimal digits")
     return chr(int(digits, 16))
 
 
-def _escape(text: str, *, is_key: bool = False) -> str:
+def _escape(text: str, signs: str = "=:#!", *, is_key: bool = False) -> str:
     escaped: list[str] = []
     for position, character in enumerate(text):
         if character in _CONTROL_NAMES:
             escaped.append("\\" + _CONTROL_NAMES[character])
-        elif character in "\\=:#!" or (character == " " and (is_key or position == 0)):
+        elif character == "\\" or character in signs or (character == " " and (is_key or position == 0)):
             escaped.append("\\" + character)
         elif " " <= character <= "~":
             escaped.append(character)

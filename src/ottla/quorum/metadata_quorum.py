@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.errors import MetadataError
+from ottla.metadata.image import MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NO_OFFSET, Offset
 from ottla.quorum.controller.activation import activation_records
@@ -75,6 +76,10 @@ class QuorumSettings(NamedTuple):
     config: NodeConfig
 
 
+def _accept(_image: MetadataImage) -> None:
+    pass
+
+
 def _begin_anyway() -> None:
     pass
 
@@ -93,6 +98,8 @@ class QuorumWorld(NamedTuple):
     """What is known of the log before it is looked at."""
     begin: Callable[[], None] = _begin_anyway
     """Called when everything was read, and before anything new is written."""
+    check: Callable[[MetadataImage], None] = _accept
+    """Called before that with the rules and users that were loaded. It may refuse them, by an error."""
 
 
 class _Parts(NamedTuple):
@@ -147,6 +154,7 @@ class MetadataQuorum:
         loaded = load_metadata(log, snapshots, with_tail=replica.is_only_voter)
         driver_world = DriverWorld(world.clock, world.call_later, world.messenger)
         driver = RaftDriver(replica, settings.voter, loaded.end_offset, self, driver_world)
+        world.check(loaded.loader.peek_security())
         world.begin()
         follower = MetadataFollower(loaded.loader, self._published, self._when_published)
         writer = SnapshotWriter(snapshots, driver, self._published, loaded, config, now_ms)

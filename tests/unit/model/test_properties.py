@@ -2,7 +2,13 @@
 
 import pytest
 
-from ottla.model.properties import MalformedProperties, Property, encode_properties, iter_properties
+from ottla.model.properties import (
+    MalformedProperties,
+    Property,
+    encode_properties,
+    encode_settings,
+    iter_properties,
+)
 
 
 def test_pairs_come_with_the_line_they_begin_in() -> None:
@@ -64,3 +70,18 @@ def test_a_line_of_only_a_backslash_says_nothing() -> None:
 def test_what_is_written_is_read_back() -> None:
     pairs = {"a key": " leading", "=:#!": "tab\tnew\nline\\", "ü": "\N{GRINNING FACE}", "empty": ""}
     assert {key: value for _, key, value in iter_properties(encode_properties(pairs))} == pairs
+
+
+def test_settings_for_people_are_read_back() -> None:
+    pem = "-----BEGIN PRIVATE KEY-----\nMIIE+/=\n-----END PRIVATE KEY-----\n"
+    settings = {"ssl.keystore.key": pem, "listeners": "A://h:1", "b": " \\x # !", "c": "ü\N{GRINNING FACE}"}
+    written = encode_settings(settings, "Two lines\nof a remark.")
+    assert {key: value for _, key, value in iter_properties(written)} == settings
+    assert b"listeners=A://h:1\n" in written
+    assert written.startswith(b"# Two lines\n# of a remark.\n")
+
+
+def test_an_error_repeats_nothing_of_a_value() -> None:
+    with pytest.raises(MalformedProperties) as caught:
+        list(iter_properties(b"password=\\usecret\n"))
+    assert "secr" not in str(caught.value)

@@ -57,7 +57,7 @@ def _listener_text(name: str, host: str, port: int) -> str:
 def check_endpoints(endpoints: Sequence[Endpoint], configs: EffectiveConfigs, is_insecure: bool) -> None:
     """Refuse listeners that would let in anybody from anywhere."""
     for endpoint in endpoints:
-        if is_insecure or is_loopback(endpoint.host) or _asks_for_login(endpoint, configs):
+        if is_insecure or is_loopback(endpoint.host) or asks_for_login(endpoint, configs):
             continue
         raise ListenerRefused(
             f"listener {endpoint.listener} would listen on {endpoint.host or 'all addresses'} without "
@@ -66,10 +66,17 @@ def check_endpoints(endpoints: Sequence[Endpoint], configs: EffectiveConfigs, is
         )
 
 
-def _asks_for_login(endpoint: Endpoint, configs: EffectiveConfigs) -> bool:
+def asks_for_login(endpoint: Endpoint, configs: EffectiveConfigs) -> bool:
+    """Say whether nobody is served on a listener who cannot prove who it is."""
+    config = ListenerConfig(configs, endpoint.listener)
     if endpoint.security_protocol == "SSL":
-        return str(ListenerConfig(configs, endpoint.listener).value("ssl.client.auth")).lower() == "required"
-    return endpoint.security_protocol.startswith("SASL")
+        return str(config.value("ssl.client.auth")).lower() == "required"
+    if not endpoint.security_protocol.startswith("SASL"):
+        return False
+    # Imported only here: most nodes start without a login.
+    from ottla.broker.login.mechanisms import takes_unsigned_tokens
+
+    return not takes_unsigned_tokens(config)
 
 
 def is_loopback(host: str) -> bool:

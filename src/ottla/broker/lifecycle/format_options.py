@@ -9,6 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ottla.metadata.configs.node import NodeConfig
@@ -36,7 +37,10 @@ CONTROLLER_PORT = 9093
 
 _INITIAL: Final = re.compile(r"([0-9]+)@(?:\[(.+)\]|([^:\[\]]+)):([0-9]+):(.+)")
 _SCRAM: Final = re.compile(r"(SCRAM-SHA-256|SCRAM-SHA-512)=\[(.*)\]")
-_SCRAM_PART: Final = re.compile(r'\s*([a-z]+)=(?:"([^"]*)"|([^,]*))\s*(?:,|$)')
+_SCRAM_PART: Final = re.compile(r'\s*([a-z-]+)=(?:"([^"]*)"|([^,]*))\s*(?:,|$)')
+_SCRAM_SECRETS: Final = ("password", "password-file", "saltedpassword")
+_SCRAM_KEYS: Final = ("name", "salt", "iterations", *_SCRAM_SECRETS)
+_SCRAM_UNKNOWN: Final = f"a key is unknown; known are {', '.join(_SCRAM_KEYS)}"
 _MECHANISMS: Final = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 _SALT_BYTES: Final = 32
 
@@ -251,8 +255,8 @@ def _parse_feature(text: str) -> tuple[str, int]:
 
 
 def parse_scram_credential(text: str, chance: Randomness) -> Any:
-    """Read `SCRAM-SHA-256=[name=alice,password=alice-secret]`; `iterations`, `salt`, `saltedpassword` may be
-    given too.
+    """Read `SCRAM-SHA-256=[name=alice,password-file=FILE]`, or `password=` and what it is. `iterations`,
+    `salt` and `saltedpassword` may be given too.
     """
     # Most nodes are formatted without, and this would import the deciders.
     import hashlib
@@ -261,7 +265,9 @@ def parse_scram_credential(text: str, chance: Randomness) -> Any:
 
     match = _SCRAM.fullmatch(text.strip())
     if match is None:
-        raise FormatFailure("--add-scram: write SCRAM-SHA-256=[name=USER,password=SECRET], or SCRAM-SHA-512")
+        raise FormatFailure(
+            "--add-scram: write SCRAM-SHA-256=[name=USER,password-file=FILE], or SCRAM-SHA-512"
+        )
     mechanism, hash_name = _MECHANISMS[match[1]]
     parts = _scram_parts(match[2])
     user = parts.get("name")
@@ -271,16 +277,33 @@ def parse_scram_credential(text: str, chance: Randomness) -> Any:
     if not iterations_text.isdecimal() or not ITERATIONS_MIN <= int(iterations_text) <= ITERATIONS_MAX:
         raise FormatFailure(f"--add-scram: iterations must be {ITERATIONS_MIN} to {ITERATIONS_MAX}")
     iterations = int(iterations_text)
-    if ("password" in parts) == ("saltedpassword" in parts):
-        raise FormatFailure(f"--add-scram: {user} needs either password or saltedpassword")
+    if len(parts.keys() & _SCRAM_SECRETS) != 1:
+        raise FormatFailure(f"--add-scram: {user} needs one of {', '.join(_SCRAM_SECRETS)}")
     if "saltedpassword" in parts and "salt" not in parts:
         raise FormatFailure(f"--add-scram: saltedpassword of {user} needs its salt")
     salt = _decode_base64("salt", parts["salt"]) if "salt" in parts else chance.randbytes(_SALT_BYTES)
     if "saltedpassword" in parts:
         salted = _decode_base64("saltedpassword", parts["saltedpassword"])
     else:
-        salted = hashlib.pbkdf2_hmac(hash_name, parts["password"].encode(), salt, iterations)
+        password = parts["password"] if "password" in parts else _read_password(parts["password-file"])
+        salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), salt, iterations)
     return scram_record(user, mechanism, salt, salted, iterations)
+
+
+def _read_password(file: str) -> str:
+    try:
+        password = Path(file).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise FormatFailure(f"--add-scram: cannot read {file}: {reason}") from error
+    if not password:
+        raise FormatFailure(f"--add-scram: {file} has no password in it")
+    return password
+
+
+def shows_secret(scram_option: str) -> bool:
+    """Say whether a credential has its password in it, rather than the name of a file."""
+    return re.search(r"[\[,]\s*(salted)?password\s*=", scram_option) is not None
 
 
 def _scram_parts(text: str) -> dict[str, str]:
@@ -289,9 +312,13 @@ def _scram_parts(text: str) -> dict[str, str]:
     while position < len(text):
         match = _SCRAM_PART.match(text, position)
         if match is None or match[1] in parts:
-            raise FormatFailure(f"--add-scram: cannot read {text[position:]!r}")
-        if match[1] not in ("name", "password", "saltedpassword", "salt", "iterations"):
-            raise FormatFailure(f"--add-scram: unknown key {match[1]}")
+            # What cannot be read may be a part of the password.
+            raise FormatFailure(
+                f"--add-scram: cannot read what comes behind {', '.join(parts) or '['}: write KEY=VALUE, "
+                "with commas between, and each key once"
+            )
+        if match[1] not in _SCRAM_KEYS:
+            raise FormatFailure(f"--add-scram: {_SCRAM_UNKNOWN}")
         parts[match[1]] = match[3] if match[2] is None else match[2]
         position = match.end()
     return parts

@@ -37,6 +37,7 @@ from ottla.broker.lifecycle.format_options import (
 from ottla.broker.lifecycle.formatting import check_empty_directories, data_directories, format_missing
 from ottla.broker.lifecycle.housekeeping import Housekeeping
 from ottla.broker.lifecycle.log_loading import LogLoading
+from ottla.broker.lifecycle.lost_security import check_security
 from ottla.broker.lifecycle.membership import NotRegistered
 from ottla.broker.lifecycle.quorum_start import (
     begin_to_write,
@@ -55,6 +56,7 @@ from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.errors import MetadataError
+from ottla.metadata.image import MetadataImage
 from ottla.metadata.published import PublishedMetadata
 from ottla.model.ids import NodeId
 from ottla.quorum.controller.settings import ControllerSettings
@@ -301,6 +303,7 @@ class NodeStart:
                 directory.find_stopped(METADATA_PARTITION),
             ),
             partial(begin_to_write, directories),
+            partial(self._check_security, directory.path),
         )
         quorum = start_quorum(settings, metadata, quorum_world)
         directory.metadata_log = quorum.driver.log
@@ -339,6 +342,9 @@ class NodeStart:
             registration,
             self._messenger,
         )
+        quorum.when_caught_up(
+            partial(self._run, lambda: self._check_security(directory.path, metadata.image))
+        )
         if config.is_broker:
             self._deadline = world.scheduler.call_later(
                 config.initial_broker_registration_timeout_ms, self._no_quorum
@@ -346,6 +352,11 @@ class NodeStart:
             quorum.when_caught_up(partial(self._then, self._make_broker, self._parts))
         else:
             self._then(self._serve_controller, self._parts)
+
+    def _check_security(self, directory: str, image: MetadataImage) -> None:
+        """Refuse rules and users that would mean nothing. Others may bring them after this node has begun."""
+        if not self._options.is_insecure:
+            check_security(image, self._configs, directory)
 
     def _security_to_controllers(self) -> PeerSecurity | None:
         config = self._configs.node

@@ -1,5 +1,6 @@
 """The SASL mechanisms of a listener, made from its configs."""
 
+import logging
 from collections.abc import Callable
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
@@ -25,10 +26,13 @@ from ottla.wire.sasl.login import SCRAM_HASHES
 from ottla.world.clock import Clock
 from ottla.world.randomness import Randomness
 
+_logger: Final = logging.getLogger("ottla.login")
 _JAAS: Final = "sasl.jaas.config"
 _NONCE_BYTES: Final = 20
 _LOOKED_AT_MAX: Final = 100
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_OAUTH: Final = "OAUTHBEARER"
+_UNSIGNED: Final = "unsecuredValidator"
 _DEFAULT_VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 _VALIDATORS: Final = (
     _DEFAULT_VALIDATOR,
@@ -163,21 +167,41 @@ def _oauthbearer(config: ListenerConfig, world: LoginWorld) -> Callable[[], Sasl
 
 
 def _validator(config: ListenerConfig, world: LoginWorld) -> Validate:
-    name = "OAUTHBEARER"
-    handler: Any = config.value("sasl.server.callback.handler.class", name)
+    handler: Any = config.value("sasl.server.callback.handler.class", _OAUTH)
     if handler is not None and handler not in _VALIDATORS:
         raise MechanismRefused(
             f"listener {config.listener} has the sasl.server.callback.handler.class {handler}, but Ottla "
             f"cannot call Java classes: use {_DEFAULT_VALIDATOR}"
         )
-    if handler is not None or config.value("sasl.oauthbearer.jwks.endpoint.url", name):
-        return world.jwt_validator(config, name)
-    jaas = jaas_of(config, name)
-    options = {} if jaas is None else jaas.options
-    if not any(option.startswith("unsecured") for option in options):
+    if _checks_signatures(config):
+        return world.jwt_validator(config, _OAUTH)
+    if not takes_unsigned_tokens(config):
         raise MechanismRefused(
             f"listener {config.listener} enables OAUTHBEARER without sasl.oauthbearer.jwks.endpoint.url, so "
             "that anybody could make a token: set the URL, or an option such as "
             "unsecuredValidatorAllowableClockSkewMs in sasl.jaas.config if that is what you want"
         )
-    return unsecured_validator(options, world.clock.now_ms)
+    _logger.warning(
+        "listener %s takes tokens that nobody has signed: anybody who reaches it can be anybody. Set "
+        "sasl.oauthbearer.jwks.endpoint.url",
+        config.listener,
+    )
+    jaas = jaas_of(config, _OAUTH)
+    return unsecured_validator({} if jaas is None else jaas.options, world.clock.now_ms)
+
+
+def _checks_signatures(config: ListenerConfig) -> bool:
+    handler = config.value("sasl.server.callback.handler.class", _OAUTH)
+    return handler is not None or bool(config.value("sasl.oauthbearer.jwks.endpoint.url", _OAUTH))
+
+
+def takes_unsigned_tokens(config: ListenerConfig) -> bool:
+    """Say whether a listener takes tokens that anybody can write.
+
+    Its login options have to ask for that, by an option of the validator. Those that begin with
+    `unsecuredLogin` are for the tokens that this node makes for itself, and say nothing about others'.
+    """
+    if _OAUTH not in config.value("sasl.enabled.mechanisms") or _checks_signatures(config):
+        return False
+    jaas = jaas_of(config, _OAUTH)
+    return jaas is not None and any(option.startswith(_UNSIGNED) for option in jaas.options)

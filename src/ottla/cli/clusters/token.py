@@ -44,8 +44,9 @@ def token(
     the private key of the node: everybody who has it can join the cluster.
     """
     from ottla.cli.nodes.certificates import Authority, make_node
-    from ottla.cli.nodes.join_token import JoinToken, write_private
+    from ottla.cli.nodes.join_token import JoinToken
     from ottla.cli.nodes.secure import EVERY_ADDRESS
+    from ottla.runtime.private_files import write_private
 
     if host in EVERY_ADDRESS:
         raise Failure("a certificate cannot be for all addresses: give --host one that others can connect to")

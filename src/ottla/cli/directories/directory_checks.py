@@ -13,7 +13,7 @@ Nothing is changed.
 import fcntl
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.cli.directories.dump import mapped, used_entries
 from ottla.metadata.errors import MetadataError
@@ -48,7 +48,12 @@ from ottla.storage.names import (
 from ottla.storage.producers.producer_snapshot import decode_producer_snapshot
 from ottla.wire.control_records import VotersRecord
 from ottla.wire.errors import WireError
+from ottla.wire.metadata_records.access_control import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+)
 from ottla.wire.metadata_records.partitions import PartitionRecord
+from ottla.wire.metadata_records.scram import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from ottla.wire.metadata_records.topics import RemoveTopicRecord, TopicRecord
 
 _UNREADABLE: Final = (RecordsError, CorruptFile, MetadataError, WireError, ValueError, OSError)
@@ -72,6 +77,10 @@ class Contents(NamedTuple):
     size_bytes: int
     topics: dict[str, Uuid]
     has_dynamic_quorum: bool
+    rules: int = 0
+    """How many access rules the metadata has."""
+    users: int = 0
+    """How many credentials of users it has."""
 
 
 class UnusableData(Exception):
@@ -104,6 +113,8 @@ def read_contents(directory: Path) -> Contents:
         sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()),
         {name: topic_id for topic_id, name in metadata.topics.items()},
         metadata.has_voters,
+        len(metadata.rules),
+        len(metadata.users),
     )
 
 
@@ -134,6 +145,8 @@ class _Metadata:
         self.directory = directory
         self.topics: dict[Uuid, str] = {}
         self.has_voters = False
+        self.rules: set[Uuid] = set()
+        self.users: set[tuple[int, str]] = set()
         self._partitions: set[tuple[Uuid, int]] = set()
 
     def read(self) -> None:
@@ -163,6 +176,19 @@ class _Metadata:
                     self._partitions.add((record.topic_id, record.partition_id))
                 elif isinstance(record, VotersRecord):
                     self.has_voters = True
+                else:
+                    self._replay_security(record)
+
+    def _replay_security(self, record: Any) -> None:
+        match record:
+            case AccessControlEntryRecord():
+                self.rules.add(record.id)
+            case RemoveAccessControlEntryRecord():
+                self.rules.discard(record.id)
+            case UserScramCredentialRecord():
+                self.users.add((record.mechanism, record.name))
+            case RemoveUserScramCredentialRecord():
+                self.users.discard((record.mechanism, record.name))
 
     def partitions(self) -> set[TopicPartition]:
         """Return the partitions of the topics that were not removed."""

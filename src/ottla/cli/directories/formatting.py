@@ -18,8 +18,8 @@ def format_options(command: F) -> F:
             "--add-scram",
             metavar="MECHANISM=[...]",
             multiple=True,
-            help="A SCRAM credential for a new cluster, as SCRAM-SHA-256=[name=USER,password=SECRET]. Can be "
-            "repeated.",
+            help="A SCRAM credential for a new cluster, as SCRAM-SHA-256=[name=USER,password-file=FILE]. Can "
+            "be repeated.",
         ),
         click.option(
             "--feature",

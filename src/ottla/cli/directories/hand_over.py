@@ -59,7 +59,9 @@ def compare_with_kafka(directory: Path, contents: "Contents", java: str, classpa
                 shutil.copytree(directory, root / name)
             bar.update(1)
             kafka = _Kafka(root / "kafka", contents, java, classpath)
-            with ProcessNode(root / "ottla", {**_FROZEN, **_WITHOUT_JOURNAL}) as node:
+            # While they are compared, the copies are open to everybody on this machine.
+            options = ("--insecure",)
+            with ProcessNode(root / "ottla", {**_FROZEN, **_WITHOUT_JOURNAL}, options=options) as node:
                 bar.update(1)
                 try:
                     bootstrap = kafka.start()
@@ -113,13 +115,13 @@ class _Kafka:
     def start(self) -> str:
         """Start it, and return its address once it accepts connections."""
         from ottla.cli.directories.graduate import server_properties
+        from ottla.model.properties import encode_settings
         from ottla.testing.ports import free_port
 
         port, controller_port = free_port(), free_port()
-        text = server_properties(self._root / "data", self._contents, port, controller_port)
-        frozen = "".join(f"{key}={value}\n" for key, value in _FROZEN.items())
+        settings = server_properties(self._root / "data", self._contents, port, controller_port)
         properties = self._root / "server.properties"
-        properties.write_text(text + frozen)
+        properties.write_bytes(encode_settings(settings | _FROZEN))
         with (self._root / "kafka.log").open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 [*self._command, str(properties)], stdin=subprocess.DEVNULL, stdout=log, stderr=log

@@ -9,7 +9,6 @@ in it.
 import base64
 import binascii
 import json
-import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -60,14 +59,3 @@ def read_token(path: Path) -> JoinToken:
         raise Failure(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, TypeError, binascii.Error) as error:
         raise Failure(f"{path} is no token that `ottla cluster token` has made") from error
-
-
-def write_private(path: Path, content: str | bytes) -> None:
-    """Write a file that only its owner can read, from the first byte on."""
-    data = content.encode() if isinstance(content, str) else content
-    new = path.with_name(path.name + ".new")
-    new.unlink(missing_ok=True)
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-    new.replace(path)

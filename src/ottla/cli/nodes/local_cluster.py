@@ -145,14 +145,17 @@ def write_properties(
     own_settings: Callable[[LocalNode], Mapping[str, str]] = lambda _: {},
 ) -> None:
     """Write the configuration files. `settings` hold for all nodes, and `own_settings` for one."""
+    from ottla.model.properties import encode_settings
+    from ottla.runtime.private_files import make_private_directory, write_private
+
     for node in nodes:
-        node.data.parent.mkdir(parents=True, exist_ok=True)
+        make_private_directory(node.data.parent)
         properties = {**node_properties(node, nodes, host), **own_settings(node), **settings}
         metrics_port = int(settings.get("ottla.metrics.port", "-1") or "-1")
         if metrics_port > 0:
             properties["ottla.metrics.port"] = str(metrics_port + node.node_id - 1)
-        lines = [f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in properties.items()]
-        node.config_file.write_text("".join(["# Written by `ottla up --nodes`.\n", *lines]))
+        # The settings may have passwords in them.
+        write_private(node.config_file, encode_settings(properties, "Written by `ottla up --nodes`."))
 
 
 def find_cluster_id(nodes: Sequence[LocalNode]) -> str:

@@ -17,6 +17,7 @@ by these certificates, on listeners of their own. Only the first node has the pa
 key of the authority.
 """
 
+import json
 import secrets
 import stat
 from collections.abc import Iterable
@@ -26,7 +27,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.cli.failure import Failure
 from ottla.cli.nodes.certificates import NODE, make_authority, make_node
-from ottla.cli.nodes.join_token import JoinToken, read_token, write_private
+from ottla.cli.nodes.join_token import JoinToken, read_token
+from ottla.model.properties import encode_settings
+from ottla.runtime.private_files import make_private_directory, write_private
 
 if TYPE_CHECKING:
     from ottla.broker.lifecycle.format_options import FormatOptions
@@ -122,11 +125,12 @@ class SecureFiles(NamedTuple):
             "sasl.password": self.password,
             "ssl.ca.location": str(ca),
         }
-        write_private(self.directory / "java.properties", _lines(java))
+        write_private(self.directory / "java.properties", encode_settings(java))
         write_private(self.directory / "librdkafka.conf", _lines(plain))
         spark = {f"kafka.{key}": text for key, text in java.items()}
-        write_private(self.directory / "spark.properties", _lines(spark))
-        profile = "".join(f'"{key}" = "{text}"\n' for key, text in plain.items())
+        write_private(self.directory / "spark.properties", encode_settings(spark))
+        # What JSON writes as a string is one of TOML as well.
+        profile = "".join(f"{json.dumps(key)} = {json.dumps(text)}\n" for key, text in plain.items())
         write_private(self.directory / "ottla.toml", f"[profiles.default]\n{profile}")
 
 
@@ -146,6 +150,7 @@ def _step(port: int) -> int:
 
 
 def _lines(properties: dict[str, str]) -> str:
+    """Return settings as librdkafka's tools read them: they know no escapes."""
     return "".join(f"{key}={text}\n" for key, text in properties.items())
 
 
@@ -187,7 +192,7 @@ def prepare(directory: Path, host: str | None, is_formatted: bool, join: Path | 
             "directory of its first start with --clients, or start with an empty data directory"
         )
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(directory)
         directory.chmod(0o700)
         return _begin(directory, host) if join is None else _begin_joined(directory, join)
     except OSError as error:

@@ -12,8 +12,8 @@ import click
 from ottla.cli.directories.formatting import format_options, read_format_options
 from ottla.cli.failure import Failure
 from ottla.cli.log_options import log_options
-from ottla.cli.profiles import DEFAULT_BOOTSTRAP
-from ottla.cli.settings import DEFAULT_DATA_DIRECTORY, load_settings, read_assignments, settings_options
+from ottla.cli.profiles import DEFAULT_BOOTSTRAP, parse_assignments
+from ottla.cli.settings import DEFAULT_DATA_DIRECTORY, load_settings, settings_options
 
 DEFAULT_PORT: Final = 9092
 
@@ -115,6 +115,7 @@ def up(
     first, as `ottla storage format` would do it with the same options.
     """
     check_satellites(with_registry or with_connect, is_plain=nodes == 1 and not secure)
+    _check_no_secret_shows(format_given["add_scram"])
     if nodes > 1:
         _check_nodes(join, is_contradictory=secure and insecure)
         _run_cluster(
@@ -191,6 +192,19 @@ def check_satellites(is_wanted: bool, *, is_plain: bool) -> None:
         )
 
 
+def _check_no_secret_shows(credentials: "Sequence[str]") -> None:
+    """Refuse passwords that all users of this machine could read while the node runs."""
+    if not credentials:
+        return
+    from ottla.broker.lifecycle.format_options import shows_secret
+
+    if any(map(shows_secret, credentials)):
+        raise click.UsageError(
+            "--add-scram would show the password in the list of processes for as long as the node runs: "
+            "write password-file=FILE in its place, or format the directory first with `ottla storage format`"
+        )
+
+
 def start_satellite(*arguments: str) -> Any:
     """Start another command of Ottla beside this one. It prints its own line when it is ready."""
     import subprocess
@@ -230,7 +244,7 @@ def _run_cluster(
     is_secure = clients_directory is not None
     nodes = plan_nodes(count, port, directory, secure.controller_port if is_secure else None)
     config_file, assignments = given
-    settings = {**read_shared_settings(config_file), **read_assignments(assignments)}
+    settings = {**read_shared_settings(config_file), **parse_assignments(assignments, "--set")}
     files = None
     try:
         cluster_id = find_cluster_id(nodes)

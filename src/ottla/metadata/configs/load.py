@@ -5,7 +5,8 @@ that a user fixes a file once. An unknown key is only a warning, with the known 
 accepts such keys too, and plugins have keys of their own.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +17,7 @@ from ottla.metadata.configs.layers import NOTHING
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.requirements import find_node_problems
 from ottla.model.properties import MalformedProperties, iter_properties
+from ottla.wire.config_kinds import ConfigType
 
 STARTING_VALUES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -50,6 +52,10 @@ _PLUGIN_PREFIXES: Final = (
 )
 
 
+_LIKE_A_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[a-z]+")
+"""What may be the name of a config. Everything else may be part of a secret, such as a line of a key."""
+
+
 class LoadedConfig(NamedTuple):
     """What a node starts with, and what to tell the user about it."""
 
@@ -75,6 +81,8 @@ def load_node_config(
     `origin` is the name of the file in messages; `overrides` are settings of the command line.
     """
     given = _given_settings(properties, overrides, origin)
+    strange = [where for name, (where, _) in given.items() if not _is_like_a_name(name)]
+    given = {name: setting for name, setting in given.items() if _is_like_a_name(name)}
     problems = list(_find_problems(given))
     if problems:
         raise UnusableConfigs(tuple(problems))
@@ -85,7 +93,7 @@ def load_node_config(
     problems = list(find_node_problems(configs.node))
     if problems:
         raise UnusableConfigs(tuple(problems))
-    return LoadedConfig(configs, tuple(_find_warnings(given)))
+    return LoadedConfig(configs, (*_find_warnings(given), *_find_strange(strange)))
 
 
 def _assumed(given: Mapping[str, _Setting]) -> dict[str, str]:
@@ -129,6 +137,28 @@ def _find_warnings(given: Mapping[str, _Setting]) -> Iterator[str]:
                 yield f"{where}: unknown configuration {name}{_hint(name)}"
         elif key.inert and key.parse(text) not in _harmless_values(key):
             yield f"{where}: {name} has no effect in Ottla yet"
+
+
+def is_secret(name: str) -> bool:
+    """Say whether the value of a config, also of one for a single listener, is for nobody to see."""
+    return any(
+        key.type is ConfigType.PASSWORD and (name == known or name.endswith(f".{known}"))
+        for known, key in NodeConfig.keys.items()
+    )
+
+
+def _is_like_a_name(name: str) -> bool:
+    return name in NodeConfig.keys or _LIKE_A_NAME.fullmatch(name) is not None
+
+
+def _find_strange(places: Sequence[str]) -> Iterator[str]:
+    """Say where lines are that are no configs, without what is in them."""
+    if places:
+        more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
+        yield (
+            f"{places[0]}: this line{more} is no configuration, and was left out; a value of several lines "
+            "needs a backslash at the end of each line but the last"
+        )
 
 
 def _harmless_values(key: ConfigKey[Any]) -> tuple[object, ...]:

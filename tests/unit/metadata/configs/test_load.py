@@ -102,3 +102,11 @@ log.retention.check.interval.ms=300000
     assert not [warning for warning in loaded.warnings if "unknown" in warning]
     assert loaded.config.data_directories == ("/var/lib/data",)
     assert [end.listener for end in loaded.config.controller_endpoints] == ["CONTROLLER"]
+
+
+def test_the_lines_of_a_key_are_neither_configs_nor_shown() -> None:
+    pem = b"ssl.keystore.key=-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq+hkiG9w0=\nZm9v/bar==\nQ1\n"
+    loaded = load_node_config(pem, origin="my.properties")
+    (warning,) = loaded.warnings
+    assert warning.startswith("my.properties:2: this line (and 2 more) is no configuration")
+    assert not any(name.startswith(("MII", "Zm", "Q1")) for name in loaded.configs.layers.static)
