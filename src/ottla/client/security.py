@@ -44,7 +44,9 @@ def tls_context(settings: CommonSettings) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=settings.ssl_ca_location or None)
     except OSError as error:
         raise InvalidProperty(_unreadable("ssl.ca.location", settings.ssl_ca_location, error)) from error
-    # What an SSL library takes for a default differs between systems.
+    # What an SSL library takes for a default differs between systems. A trust store is a list of trusted
+    # certificates, as in Java: a root need not be among them.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = settings.ssl_endpoint_identification_algorithm == "https"
     if settings.ssl_certificate_location:

@@ -236,6 +236,7 @@ def _tls(urls: Sequence[str], ca_location: str | None, certificate: tuple[str, s
     import ssl
 
     context = ssl.create_default_context(cafile=ca_location)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if certificate is not None:
         context.load_cert_chain(*certificate)
     return context

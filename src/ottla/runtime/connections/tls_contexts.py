@@ -102,6 +102,9 @@ def _context(protocol: int, settings: TlsSettings) -> ssl.SSLContext:
             f"ssl.enabled.protocols is {','.join(settings.protocols)}: only TLSv1.2 and TLSv1.3 are supported"
         )
     context.minimum_version, context.maximum_version = min(versions), max(versions)
+    # As in Java, each certificate of a trust store is trusted as it is. Otherwise OpenSSL
+    # wants a root, and takes the first of several self-signed ones that have the same name.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _set_ciphers(context, settings.ciphers)
     if settings.keystore.is_set:
         _load_key(context, settings.keystore)
