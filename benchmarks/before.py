@@ -1,4 +1,4 @@
-"""This tree against another commit of it: `make bench-before BASE=<commit>`, in about three minutes.
+"""This tree against another commit of it: `make bench WHAT=before BASE=<commit>`, in about three minutes.
 
 A node of each runs at the same time, and they take turns on short blocks of the same work. CPU is that of the
 node's process. Of each row both the smallest block and the median count: the smallest is what the work costs

@@ -1,12 +1,12 @@
 """Our Python client beside others: records for each CPU second of the client, produced and consumed.
 
-    make bench-client                               every row
+    make bench WHAT=client                               every row
     python -m benchmarks.client --only "consume"    rows whose name has this in it
 
 All talk to one Ottla node. Each measurement is a process of its own; the clients take turns, and a row shows
 the median of the rounds. "ahead" says how far our client, interpreted, is ahead. It must be above 1 for
 aiokafka and kafka-python. For orientation there is the distance to confluent-kafka, whose work is done in C,
-and to our own client with compiled records, where `make bench-client` has built it.
+and to our own client with compiled records, where `make bench WHAT=client` has built it.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from confluent_kafka import Producer
 from tests.support.ottla_node import OttlaNode
 
 COMPILED = Path("target/compiled")
-"""Where `make bench-client` puts our client with compiled records."""
+"""Where `make bench WHAT=client` puts our client with compiled records."""
 
 CLIENTS = ("Ottla", "Ottla compiled", "aiokafka", "kafka-python", "confluent-kafka")
 MUST_BE_BEHIND = ("aiokafka", "kafka-python")

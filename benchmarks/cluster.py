@@ -1,4 +1,4 @@
-"""Three nodes against three brokers of Apache Kafka 4.3.1, side by side: `make bench-cluster`.
+"""Three nodes against three brokers of Apache Kafka 4.3.1, side by side: `make bench WHAT=cluster`.
 
 Both clusters run all the time and take turns, block by block, on the same work; a ratio is the median of the
 ratios of neighbouring blocks. CPU is that of all brokers' processes together, user and kernel. Topics have

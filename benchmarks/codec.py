@@ -1,4 +1,4 @@
-"""Messages and records, written and read: ours against kio and aiokafka. `make bench-codec` prints the table.
+"""Messages and records, written and read: ours against kio and aiokafka (`make bench WHAT=codec`).
 
 Messages are those a broker and its clients spend their time on. kio reads with compiled Rust and writes in
 Python; aiokafka does both in Python, in the newest version it knows, so ours is measured in that one too.

@@ -1,6 +1,6 @@
 """The log, measured: append, look-up, group commit, recovery beside Apache Kafka, compaction.
 
-    make bench-log
+    make bench WHAT=log
 
 Every line has its goal and whether it was met, and the noise: the share of the machine's CPU that others took
 meanwhile. See the modules for what is done exactly.

@@ -1,4 +1,4 @@
-"""Bits flip in the files of one of three nodes, and nothing is lost. `make bit-rot` flips more of them."""
+"""Bits flip in files of one of three nodes, and nothing is lost. `make crash WHAT=bit-rot` flips more."""
 
 from pathlib import Path
 

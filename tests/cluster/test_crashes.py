@@ -1,4 +1,4 @@
-"""Killed under load, a node loses nothing that it acknowledged. `make crash-node` kills it more often."""
+"""Killed under load, a node loses nothing that it acknowledged. `make crash WHAT=node` kills more."""
 
 from pathlib import Path
 

@@ -43,7 +43,9 @@ def campaign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def test_transactions_keep_their_guarantees_through_kills_and_pauses(campaign: Campaign) -> None:
-    again = f"make guarantees CLIENT={campaign.name} SEED={campaign.seed} OPERATIONS={OPERATIONS}"
+    again = (
+        f"make crash WHAT=guarantees SEED={campaign.seed} TIMES={OPERATIONS} WITH='--client {campaign.name}'"
+    )
     assert campaign.result.anomalies == [], again
     assert campaign.faults.kills + campaign.faults.pauses > 0, "something was broken"
     assert campaign.result.committed > OPERATIONS / 2, f"the clients got on: {campaign.result.counts}"

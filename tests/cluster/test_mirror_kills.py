@@ -1,6 +1,6 @@
 """Between Apache Kafka and Ottla, and to a cluster of three: whatever is killed, copies are right.
 
-`make mirror-kills` kills more often than the usual run of the tests.
+`make crash WHAT=mirrors` kills more often than the usual run of the tests.
 """
 
 import asyncio

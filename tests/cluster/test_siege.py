@@ -1,4 +1,4 @@
-"""Many peers never log in. A client is served meanwhile, and memory is bounded. `make siege` for more."""
+"""Peers never log in. A client is served, and memory is bounded. `make crash WHAT=siege` for more."""
 
 from pathlib import Path
 

@@ -3,7 +3,7 @@
     python -m tests.connect.changes --kills 30
 
 Each change of a row raises its version by one. So the topic has each version of each row once, in order, and
-the last one is what the table has. `make kill-connectors` runs this for longer than the tests do.
+the last one is what the table has. `make crash WHAT=connectors` runs this for longer than the tests do.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A few rounds of damage with fixed seeds. `make damage` runs many."""
+"""A few rounds of damage with fixed seeds. `make crash WHAT=damage` runs many."""
 
 from pathlib import Path
 

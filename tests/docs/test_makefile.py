@@ -1,10 +1,13 @@
 """The verbs of the Makefile do what their help says, tried with stand-ins for the programs that they run."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from tests.suite.verbs import BENCHES, CRASHES
+from tests.suite.verbs import main as verbs_main
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,7 +41,7 @@ def make(checkout: Path, *arguments: str) -> "tuple[int, list[str]]":
 
 def test_tests_of_one_room_are_run_in_the_order_of_a_seed(checkout: Path) -> None:
     assert make(checkout, "test") == (0, ["python -m tests.suite.run --what  --order 1"])
-    assert make(checkout, "test", "WHAT=storage", "ORDER=7") == (
+    assert make(checkout, "test", "WHAT=storage", "SEED=7") == (
         0,
         ["python -m tests.suite.run --what storage --order 7"],
     )
@@ -47,7 +50,7 @@ def test_tests_of_one_room_are_run_in_the_order_of_a_seed(checkout: Path) -> Non
 def test_tests_that_fail_make_the_verb_fail(checkout: Path) -> None:
     stand_in(checkout, "python", "exit 3")
     assert make(checkout, "test")[0] != 0
-    assert make(checkout, "test-costs")[0] != 0
+    assert make(checkout, "test", "COSTS=1")[0] != 0
 
 
 def test_a_node_listens_on_the_port_that_make_is_given(checkout: Path) -> None:
@@ -59,10 +62,63 @@ def test_a_node_listens_on_the_port_that_make_is_given(checkout: Path) -> None:
     ("arguments", "called"),
     [
         ([], "cluster"),
-        (["WHAT=cluster", "SEEDS=20", "FIRST=7"], "cluster --seeds 20 --first 7"),
+        (["WHAT=cluster", "TIMES=20", "SEED=7"], "cluster --seeds 20 --first 7"),
         (["WHAT=quorum", "BUGS=1", "BUG_SEEDS=5"], "quorum --bugs --bug-seeds 5"),
     ],
 )
 def test_one_verb_runs_all_simulations(checkout: Path, arguments: list[str], called: str) -> None:
     stand_in(checkout, "python")
     assert make(checkout, "sim", *arguments) == (0, [f"python -m tests.simulation.sim {called}"])
+
+
+def verbs() -> list[str]:
+    return re.findall(r"^\.PHONY: (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_each_verb_says_what_it_does() -> None:
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {line.split()[0] for line in listed.splitlines()} == set(verbs())
+
+
+def test_pages_and_modules_name_verbs_that_are_there() -> None:
+    texts = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("[sbte]*/**/*.py"),
+    ]
+    named = {
+        verb: path.relative_to(ROOT).as_posix()
+        for path in texts
+        for verb in re.findall(r"`(?:[A-Z]+=\S+ )*make ([a-z][a-z-]*)", path.read_text())
+    }
+    assert {verb: path for verb, path in named.items() if verb not in verbs()} == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "called"),
+    [
+        (["crash"], "crash node --times  --seed  --"),
+        (["crash", "WHAT=damage", "TIMES=9", "SEED=3"], "crash damage --times 9 --seed 3 --"),
+        (["bench", "WHAT=before", "WITH=HEAD~3"], "bench before --times  -- HEAD~3"),
+    ],
+)
+def test_long_runs_are_words_of_two_verbs(checkout: Path, arguments: list[str], called: str) -> None:
+    assert make(checkout, *arguments) == (0, [f"python -m tests.suite.verbs {called}"])
+
+
+def test_what_can_be_run_is_there_and_takes_its_options() -> None:
+    for what in (*BENCHES.values(), *CRASHES.values()):
+        if what.target.endswith(".py"):
+            assert what.times in (ROOT / what.target).read_text()
+            continue
+        source = (ROOT / f"{what.target.replace('.', '/')}.py").read_text()
+        for option in (what.times, what.seed, *what.options[::2]):
+            assert not option or f'"{option}"' in source, f"{what.target} does not take {option}"
+
+
+def test_a_run_that_is_not_there_is_refused_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert verbs_main(["crash", "nod"]) == 2
+    assert "make crash WHAT=... takes one of these:\n  node " in capsys.readouterr().err
+    assert verbs_main(["bench", "codec", "--times", "5"]) == 2
+    assert "benchmarks.codec cannot be told how often" in capsys.readouterr().err

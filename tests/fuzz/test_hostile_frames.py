@@ -1,4 +1,4 @@
-"""Hostile bytes raise a typed error, at once and without eating memory. `make fuzz` tries many more."""
+"""Hostile bytes raise a typed error, at once and without much memory. `make crash WHAT=frames` has more."""
 
 import pytest
 from tests.fuzz.hostile_frames import run, seed_frames, spoilt_frames

@@ -1,4 +1,4 @@
-"""Hostile peers before the login get nothing, and break nothing. `make fuzz-logins` tries many more."""
+"""Hostile peers before the login get nothing, and break nothing. `make crash WHAT=logins` tries many more."""
 
 import pytest
 from tests.fuzz.hostile_logins import run_handshakes, run_logins

@@ -1,7 +1,7 @@
 """`make mutants`: plant small faults at random in one room, and list those that no quick test notices.
 
     make mutants WHAT=storage            twenty faults in src/ottla/storage
-    make mutants WHAT=broker/produce SEED=7 COUNT=50
+    make mutants WHAT=broker/produce SEED=7 TIMES=50
     make mutants CHANGED=1               only lines that differ from main; BASE=HEAD~3 for another base
 
 Each result says where, what was changed and how many tests ran. Nothing in the tree is changed while it runs.

@@ -1,4 +1,4 @@
-"""A short turn of the kill campaign. The long one is `make kill-pipelines`."""
+"""A short turn of the kill campaign. The long one is `make crash WHAT=pipelines`."""
 
 from pathlib import Path
 

@@ -1,9 +1,8 @@
 """What each test costs: seconds of the clock and of the CPU, its set-up, call and tear-down apart.
 
-A pytest plugin that notes the costs, and a command that makes tables of them:
+A pytest plugin that notes the costs, and the tables of them:
 
     make test COSTS=1
-    python -m tests.suite.costs target/costs
 
 CPU seconds are those of the process that runs the test, and of all that it started. A busy machine makes
 a test take longer, but hardly changes its CPU seconds. The difference of the two is what the test waits.
@@ -11,7 +10,6 @@ a test take longer, but hardly changes its CPU seconds. The difference of the tw
 
 import json
 import os
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -108,8 +106,9 @@ def _row(name: str, costs: Sequence[Cost]) -> tuple[object, ...]:
     return (name, tests, sum(cost.wall for cost in costs), sum(cpu.values()), *cpu.values())
 
 
-def main(folder: str, slowest: str = "50") -> None:
-    costs = read_costs(Path(folder))
+def print_tables(folder: Path, dearest: int = 50) -> None:
+    """Print what the folders, the dearest files and the dearest tests cost."""
+    costs = read_costs(folder)
     folders, files, tests = (defaultdict[str, list[Cost]](list) for _ in range(3))
     for cost in costs:
         folders[cost.folder].append(cost)
@@ -118,8 +117,4 @@ def main(folder: str, slowest: str = "50") -> None:
     _table("By folder", [_row(name, part) for name, part in sorted(folders.items())] + [_row("all", costs)])
     for title, parts in (("The dearest files", files), ("The dearest tests", tests)):
         rows = sorted((_row(name, part) for name, part in parts.items()), key=lambda row: -float(str(row[3])))
-        _table(title, rows[: int(slowest)])
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+        _table(title, rows[:dearest])

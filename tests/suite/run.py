@@ -5,9 +5,12 @@ There are twice as many workers as cores: a test that starts a node waits for ha
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+from tests.suite.costs import print_tables
 from tests.suite.selection import ROOT, UnknownSelection, pytest_arguments
 
 
@@ -16,6 +19,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--what", default="")
     parser.add_argument("--order", default="1")
     parser.add_argument("--workers", type=int, default=2 * (os.cpu_count() or 1))
+    parser.add_argument(
+        "--costs", help="a folder for notes on what each test costs; tables of them are printed"
+    )
     asked = parser.parse_args(arguments)
     try:
         selected = pytest_arguments(asked.what)
@@ -26,7 +32,14 @@ def main(arguments: list[str]) -> int:
     workers = ["-n", str(asked.workers), "--dist", "loadgroup", "--no-loadscope-reorder"]
     command = ["pytest", "-q", *workers, "--randomly-seed", asked.order, *selected]
     print(" ".join(command), flush=True)
-    return subprocess.call([sys.executable, "-m", *command], cwd=ROOT)
+    environment = dict(os.environ)
+    if asked.costs:
+        shutil.rmtree(asked.costs, ignore_errors=True)
+        environment["COSTS"] = asked.costs
+    failed = subprocess.call([sys.executable, "-m", *command], cwd=ROOT, env=environment)
+    if asked.costs:
+        print_tables(Path(asked.costs))
+    return failed
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-DIRECTORY: Final = Path(__file__).parent.parent / "build" / "byte-code"
+DIRECTORY: Final = Path(__file__).parents[2] / "target" / "byte-code"
 
 
 def keep_byte_code() -> None:
