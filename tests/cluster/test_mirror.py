@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.cli.typing import fail, succeed
+from tests.cli.typing import fail, run, succeed
 from tests.clients.served_topics import make_topic
 from tests.cluster.mirrored import WAIT_S, are_equal, commit, committed, content, until
 from tests.java.apache_kafka import ApacheKafka
@@ -95,6 +95,8 @@ def _check_copy_of_everything(source: str, target: str, root: Path, topic: str) 
         until(lambda: are_equal(source, target, TopicPartition(f"{topic}-new", 0)))
         until(lambda: asyncio.run(content(target, where))[0] == 10)
         until(lambda: _seen_ends(target, topic) == {0, 1, 2})
+        # Of a topic that is new it is not known at first how far its copy is behind.
+        until(lambda: run("mirror", "status", bootstrap=target).code == 0)
         assert "COPIED TO" in succeed("mirror", "status", bootstrap=target).out
         (link,) = succeed("mirror", "status", "--json", bootstrap=target).data["links"]
         assert (link["source"], link["topic_errors"]) == ("there", {})
@@ -164,21 +166,40 @@ def test_what_was_not_copied_is_stated(tmp_path: Path, target: OttlaNode) -> Non
         asyncio.run(_write_all_kinds(source.bootstrap, "payments"))
         until(lambda: are_equal(source.bootstrap, target.bootstrap, where))
         until(lambda: _status_end(target.bootstrap) == asyncio.run(content(target.bootstrap, where))[1])
+        _check_unknown(target.bootstrap)
         source.kill()
     (row,) = succeed("mirror", "failover", "--all", "--yes", "--json", bootstrap=target.bootstrap).data
     assert (row["lost"], row["aborted_transactions"]) == (0, 1)
     assert asyncio.run(_refused(target.bootstrap, "payments")) is ErrorCode.NONE
 
 
+def _check_unknown(bootstrap: str) -> None:
+    """A copy on which no mirror reports is no copy without a lag, and does not become writable unasked."""
+    mark = "ottla.mirror.source=elsewhere"
+    succeed("topic", "create", "unknown", "--config", mark, bootstrap=bootstrap)
+    told = run("mirror", "status", bootstrap=bootstrap)
+    assert told.code == 10
+    assert "unknown for 1 of 1 partitions" in told.out
+    as_json = run("mirror", "status", "--json", bootstrap=bootstrap)
+    assert (as_json.code, as_json.data["lag"]) == (10, None)
+    assert [copy["lag"] for copy in as_json.data["copies"] if copy["topic"] == "unknown"] == [None]
+    assert "--accept-unknown unknown" in fail("mirror", "failover", "--all", "--yes", bootstrap=bootstrap)
+    rows = succeed(
+        "mirror", "failover", "unknown", "--accept-unknown", "unknown", "--yes", "--json", bootstrap=bootstrap
+    ).data
+    assert [row["lost"] for row in rows] == [None]
+    succeed("topic", "delete", "unknown", "--yes", bootstrap=bootstrap)
+
+
 def _seen_ends(bootstrap: str, topic: str) -> set[int]:
     """Return the partitions of which the status says where they end in the source."""
-    links = succeed("mirror", "status", "--json", bootstrap=bootstrap).data["links"]
+    links = run("mirror", "status", "--json", bootstrap=bootstrap).data["links"]
     parts = [part for link in links for part in link["partitions"]]
     return {part["partition"] for part in parts if part["topic"] == topic and part["source_end"] >= 0}
 
 
 def _status_end(bootstrap: str) -> int:
-    links = succeed("mirror", "status", "--json", bootstrap=bootstrap).data["links"]
+    links = run("mirror", "status", "--json", bootstrap=bootstrap).data["links"]
     return max((part["source_end"] for link in links for part in link["partitions"]), default=-1)
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.cli.typing import succeed
+from tests.cli.typing import run, succeed
 from tests.clients.served_topics import make_topic
 from tests.cluster.mirrored import commit, committed, read_values, rows_are_equal, rows_of, until
 from tests.java.apache_kafka import ApacheKafka
@@ -151,7 +151,7 @@ def test_a_partition_that_is_refused_does_not_stop_the_others(tmp_path: Path) ->
         kept = _properties(a.bootstrap, b.bootstrap, **{"sync.topic.configs.enabled": "false"})
         with MirrorProcess.of_properties(tmp_path / "mirror", kept):
             until(lambda: _are_equal(a.bootstrap, "payments", b.bootstrap, "A.payments"))
-            until(lambda: "MESSAGE_TOO_LARGE" in succeed("mirror", "status", bootstrap=b.bootstrap).out)
+            until(lambda: "MESSAGE_TOO_LARGE" in run("mirror", "status", bootstrap=b.bootstrap).out)
             asyncio.run(_write(a.bootstrap, "payments", 100, 100))
             until(lambda: _are_equal(a.bootstrap, "payments", b.bootstrap, "A.payments"))
             succeed(

@@ -1,5 +1,6 @@
 """`ottla mirror`: topics of one cluster in another, as exact copies or in MirrorMaker 2's way."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,13 +9,14 @@ import click
 
 from ottla.cli.cluster import run_client, with_admin
 from ottla.cli.failure import Failure
-from ottla.cli.output import confirm, json_option, show_one, show_rows
+from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
     import asyncio
 
     from ottla.client.admin import Admin
+    from ottla.mirror.copies import Copy
     from ottla.mirror.link import Link
     from ottla.mirror.maker.options import MakerOptions
     from ottla.mirror.mirroring import Mirroring
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 _EXACT = "exact"
 _MIRROR_MAKER = "mirror-maker"
 _WAYS = (_EXACT, _MIRROR_MAKER)
+UNKNOWN_EXIT_CODE = 10
+"""How `status` ends if a lag is not known."""
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -197,34 +201,71 @@ async def _serve_metrics(mirrors: "list[Mirroring]", port: int, stop: "asyncio.E
 @cluster_options
 @json_option
 def status(properties: dict[str, str], as_json: bool) -> None:
-    """Show how far the mirrors are that this cluster holds: lag, throughput and the last error."""
-    from ottla.mirror.failing_over import mirrored_topics, read_statuses
+    """Show how far the mirrors are that this cluster holds: lag, throughput and the last error.
+
+    The exit code is 10 if it is not known how far a copy is behind.
+    """
+    from ottla.mirror.copies import find_copies, read_statuses
 
     statuses = run_client(lambda: read_statuses(properties))
-    mirrors = with_admin(properties, mirrored_topics)
+    copies = [
+        _now(copy) for copy in with_admin(properties, lambda admin: find_copies(admin, statuses, _now_ms()))
+    ]
+    links = {str(link["source"]): link for link in statuses}
+    sources = sorted(links.keys() | {copy.source for copy in copies})
     if as_json:
-        show_one({"links": statuses, "mirrors": mirrors}, as_json)
-        return
-    if not statuses and not mirrors:
+        rows = [dataclasses.asdict(copy) for copy in copies]
+        show_one({"links": statuses, "copies": rows, "lag": _lag(copies)}, as_json)
+    elif not sources:
         click.echo("there are no mirrors")
-        return
-    for link in statuses:
+    else:
+        for source in sources:
+            _show_link(source, links.get(source), [copy for copy in copies if copy.source == source])
+    if any(copy.lag is None for copy in copies):
+        raise SystemExit(UNKNOWN_EXIT_CODE)
+
+
+def _show_link(source: str, link: dict[str, Any] | None, copies: "list[Copy]") -> None:
+    """Print one link, or that only its copies are there."""
+    unknown = sum(copy.lag is None for copy in copies)
+    lag = sum(copy.lag or 0 for copy in copies)
+    facts: dict[str, Any] = {"source": source}
+    if link is not None:
         errors = [*link["topic_errors"].items()] + ([("link", link["error"])] if link["error"] else [])
-        facts = {
-            "source": link["source"],
+        facts |= {
             "seconds since last report": _age_s(link["at_ms"]),
             "bytes per second": link["bytes_per_second"],
-            "lag": sum(part["lag"] or 0 for part in link["partitions"]),
             "error": "; ".join(f"{name}: {error}" for name, error in errors) or None,
             "last error": _last_error(link),
         }
-        show_one(facts, as_json)
-        click.echo()
-        rows = [
-            {name: part[name] for name in ("topic", "partition", "copied_to", "source_end", "lag", "error")}
-            for part in link["partitions"]
-        ]
-        show_rows(rows, as_json, "it copies nothing yet")
+    facts["lag"] = (
+        f"unknown for {unknown} of {len(copies)} partitions, {lag} in all others" if unknown else lag
+    )
+    show_one(facts, False)
+    click.echo()
+    columns = ("topic", "partition", "copied_to", "source_end", "lag", "error")
+    rows = [{name: getattr(copy, name) for name in columns} for copy in copies]
+    show_rows(
+        [{**row, "lag": "unknown" if row["lag"] is None else row["lag"]} for row in rows],
+        False,
+        "it copies nothing yet",
+    )
+
+
+def _now(copy: "Copy") -> "Copy":
+    """Return what is known of a copy at this moment: a source that has fallen silent may have new records."""
+    from ottla.mirror.copies import SILENCE_MAX_S
+
+    silent_s = copy.source_silent_s
+    if copy.lag is None or silent_s is None or silent_s <= SILENCE_MAX_S:
+        return copy
+    return dataclasses.replace(copy, lag=None, error=f"the source has not answered for {silent_s} seconds")
+
+
+def _lag(copies: "list[Copy]") -> int | None:
+    """Add up; None if one is not known."""
+    lags = [copy.lag for copy in copies]
+    return None if None in lags else sum(lag or 0 for lag in lags)
 
 
 def _last_error(link: dict[str, Any]) -> str | None:
@@ -234,9 +275,13 @@ def _last_error(link: dict[str, Any]) -> str | None:
 
 
 def _age_s(at_ms: int) -> int:
-    import time
+    return max(0, round((_now_ms() - at_ms) / 1000))
 
-    return max(0, round(time.time() - at_ms / 1000))
+
+def _now_ms() -> int:
+    from ottla.client import surroundings
+
+    return surroundings.now_ms()
 
 
 @mirror.command()
@@ -244,21 +289,35 @@ def _age_s(at_ms: int) -> int:
 @cluster_options
 @json_option
 @click.option("--all", "everything", is_flag=True, help="All mirrors of the cluster.")
+@click.option(
+    "--accept-unknown",
+    "accepted",
+    multiple=True,
+    metavar="TOPIC",
+    help="Make this topic writable although nobody knows what it lacks. May be repeated.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def failover(
-    properties: dict[str, str], as_json: bool, topics: tuple[str, ...], everything: bool, yes: bool
+    properties: dict[str, str],
+    as_json: bool,
+    topics: tuple[str, ...],
+    everything: bool,
+    accepted: tuple[str, ...],
+    yes: bool,
 ) -> None:
     """Make the copies TOPICS writable, and say how many records of the source they do not have.
 
-    Transactions that were open are aborted. A mirror that still runs stops copying these topics.
+    Nothing is made writable if that is not known. Transactions that were open are aborted. A mirror that
+    still runs stops copying these topics.
     """
     if bool(topics) == everything:
         raise click.UsageError("name the topics to make writable, or give --all")
     confirm(f"make {', '.join(topics) or 'all mirrors'} writable? They stop following their source.", yes)
-    from ottla.mirror.failing_over import fail_over, read_statuses
+    from ottla.mirror.copies import read_statuses
+    from ottla.mirror.failing_over import fail_over
 
     async def work(admin: "Admin") -> Any:
-        return await fail_over(admin, topics, await read_statuses(properties))
+        return await fail_over(admin, topics, await read_statuses(properties), _now_ms(), accepted)
 
     outcome = with_admin(properties, work)
     rows = [
@@ -267,16 +326,49 @@ def failover(
             "partition": one.where.partition,
             "next_offset": one.end_offset,
             "lost": one.lost,
+            "source_silent_s": one.source_silent_s,
             "aborted_transactions": one.aborted,
         }
         for one in outcome
     ]
-    show_rows(rows, as_json, "there were no mirrors")
-    if not as_json and rows:
-        lost = [one.lost for one in outcome]
-        known = sum(count for count in lost if count is not None)
-        unknown = lost.count(None)
-        click.echo(
-            f"{len(rows)} partitions are writable; {known} offsets of the source were not copied"
-            + (f"; unknown for {unknown} partitions, whose source was never seen" * bool(unknown))
+    if as_json or not rows:
+        show_rows(rows, as_json, "there were no mirrors")
+        return
+    show_rows([{**row, "lost": "unknown" if row["lost"] is None else row["lost"]} for row in rows], False, "")
+    lost = [one.lost for one in outcome]
+    unknown = lost.count(None)
+    known = sum(count or 0 for count in lost)
+    if unknown < len(lost):
+        silent_s = max(one.source_silent_s or 0 for one in outcome if one.lost is not None)
+        missing = (
+            f"{known} offsets of the source were not copied, by what it said up to {silent_s} seconds ago"
         )
+    else:
+        missing = "it is not known what they lack"
+    click.echo(
+        f"{len(rows)} partitions are writable; {missing}"
+        + f"; what {unknown} partitions lack is not known" * (0 < unknown < len(lost))
+    )
+
+
+@mirror.command()
+@click.argument("topics", nargs=-1, required=True)
+@cluster_options
+@json_option
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def resume(properties: dict[str, str], as_json: bool, topics: tuple[str, ...], yes: bool) -> None:
+    """Copy TOPICS again that stopped because their source lost records or was made again.
+
+    A copy keeps the records that it has, and goes on with what the source has from the end of the copy on.
+    To have what the source has from its beginning, delete the copy instead: it is made again.
+    """
+    confirm(
+        f"let {', '.join(topics)} go on at the ends of the copies? What they have may not be in the source.",
+        yes,
+    )
+    from ottla.mirror import halting
+
+    with_admin(properties, lambda admin: halting.resume(admin, topics))
+    show_done(
+        f"{', '.join(topics)} will be copied again by a mirror that runs", as_json, resumed=list(topics)
+    )

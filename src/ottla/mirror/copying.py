@@ -10,16 +10,19 @@ copy sees what a reader of the source sees, with either isolation level.
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final, NamedTuple
 
+from ottla.client import surroundings
 from ottla.client.cluster import Cluster
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.fetching import FetchedPartition, FetchLimits, fetch_from
 from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
 from ottla.mirror.followed import FollowedPartitions
+from ottla.mirror.halting import WHAT_NOW, reason_of_loss
 from ottla.mirror.progress import PartitionProgress, Progress
 from ottla.model.ids import TopicPartition
+from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.records.batch import iter_batches
 from ottla.records.errors import RecordsError
 from ottla.wire.error_code import ErrorCode
@@ -37,33 +40,63 @@ MIRRORED_ACKS: Final = -2
 """How a produce request says that its batches keep their offsets. Only Ottla takes it."""
 _LIMITS: Final = FetchLimits(max_bytes=16 << 20, partition_max_bytes=4 << 20)
 _WRITE_TIMEOUT_MS: Final = 30_000
+_LEARNING: Final = "learning leaders"
 _PAUSE_S: Final = 0.2
 _PAUSE_MAX_S: Final = 5.0
 # What comes of leaders that moved, and of targets whose high watermark is behind: look again, then go on.
 _PASSING: Final = (ErrorCode.OFFSET_OUT_OF_RANGE,)
 
 
-class Copying:
-    """Copies the partitions of one link."""
+class _Piece(NamedTuple):
+    """Whole batches, and the copy whose end they belong to."""
 
-    def __init__(self, source: Cluster, target: Cluster, progress: Progress) -> None:
+    records: memoryview
+    copy_id: Uuid
+
+
+class Copying:
+    """Copies the partitions of one link. `halt` keeps in the target that one has to wait for an operator."""
+
+    def __init__(
+        self,
+        source: Cluster,
+        target: Cluster,
+        progress: Progress,
+        halt: Callable[[TopicPartition], Awaitable[None]],
+    ) -> None:
         self._source = source
         self._target = target
         self._progress = progress
+        self._halt = halt
         self._followed = FollowedPartitions(source, progress)
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def follow(self, partitions: Mapping[TopicPartition, TopicPartition]) -> None:
         """Copy these partitions of the source, by their names in the target."""
         self._followed.follow(partitions)
-        for part in self._progress.partitions.values():
-            if part.error is not None:
-                # An operator may have fixed it: it is tried again, from the end of the copy.
-                part.error, part.copied_to = None, -1
+        for where, part in self._progress.partitions.items():
+            self._renew(where, part)
         for node_id in self._source.topology.brokers:
             task = self._tasks.get(node_id)
             if task is None or task.done():
                 self._tasks[node_id] = asyncio.create_task(self._run(node_id))
+
+    def _renew(self, where: TopicPartition, part: PartitionProgress) -> None:
+        """Take a new round in. What has an error is tried again, unless it waits for an operator."""
+        if part.copy_id not in (ZERO_UUID, _topic_id(self._target, where)):
+            # The copy was deleted and made again. What waited was the one before.
+            part.copied_to, part.has_lost, part.halted = -1, False, False
+        reason = self._progress.halted.get(where)
+        if reason is not None:
+            part.has_lost = part.halted = True
+            if part.error is None or reason != reason_of_loss(part.source):
+                part.error = reason
+        if part.has_lost:
+            return
+        part.source_id = self._progress.topic_ids.get(part.source.topic, ZERO_UUID)
+        if part.error is not None:
+            # It goes on at the end of the copy.
+            part.error, part.copied_to = None, -1
 
     async def stop(self) -> None:
         """Stop. What was not written yet is fetched again the next time."""
@@ -76,14 +109,16 @@ class Copying:
         while True:
             try:
                 await self._copy_from(node_id)
+                self._progress.note_success(_copying_from(node_id))
                 pause_s = _PAUSE_S
             except ClientError as error:
-                self._progress.note_error(str(error))
+                self._progress.note_error(_copying_from(node_id), str(error))
                 _logger.warning("copying from broker %d pauses: %s", node_id, error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _PAUSE_MAX_S)
                 await self._learn_leaders()
-            except Exception:
+            except Exception as error:
+                self._progress.note_error(_copying_from(node_id), f"it failed: {error!r}")
                 _logger.exception("copying from broker %d pauses", node_id)
                 await asyncio.sleep(_PAUSE_MAX_S)
 
@@ -92,7 +127,9 @@ class Copying:
             await self._followed.learn_source_leaders()
             await self._followed.learn_target_leaders(self._target)
         except ClientError as error:
-            self._progress.note_error(str(error))
+            self._progress.note_error(_LEARNING, str(error))
+        else:
+            self._progress.note_success(_LEARNING)
 
     async def _copy_from(self, node_id: int) -> None:
         """Copy until something goes wrong, or the leaders change."""
@@ -105,7 +142,7 @@ class Copying:
                     await writing
                     writing = None
                 pieces, misplaced = self._pieces(fetched)
-                self._progress.error = None
+                self._progress.note_success(_copying_from(node_id))
                 if pieces:
                     writing = asyncio.create_task(self._write(pieces))
                 for part in misplaced:
@@ -117,26 +154,40 @@ class Copying:
         await asyncio.sleep(_PAUSE_S)
 
     def _positions(self, node_id: int) -> dict[TopicPartition, int]:
-        followed = self._followed
-        found = {
-            source: followed.progress_of(followed.by_source[source]).copied_to
-            for source in followed.led_by(node_id)
-        }
-        return {source: offset for source, offset in found.items() if offset >= 0}
+        parts = (self._progress_of(source) for source in self._followed.led_by(node_id))
+        return {part.source: part.copied_to for part in parts if part.copied_to >= 0 and self._is_same(part)}
+
+    def _progress_of(self, source: TopicPartition) -> PartitionProgress:
+        return self._followed.progress_of(self._followed.by_source[source])
+
+    def _is_same(self, part: PartitionProgress) -> bool:
+        """Say whether the source still has the topic that is copied. If not, an operator has to decide.
+
+        That is known after a restart as well: the copy remembers the id.
+        """
+        current = _topic_id(self._source, part.source)
+        if ZERO_UUID in (current, part.source_id) or current == part.source_id:
+            return True
+        part.has_lost = part.halted = True
+        part.error = f"topic {part.source.topic!r} of the source was deleted and made again. {WHAT_NOW}"
+        return False
 
     async def _find_positions(self, node_id: int) -> None:
         """Find where the target's logs end, of partitions for which that is not known."""
         unknown = [self._followed.by_source[source] for source in self._followed.led_by(node_id)]
         unknown = [where for where in unknown if self._followed.progress_of(where).copied_to < 0]
         if unknown:
+            ids = {where: _topic_id(self._target, where) for where in unknown}
             for where, found in (await list_offsets(self._target, dict.fromkeys(unknown, LATEST))).items():
-                self._followed.progress_of(where).copied_to = found.offset
+                part = self._followed.progress_of(where)
+                if ids[where] == _topic_id(self._target, where):
+                    part.copied_to, part.copy_id = found.offset, ids[where]
 
     def _pieces(
         self, fetched: Collection[FetchedPartition]
-    ) -> tuple[dict[TopicPartition, memoryview], list[PartitionProgress]]:
+    ) -> tuple[dict[TopicPartition, _Piece], list[PartitionProgress]]:
         """Return whole batches to write, and move the positions on; and what is not where we look for it."""
-        pieces: dict[TopicPartition, memoryview] = {}
+        pieces: dict[TopicPartition, _Piece] = {}
         misplaced: list[PartitionProgress] = []
         for item in fetched:
             where = self._followed.by_source.get(item.where)
@@ -146,6 +197,9 @@ class Copying:
             if item.fetch_offset != part.copied_to or part.error is not None:
                 # The piece before it was not written, so this one would leave a hole.
                 continue
+            if not self._is_same(part):
+                # Those who fetch by name got records of the other topic.
+                continue
             if item.error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
                 misplaced.append(part)
                 continue
@@ -153,13 +207,14 @@ class Copying:
                 self._take_error(item, part)
                 continue
             part.source_end, part.source_start = item.high_watermark, item.log_start_offset
+            part.seen_at_ms = surroundings.now_ms()
             try:
                 piece, end = _whole_batches(item.records)
             except RecordsError as error:
                 part.error = f"{item.where} has damaged bytes at or after {item.fetch_offset}: {error}"
                 continue
             if piece:
-                pieces[where] = piece
+                pieces[where] = _Piece(piece, part.copy_id)
                 part.copied_to = end
         return pieces, misplaced
 
@@ -171,21 +226,26 @@ class Copying:
     async def _relocate(self, part: PartitionProgress) -> None:
         """Go on after what the source has removed. If it lost what was copied, stop: the copy is ahead."""
         source, position = part.source, part.copied_to
+        await self._source.refresh({source.topic})
+        if not self._is_same(part):
+            return
         start = (await list_offsets(self._source, {source: EARLIEST}))[source].offset
         end = (await list_offsets(self._source, {source: LATEST}))[source].offset
         if position > end:
             part.error = (
                 f"the copy of {source} ends at {position}, but the source at {end}: the source has lost "
-                "records that were copied. Delete the copy to begin again, or fail over to keep it"
+                f"records that were copied. {WHAT_NOW}"
             )
+            part.has_lost = True
+            await self._halt(self._followed.by_source[source])
         elif position < start:
             _logger.warning("%s: the source removed offsets %d to %d", source, position, start - 1)
             part.records_skipped += start - position
         part.copied_to = max(position, start)
 
-    async def _write(self, pieces: Mapping[TopicPartition, memoryview]) -> None:
+    async def _write(self, pieces: Mapping[TopicPartition, _Piece]) -> None:
         """Have pieces appended by their leaders. After an error, positions are asked for again."""
-        by_leader: dict[int, dict[TopicPartition, memoryview]] = {}
+        by_leader: dict[int, dict[TopicPartition, _Piece]] = {}
         try:
             for where, piece in pieces.items():
                 by_leader.setdefault((await self._target.leader(where)).leader, {})[where] = piece
@@ -195,13 +255,16 @@ class Copying:
                 self._followed.progress_of(where).copied_to = -1
             raise
 
-    async def _write_to(self, node_id: int, pieces: Mapping[TopicPartition, memoryview]) -> None:
+    async def _write_to(self, node_id: int, pieces: Mapping[TopicPartition, _Piece]) -> None:
         connection = await self._target.connection(node_id)
         version = connection.version_for(ProduceRequest)
         topics = self._target.topology.topics
+        for where, piece in pieces.items():
+            if _topic_id(self._target, where) != piece.copy_id:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"the copy {where} was deleted and made again")
         by_topic: dict[str, list[PartitionProduceData]] = {}
         for where, piece in pieces.items():
-            data = PartitionProduceData(partition_index=where.partition, records=piece)
+            data = PartitionProduceData(partition_index=where.partition, records=piece.records)
             by_topic.setdefault(where.topic, []).append(data)
         request = ProduceRequest(
             acks=MIRRORED_ACKS,
@@ -218,7 +281,7 @@ class Copying:
             name = names[topic.topic_id] if version >= TOPIC_IDS_FROM else topic.name
             for item in topic.partition_responses:
                 where = TopicPartition(name, item.partition_index)
-                passing = self._take_answer(where, item, len(pieces[where])) or passing
+                passing = self._take_answer(where, item, len(pieces[where].records)) or passing
         if passing is not None:
             raise passing
 
@@ -238,6 +301,15 @@ class Copying:
         if code is ErrorCode.INVALID_REQUIRED_ACKS:
             part.error = f"{where} is not a mirror any more: it was made writable"
         return None
+
+
+def _copying_from(node_id: int) -> str:
+    return f"copying from broker {node_id}"
+
+
+def _topic_id(cluster: Cluster, where: TopicPartition) -> Uuid:
+    view = cluster.topology.topics.get(where.topic)
+    return ZERO_UUID if view is None else view.topic_id
 
 
 def _whole_batches(records: memoryview) -> tuple[memoryview, int]:

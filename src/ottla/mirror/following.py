@@ -9,24 +9,33 @@ not: the first are translated (`maker/checkpoints.py`), and a copy has a retenti
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
 from ottla.client.admin import Admin
 from ottla.client.admin.access_rules import Operation, Pattern, Permission, Resource, Rule
-from ottla.client.admin.configs import ConfigResource
 from ottla.client.admin.topics import NewTopic
 from ottla.client.errors import BrokerError, ClientError
+from ottla.mirror.halting import (
+    ALL_CONFIGS,
+    SOURCE_CONFIG,
+    TOPIC_ID_CONFIG,
+    halt,
+    halted_partitions,
+    own_configs,
+    reason_against_source,
+    reason_of_loss,
+)
 from ottla.mirror.link import Link
 from ottla.mirror.progress import Progress
 from ottla.model.ids import TopicPartition
-from ottla.wire.config_kinds import ConfigSource, ResourceType
+from ottla.model.uuid import ZERO_UUID, Uuid
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 
 _logger = logging.getLogger("ottla.mirror")
 
-SOURCE_CONFIG: Final = "ottla.mirror.source"
 # What depends on the brokers of a cluster, not on the topic, as in MirrorMaker 2.
 _LEFT_OUT: Final = frozenset(
     (
@@ -34,7 +43,7 @@ _LEFT_OUT: Final = frozenset(
         "leader.replication.throttled.replicas",
         "min.insync.replicas",
         "unclean.leader.election.enable",
-        SOURCE_CONFIG,
+        *ALL_CONFIGS,
     )
 )
 _ALL_TOPICS: Final = "*"
@@ -56,33 +65,80 @@ class Following:
 
     async def topics(self) -> dict[TopicPartition, TopicPartition]:
         """Make topics, partitions and configs follow. Returns what to copy: partitions by target name."""
+        await self._halt()
+        known = {where for where, part in self._progress.partitions.items() if part.halted}
         wanted = {
-            item.name: item.partitions
-            for item in await self._source.topics.list()
-            if self._link.wants_topic(item.name)
+            item.name: item for item in await self._source.topics.list() if self._link.wants_topic(item.name)
         }
         there = {item.name: item.partitions for item in await self._target.topics.list()}
         errors: dict[str, str] = {}
         partitions: dict[TopicPartition, TopicPartition] = {}
-        configs = await _own_configs(self._source, list(wanted))
-        ours = await _own_configs(self._target, [self._link.target_name(name) for name in wanted])
-        for name, count in wanted.items():
-            copy = self._link.target_name(name)
+        halted: dict[TopicPartition, str] = {}
+        configs = await own_configs(self._source, list(wanted))
+        ours = await own_configs(self._target, {self._link.target_name(name) for name in wanted})
+        for name, item in wanted.items():
+            copy, count = self._link.target_name(name), item.partitions
             if (reason := self._reason_against(name, ours.get(copy))) is not None:
                 errors[copy] = reason
                 continue
             try:
                 if copy not in there:
-                    await self._create(copy, count, configs[name])
+                    await self._create(copy, count, configs[name], item.topic_id)
+                elif self._link.maker is None and (
+                    reason := reason_against_source(name, item.topic_id, ours[copy])
+                ):
+                    count = there[copy]
+                    halted |= dict.fromkeys((TopicPartition(copy, number) for number in range(count)), reason)
                 else:
-                    await self._keep_up(copy, there[copy], count, configs[name], ours[copy])
+                    await self._keep_up(copy, there[copy], count, configs[name], ours[copy], item.topic_id)
             except BrokerError as error:
                 errors[copy] = str(error)
                 continue
             for number in range(count):
                 partitions[TopicPartition(copy, number)] = TopicPartition(name, number)
+            for number in halted_partitions(ours.get(copy, {})):
+                halted.setdefault(TopicPartition(copy, number), reason_of_loss(TopicPartition(name, number)))
+        for copy, name in (await self._left_behind(there, wanted)).items():
+            reason = reason_against_source(name, None, {})
+            for number in range(there[copy]):
+                partitions[TopicPartition(copy, number)] = TopicPartition(name, number)
+                halted[TopicPartition(copy, number)] = str(reason)
         self._progress.topic_errors = errors
+        self._progress.topic_ids = {name: item.topic_id for name, item in wanted.items()}
+        self._progress.halted = halted
+        for where in known - halted.keys():
+            # The mark was there before, and is gone: an operator has let it go on.
+            if (part := self._progress.partitions.get(where)) is not None:
+                part.has_lost = part.halted = False
         return partitions
+
+    async def _halt(self) -> None:
+        """Keep in the target what has to wait for an operator, if that did not work at once."""
+        for where, part in self._progress.partitions.items():
+            if part.has_lost and not part.halted:
+                await self.halt(where)
+
+    async def halt(self, where: TopicPartition) -> None:
+        """Let a partition wait for an operator, also after a restart."""
+        await halt(self._target, where.topic, where.partition)
+        if where in self._progress.partitions:
+            self._progress.partitions[where].halted = True
+
+    async def _left_behind(self, there: Collection[str], wanted: Collection[str]) -> dict[str, str]:
+        """Return copies whose topics are not in the source any more, with the names that those had."""
+        if self._link.maker is not None:
+            return {}
+        prefix = self._link.prefix
+        names = {copy: copy.removeprefix(prefix) for copy in there if copy.startswith(prefix)}
+        gone = {
+            copy: name for copy, name in names.items() if self._link.wants_topic(name) and name not in wanted
+        }
+        ours = await own_configs(self._target, gone, (SOURCE_CONFIG,))
+        return {
+            copy: name
+            for copy, name in gone.items()
+            if ours.get(copy, {}).get(SOURCE_CONFIG) == self._link.source_name
+        }
 
     def _reason_against(self, name: str, ours: Mapping[str, str] | None) -> str | None:
         """Say why a topic must not be mirrored, if there is a reason. `ours` is what its copy has set."""
@@ -100,12 +156,12 @@ class Following:
             )
         return None
 
-    async def _create(self, copy: str, count: int, configs: Mapping[str, str]) -> None:
+    async def _create(self, copy: str, count: int, configs: Mapping[str, str], topic_id: Uuid) -> None:
         new = NewTopic(
             copy,
             partitions=count,
             replication_factor=self._link.replication_factor if self._link.replication_factor > 0 else None,
-            configs=self._followed(configs) | self._mark,
+            configs=self._followed(configs) | self._mark(topic_id),
         )
         try:
             (await self._target.topics.create_many([new])).check()
@@ -119,7 +175,13 @@ class Following:
             raise
 
     async def _keep_up(
-        self, copy: str, there: int, count: int, configs: Mapping[str, str], ours: Mapping[str, str]
+        self,
+        copy: str,
+        there: int,
+        count: int,
+        configs: Mapping[str, str],
+        ours: Mapping[str, str],
+        topic_id: Uuid,
     ) -> None:
         if there < count:
             await self._target.topics.add_partitions(copy, count)
@@ -130,6 +192,7 @@ class Following:
             name: value for name, value in theirs.items() if own.get(name) != value
         }
         changes |= {name: None for name in own if name not in theirs}
+        changes |= {name: value for name, value in self._mark(topic_id).items() if name not in ours}
         if changes:
             await self._target.configs.alter(ResourceType.TOPIC, copy, changes)
 
@@ -142,10 +205,12 @@ class Following:
             name: value for name, value in configs.items() if not re.fullmatch(maker.configs_exclude, name)
         }
 
-    @property
-    def _mark(self) -> dict[str, str]:
+    def _mark(self, topic_id: Uuid) -> dict[str, str]:
         """What an exact copy has set, and others have not."""
-        return {} if self._link.maker is not None else {SOURCE_CONFIG: self._link.source_name}
+        if self._link.maker is not None:
+            return {}
+        remembered = {} if topic_id == ZERO_UUID else {TOPIC_ID_CONFIG: str(topic_id)}
+        return {SOURCE_CONFIG: self._link.source_name, **remembered}
 
     async def access_rules(self) -> None:
         """Copy who may read: rules for writing are left out, since a mirror takes no writes."""
@@ -205,7 +270,7 @@ class Following:
                     item, offset=min(item.offset, self._copied_to(copies[where])), leader_epoch=-1
                 )
                 for where, item in theirs.items()
-                if where in copies and self._copied_to(copies[where]) >= 0
+                if where in copies and self._may_follow(copies[where])
             }
             if not wanted:
                 continue
@@ -234,26 +299,14 @@ class Following:
             for where, start in (await self._target.records.delete(changed)).succeeded.items():
                 self._starts[where] = start
 
+    def _may_follow(self, where: TopicPartition) -> bool:
+        # Where the source is another topic than the one that was copied, its offsets mean something else.
+        part = self._progress.partitions[where]
+        return part.copied_to >= 0 and not part.has_lost
+
     def _copied_to(self, where: TopicPartition) -> int:
         return self._progress.partitions[where].copied_to
 
 
 def _lets_read(rule: Rule) -> bool:
     return rule.permission == Permission.ALLOW and rule.operation == Operation.READ
-
-
-async def _own_configs(admin: Admin, topics: list[str]) -> dict[str, dict[str, str]]:
-    """Return what was set on topics themselves. Topics that are not there are left out."""
-    found: dict[str, dict[str, str]] = {}
-    if not topics:
-        return found
-    described = await admin.configs.describe_many(
-        [ConfigResource(ResourceType.TOPIC, name) for name in topics]
-    )
-    for (_, name), configs in described.succeeded.items():
-        found[name] = {
-            key: item.value
-            for key, item in configs.items()
-            if item.source is ConfigSource.TOPIC and item.value is not None
-        }
-    return found

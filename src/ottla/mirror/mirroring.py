@@ -26,6 +26,7 @@ _logger = logging.getLogger("ottla.mirror")
 STATUS_TOPIC: Final = "ottla-mirror-status"
 """In the target: for each source, how far its mirror is, as JSON."""
 _STATUS_S: Final = 2.0
+_FOLLOWING: Final = "following"
 
 
 class Mirroring:
@@ -33,7 +34,7 @@ class Mirroring:
 
     def __init__(self, link: Link) -> None:
         self.link = link
-        self.progress = Progress(link.source_name, link.target_alias)
+        self.progress = Progress(link.source_name, link.target_alias, link.maker is None)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
         """Mirror until `stop` is set. A cluster that is away is waited for."""
@@ -48,7 +49,7 @@ class Mirroring:
             following = Following(self.link, source_admin, target_admin, self.progress)
             copying: Copying | Forwarding
             if self.link.maker is None:
-                copying = Copying(source, target, self.progress)
+                copying = Copying(source, target, self.progress, following.halt)
             else:
                 making = MirrorMaking(
                     self.link, self.link.maker, (source, source_admin), (target, target_admin), self.progress
@@ -90,8 +91,10 @@ class Mirroring:
         except NotAnOttla:
             raise
         except ClientError as error:
-            self.progress.note_error(str(error))
+            self.progress.note_error(_FOLLOWING, str(error))
             _logger.warning("topics, configs and groups do not follow now: %s", error)
+        else:
+            self.progress.note_success(_FOLLOWING)
 
     async def _tell(self, admin: Admin) -> None:
         """Keep in the target how far the mirror is: it must be known there when the source is gone."""

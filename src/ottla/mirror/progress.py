@@ -7,6 +7,7 @@ from typing import Any
 
 from ottla.client import surroundings
 from ottla.model.ids import TopicPartition
+from ottla.model.uuid import ZERO_UUID, Uuid
 
 
 @dataclass(slots=True)
@@ -21,11 +22,23 @@ class PartitionProgress:
     records_skipped: int = 0
     """Offsets that retention had removed from the source before they were copied."""
     error: str | None = None
+    seen_at_ms: int = -1
+    """When the source answered last."""
+    source_id: Uuid = ZERO_UUID
+    """The id of the topic that is copied."""
+    copy_id: Uuid = ZERO_UUID
+    """The id of the copy that ends at `copied_to`."""
+    has_lost: bool = False
+    """Whether the source is not what was copied. Then it is not copied until an operator decides."""
+    halted: bool = False
+    """Whether the target knows that, so that it holds after a restart."""
 
     @property
     def lag(self) -> int | None:
-        """How many offsets the copy is behind; None before the source was asked."""
-        return None if self.source_end < 0 or self.copied_to < 0 else max(0, self.source_end - self.copied_to)
+        """How many offsets the copy is behind; None if that is not known: not yet, or because of an error."""
+        if self.error is not None or self.source_end < 0 or self.copied_to < 0:
+            return None
+        return max(0, self.source_end - self.copied_to)
 
 
 @dataclass(slots=True)
@@ -34,11 +47,16 @@ class Progress:
 
     source_name: str
     target_name: str = ""
+    is_exact: bool = True
     partitions: dict[TopicPartition, PartitionProgress] = field(default_factory=dict)
     topic_errors: dict[str, str] = field(default_factory=dict)
     """Why topics cannot be mirrored at all."""
-    error: str | None = None
-    """What is wrong with the link as a whole now, if anything."""
+    topic_ids: dict[str, Uuid] = field(default_factory=dict)
+    """The topics of the source, as exact copies know them."""
+    halted: dict[TopicPartition, str] = field(default_factory=dict)
+    """What is not copied until an operator decides, as the target keeps it, and why."""
+    errors_now: dict[str, str] = field(default_factory=dict)
+    """What is wrong with the link as a whole now, by the work that failed."""
     last_error: str | None = None
     """What was wrong last. It stays when the link works again."""
     last_error_at_ms: int = -1
@@ -47,11 +65,20 @@ class Progress:
     _bytes_before: int = 0
     _measured_at_s: float = 0.0
 
-    def note_error(self, error: str) -> None:
-        """Take note that something went wrong. The next success clears `error`."""
-        self.error = self.last_error = error
+    @property
+    def error(self) -> str | None:
+        """Return what is wrong with the link as a whole now, if anything."""
+        return "; ".join(dict.fromkeys(self.errors_now.values())) or None
+
+    def note_error(self, work: str, error: str) -> None:
+        """Take note that something went wrong. The next success of the same work ends that."""
+        self.errors_now[work] = self.last_error = error
         self.last_error_at_ms = surroundings.now_ms()
         self.errors += 1
+
+    def note_success(self, work: str) -> None:
+        """Take note that some work does not fail, or not any more."""
+        self.errors_now.pop(work, None)
 
     def measure(self, now_s: float) -> None:
         """Work out the throughput since the last call."""
@@ -65,6 +92,7 @@ class Progress:
         return json.dumps(
             {
                 "source": self.source_name,
+                "exact": self.is_exact,
                 "at_ms": now_ms,
                 "bytes_per_second": round(self.bytes_per_second),
                 "error": self.error,
@@ -82,6 +110,7 @@ class Progress:
                         "bytes_copied": part.bytes_copied,
                         "records_skipped": part.records_skipped,
                         "error": part.error,
+                        "seen_at_ms": part.seen_at_ms,
                     }
                     for where, part in sorted(self.partitions.items())
                 ],
@@ -109,10 +138,8 @@ def _metric_lines(links: Collection[Progress]) -> Iterator[str]:
         yield from _family(name, kind, what)
         for link in links:
             for where, part in sorted(link.partitions.items()):
-                value = of_part(part)
-                if value is not None:
-                    labels = f'{link.labels},topic="{where.topic}",partition="{where.partition}"'
-                    yield f"{name}{{{labels}}} {value}\n"
+                labels = f'{link.labels},topic="{where.topic}",partition="{where.partition}"'
+                yield f"{name}{{{labels}}} {of_part(part)}\n"
 
 
 def _escaped(text: str) -> str:
@@ -139,7 +166,18 @@ _LINK_METRICS: Any = (
     ("ottla_mirror_errors_total", "counter", "Errors of the link since the start.", lambda link: link.errors),
 )
 _PARTITION_METRICS: Any = (
-    ("ottla_mirror_lag", "gauge", "Offsets that the copy is behind.", lambda part: part.lag),
+    (
+        "ottla_mirror_lag",
+        "gauge",
+        "Offsets that the copy is behind; NaN if that is not known.",
+        lambda part: "NaN" if part.lag is None else part.lag,
+    ),
+    (
+        "ottla_mirror_lag_unknown",
+        "gauge",
+        "1 if it is not known how far the copy is behind.",
+        lambda part: int(part.lag is None),
+    ),
     (
         "ottla_mirror_copied_bytes_total",
         "counter",

@@ -20,8 +20,8 @@ from ottla.client.admin.topics import NewTopic
 from ottla.client.errors import BrokerError
 from ottla.client.fetching import FetchedPartition, fetch_from
 from ottla.client.producer import Producer
-from ottla.mirror import copying
-from ottla.mirror.failing_over import read_statuses
+from ottla.mirror import copying, halting
+from ottla.mirror.copies import read_statuses
 from ottla.mirror.mirroring import Mirroring
 from ottla.mirror.progress import PartitionProgress
 from ottla.model.ids import TopicPartition
@@ -110,28 +110,115 @@ def test_what_the_source_removed_before_it_was_copied_is_skipped_and_counted() -
     TwoClusters().run(story)
 
 
-def test_a_copy_that_is_ahead_of_its_source_stops_with_the_reason() -> None:
+def test_a_copy_that_is_ahead_of_its_source_waits_for_an_operator_whoever_mirrors() -> None:
     async def story(clients: Clients) -> None:
         await clients.source.topics.create("payments")
         await write(clients.source_bootstrap, PAYMENTS, numbered(0, 6))
         async with clients.mirroring(clients.link()):
             await until(lambda: are_equal(clients, PAYMENTS))
-        await clients.source.topics.delete("payments")
-        await clients.source.topics.create("payments")
-        await write(clients.source_bootstrap, PAYMENTS, numbered(0, 5))
+        await make_again(clients, 5)
+        # Its end alone tells, if nobody knows which topic was copied.
+        await clients.target.configs.alter(ResourceType.TOPIC, "payments", {halting.TOPIC_ID_CONFIG: None})
         async with clients.mirroring(clients.link()) as mirroring:
             part = await progress_with(mirroring, PAYMENTS, "the source has lost records")
             assert "ends at 6, but the source at 5" in (part.error or "")
-            assert part.records_skipped == 0
-            # Once the source is as far as the copy, it is tried again.
+            assert (part.records_skipped, part.lag) == (0, None)
+            # That the source is as far as the copy again does not mean that it has the same records.
             await write(clients.source_bootstrap, PAYMENTS, numbered(5, 3))
-            await until(lambda: is_written(clients, 8))
+            await asyncio.sleep(3)
+            assert mirroring.progress.partitions[PAYMENTS].lag is None
+        async with clients.mirroring(clients.link()) as mirroring:
+            await progress_with(mirroring, PAYMENTS, "the source has lost records")
+            await asyncio.sleep(3)
+            assert await end_of_copy(clients) == 6
+            await halting.resume(clients.target, ["payments"])
+            await until(lambda: is_copied_to(clients, 8), lambda: mirroring.progress)
             assert mirroring.progress.partitions[PAYMENTS].error is None
 
-    async def is_written(clients: Clients, end: int) -> bool:
-        return (await content(clients.target_bootstrap, PAYMENTS))[1] == end
+    TwoClusters().run(story)
+
+
+def test_records_of_a_topic_that_was_made_again_are_not_appended_to_the_copy_of_another_one() -> None:
+    async def story(clients: Clients) -> None:
+        await clients.source.topics.create("payments")
+        await write(clients.source_bootstrap, PAYMENTS, numbered(0, 6))
+        async with clients.mirroring(clients.link()):
+            await until(lambda: are_equal(clients, PAYMENTS))
+        await make_again(clients, 9)
+        for _ in range(2):
+            async with clients.mirroring(clients.link()) as mirroring:
+                part = await progress_with(mirroring, PAYMENTS, "was deleted and made again")
+                await asyncio.sleep(3)
+                assert (part.lag, part.error is None) == (None, False)
+        assert await end_of_copy(clients) == 6
+        async with clients.mirroring(clients.link()) as mirroring:
+            await progress_with(mirroring, PAYMENTS, "was deleted and made again")
+            # Whoever deletes the copy gets the other topic from its beginning.
+            await clients.target.topics.delete("payments")
+            await until(lambda: are_equal(clients, PAYMENTS), lambda: mirroring.progress)
 
     TwoClusters().run(story)
+
+
+def test_a_topic_that_is_made_again_between_two_looks_is_noticed_before_anything_is_copied() -> None:
+    async def story(clients: Clients) -> None:
+        await clients.source.topics.create("payments")
+        await write(clients.source_bootstrap, PAYMENTS, numbered(0, 6))
+        async with clients.mirroring(clients.link(refresh_s=600)) as mirroring:
+            await until(lambda: are_equal(clients, PAYMENTS))
+            await make_again(clients, 9)
+            await progress_with(mirroring, PAYMENTS, "was deleted and made again")
+            await asyncio.sleep(3)
+        assert await end_of_copy(clients) == 6
+
+    TwoClusters().run(story)
+
+
+def test_a_copy_whose_topic_is_gone_is_not_said_to_have_everything() -> None:
+    async def story(clients: Clients) -> None:
+        for name in ("payments", "orders"):
+            await clients.source.topics.create(name)
+        await write(clients.source_bootstrap, PAYMENTS, numbered(0, 6))
+        async with clients.mirroring(clients.link()) as mirroring:
+            await until(lambda: are_equal(clients, PAYMENTS))
+            await clients.source.topics.delete("payments")
+            part = await progress_with(mirroring, PAYMENTS, "the source has no topic 'payments' any more")
+            assert part.lag is None
+            assert mirroring.progress.partitions[TopicPartition("orders", 0)].error is None
+
+    TwoClusters().run(story)
+
+
+def test_a_copy_that_is_deleted_meanwhile_is_made_again_from_its_beginning() -> None:
+    async def story(clients: Clients) -> None:
+        await clients.source.topics.create("payments")
+        await write(clients.source_bootstrap, PAYMENTS, numbered(0, 6))
+        async with clients.mirroring(clients.link()) as mirroring:
+            await until(lambda: are_equal(clients, PAYMENTS))
+            await clients.target.topics.delete("payments")
+            await until(lambda: is_there(clients))
+            await write(clients.source_bootstrap, PAYMENTS, numbered(6, 1))
+            await until(lambda: are_equal(clients, PAYMENTS), lambda: mirroring.progress)
+
+    async def is_there(clients: Clients) -> bool:
+        return "payments" in {item.name for item in await clients.target.topics.list()}
+
+    TwoClusters().run(story)
+
+
+async def make_again(clients: Clients, count: int) -> None:
+    """Have another topic of the same name in the source, with as many records."""
+    await clients.source.topics.delete("payments")
+    await clients.source.topics.create("payments")
+    await write(clients.source_bootstrap, PAYMENTS, [b"other"] * count)
+
+
+async def end_of_copy(clients: Clients) -> int:
+    return (await content(clients.target_bootstrap, PAYMENTS))[1]
+
+
+async def is_copied_to(clients: Clients, end: int) -> bool:
+    return await end_of_copy(clients) == end
 
 
 @pytest.mark.parametrize("moved", ["source", "target"])
@@ -176,14 +263,14 @@ def test_while_a_cluster_is_away_the_mirror_waits_for_it() -> None:
         await write(clients.source_bootstrap, PAYMENTS, numbered(0, 5))
         async with clients.mirroring(clients.link()) as mirroring:
             for number, cluster in enumerate((clusters.target, clusters.source)):
-                await until(lambda: are_equal(clients, PAYMENTS))
+                await until(lambda: are_equal(clients, PAYMENTS), lambda: mirroring.progress)
                 cluster.nodes[0].kill()
-                await until(lambda: has_error(mirroring))
+                await until(lambda: has_error(mirroring), lambda: mirroring.progress)
                 cluster.nodes[0].switch_on()
                 await until(lambda cluster=cluster: serves(cluster))  # type: ignore[misc]
                 await write(clients.source_bootstrap, PAYMENTS, numbered(5 + number, 1))
-            await until(lambda: are_equal(clients, PAYMENTS))
-            await until(lambda: works(mirroring))
+            await until(lambda: are_equal(clients, PAYMENTS), lambda: mirroring.progress)
+            await until(lambda: works(mirroring), lambda: mirroring.progress)
             assert mirroring.progress.last_error is not None
             assert mirroring.progress.partitions[PAYMENTS].copied_to == 7
 

@@ -20,6 +20,7 @@ from ottla.client.admin.results import Results
 from ottla.client.consumer import Consumer
 from ottla.client.errors import BrokerError
 from ottla.mirror.following import Following, NotAnOttla
+from ottla.mirror.halting import TOPIC_ID_CONFIG
 from ottla.mirror.link import Link
 from ottla.mirror.progress import PartitionProgress, Progress
 from ottla.model.ids import TopicPartition
@@ -37,7 +38,11 @@ def following(clients: Clients, link: Link | None = None) -> tuple[Following, Pr
 
 async def own_configs(admin: Admin, topic: str) -> dict[str, str | None]:
     described = await admin.configs.describe(ResourceType.TOPIC, topic)
-    return {name: item.value for name, item in described.items() if item.source is ConfigSource.TOPIC}
+    return {
+        name: item.value
+        for name, item in described.items()
+        if item.source is ConfigSource.TOPIC and name != TOPIC_ID_CONFIG
+    }
 
 
 async def partitions_of(admin: Admin) -> dict[str, int]:

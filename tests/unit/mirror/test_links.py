@@ -167,9 +167,14 @@ def test_progress_is_told_in_numbers() -> None:
     assert (part.lag, progress.bytes_per_second) == (5, 2500)
     assert PartitionProgress(TopicPartition("payments", 0)).lag is None
     back = Progress("B", 'a "C"')
-    back.note_error("gone")
+    back.note_error("following", "gone")
     lines = metrics_of([progress, back]).splitlines()
     assert 'ottla_mirror_lag{source="A",topic="A.payments",partition="0"} 5' in lines
+    assert 'ottla_mirror_lag_unknown{source="A",topic="A.payments",partition="0"} 0' in lines
+    part.error = "broken"
+    unknown = metrics_of([progress]).splitlines()
+    assert 'ottla_mirror_lag{source="A",topic="A.payments",partition="0"} NaN' in unknown
+    assert 'ottla_mirror_lag_unknown{source="A",topic="A.payments",partition="0"} 1' in unknown
     assert 'ottla_mirror_up{source="A"} 1' in lines
     assert 'ottla_mirror_errors_total{source="B",target="a \\"C\\""} 1' in lines
     # Prometheus refuses a page that describes a metric twice.
@@ -179,7 +184,9 @@ def test_progress_is_told_in_numbers() -> None:
 
 def test_the_last_error_stays_when_the_link_works_again() -> None:
     progress = Progress("A")
-    progress.note_error("gone")
-    progress.error = None
+    progress.note_error("following", "gone")
+    progress.note_success("copying")
+    assert json.loads(progress.as_json(0))["error"] == "gone", "the success of other work mends nothing"
+    progress.note_success("following")
     told = json.loads(progress.as_json(0))
     assert (told["error"], told["last_error"]) == (None, "gone")

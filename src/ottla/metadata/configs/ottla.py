@@ -6,7 +6,7 @@ takes over the cluster's metadata: it starts, does not list that one, and can ch
 
 from typing import Final
 
-from ottla.metadata.configs.declare import ConfigValues, boolean, integer, long, string
+from ottla.metadata.configs.declare import ConfigValues, boolean, integer, listing, long, string
 from ottla.metadata.configs.kinds import CLUSTER_WIDE, HIGH, LOW, READ_ONLY
 from ottla.metadata.configs.rules import OneOf, Range
 
@@ -257,12 +257,26 @@ class OttlaTopicConfigs(ConfigValues):
         unlisted=True,
         doc="Refuse records whose key does not name a schema that is registered under `TOPIC-key`.",
     )
+    ottla_mirror_halted_partitions = listing(
+        "ottla.mirror.halted.partitions",
+        (),
+        unlisted=True,
+        doc="Partitions of a copy whose source has lost records that were copied. `ottla mirror` sets it "
+        "and copies them no more. `ottla mirror resume` removes it.",
+    )
     ottla_mirror_source = string(
         "ottla.mirror.source",
         "",
         unlisted=True,
         doc="The cluster that this topic is an exact copy of. While it is set, only `ottla mirror` writes to "
         "the topic, and records keep the offsets of the source. `ottla mirror failover` removes it.",
+    )
+    ottla_mirror_source_topic_id = string(
+        "ottla.mirror.source.topic.id",
+        "",
+        unlisted=True,
+        doc="The id that the topic has in the source. `ottla mirror` sets it, and copies nothing of another "
+        "topic of the same name.",
     )
     ottla_records_validation = string(
         "ottla.records.validation",

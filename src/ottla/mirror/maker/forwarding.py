@@ -42,6 +42,7 @@ _TRANSACTION_BYTES_MAX: Final = 32 << 20
 _PAUSE_S: Final = 0.2
 _PAUSE_MAX_S: Final = 5.0
 _REST_S: Final = 15.0
+_COPYING: Final = "copying"
 
 
 class Piece(NamedTuple):
@@ -110,13 +111,13 @@ class Forwarding:
                 await self._session()
             except PartitionRefused as error:
                 # The others go on without it at once.
-                self._progress.note_error(str(error))
+                self._progress.note_error(_COPYING, str(error))
                 self._followed.progress_of(error.where).error = str(error)
                 self._resting_until_s[error.where] = asyncio.get_running_loop().time() + _REST_S
                 _logger.warning("%s is not copied for a while: %s", error.where, error)
                 continue
             except ClientError as error:
-                self._progress.note_error(str(error))
+                self._progress.note_error(_COPYING, str(error))
                 _logger.warning("writing to %s pauses: %s", self._options.names.target, error)
             except Exception:
                 _logger.exception("writing to %s pauses", self._options.names.target)
@@ -190,10 +191,10 @@ class Forwarding:
                 for item in fetched:
                     if item.error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
                         await pieces.put(await self._relocated(item.where))
-                self._progress.error = None
+                self._progress.note_success(_COPYING)
                 pause_s = _PAUSE_S
             except ClientError as error:
-                self._progress.note_error(str(error))
+                self._progress.note_error(_COPYING, str(error))
                 _logger.warning("reading from broker %d pauses: %s", node_id, error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _PAUSE_MAX_S)
@@ -237,6 +238,7 @@ class Forwarding:
                 part.error = f"the source refuses {item.where}: {item.error_code.name}"
                 continue
             part.source_end, part.source_start = item.high_watermark, item.log_start_offset
+            part.seen_at_ms = surroundings.now_ms()
             try:
                 piece = self._piece(item)
             except RecordsError as error:
