@@ -86,6 +86,7 @@ reference: $(VENV)/.ready ## write the reference pages and the picture of the ar
 	$(BIN)/python -m ottla.registry.reference > docs/reference/registry.md
 	$(BIN)/python -m ottla.connect.reference > docs/reference/connectors.md
 	$(BIN)/python -m tests.docs.architecture_picture
+	$(BIN)/python -m ottla.broker.serving.collected > served_rows.tmp && mv served_rows.tmp src/ottla/broker/serving/served_rows.py
 
 .PHONY: docs
 docs: reference ## build the site of the docs in target/site, with all links checked

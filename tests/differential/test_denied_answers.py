@@ -20,6 +20,7 @@ from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 from tests.support.readiness import wait_until_led
 
+from ottla.broker.serving.handlers import declared_of
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.model.uuid import Uuid
 from ottla.security.rights import CLUSTER, ResourceType, Right
@@ -34,7 +35,7 @@ from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 TOPIC = "payments"
 NOBODY = "nobody"
-RIGHTS = sorted({right for served in SERVED.values() for right in served.rights})
+RIGHTS = sorted({right for key in SERVED for right in declared_of(key).rights})
 NOT_COMPARED = {
     # The order of the two checks differs, or Kafka's answer depends on what it has started by itself.
     ApiKey.DESCRIBE_QUORUM,
@@ -147,10 +148,10 @@ def ask(side: Side, client: PlainClient, key: ApiKey, version: int) -> str:
 CASES = [
     pytest.param(key, user, id=f"{key.name.lower()}-{user}")
     for key in sorted(SERVED)
-    if SERVED[key].rights and Listener.BROKER in SERVED[key].listeners and key not in NOT_COMPARED
+    if declared_of(key).rights and Listener.BROKER in SERVED[key].listeners and key not in NOT_COMPARED
     for user in (
         NOBODY,
-        *(user_with(right) for right in SERVED[key].rights if len(SERVED[key].rights) > 1),
+        *(user_with(right) for right in declared_of(key).rights if len(declared_of(key).rights) > 1),
     )
     if (key, user) not in SERVED_AT_ONCE
 ]

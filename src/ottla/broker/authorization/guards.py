@@ -17,8 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ottla.broker.authorization.refusals import refused
-from ottla.broker.serving.handlers import Handler
-from ottla.broker.serving.served_apis import SERVED
+from ottla.broker.serving.handlers import Handler, declared_of
 from ottla.security.rights import CLUSTER, ResourceType, Right
 from ottla.wire.apis import ApiKey
 from ottla.wire.error_code import ErrorCode
@@ -78,12 +77,12 @@ def find_guard(key: ApiKey) -> Guard | None:
     """Return the guard of an API; None for one that needs none."""
     for module in _MODULES:
         import_module(f"{__package__}.{module}")
-    served = SERVED[key]
+    declared = declared_of(key)
     if key in _guards:
         return _guards[key]
-    if key in CHECKED_BY_HANDLER or served.free_because:
+    if key in CHECKED_BY_HANDLER or declared.free_because:
         return None
-    (right,) = served.rights
+    (right,) = declared.rights
     assert right.resource_type is ResourceType.CLUSTER, f"{key.name} has a right of its own and no guard"
     return cluster_guard(right)
 

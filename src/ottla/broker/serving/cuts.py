@@ -3,7 +3,7 @@
 Most requests are lists: of groups, of topics and their partitions, of resources. Each element is answered for
 itself. A handler says so by a `Cut`, and then has to know nothing of large requests:
 
-    @handles(DescribeGroupsRequest, Cut("groups", "groups"))
+    @serves(DescribeGroupsRequest, "0-6", on_group(Operation.DESCRIBE), cuts=(Cut("groups", "groups"),))
 
 A large request is served as several small ones, each an ordinary call of the handler, with turns for
 everybody else between them. An element with elements of its own, such as a topic with many partitions, may be

@@ -19,18 +19,12 @@ from types import GeneratorType
 from typing import Any, Final
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.limits.exempt import is_exempt
 from ottla.broker.limits.quotas import QuotaKind
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import (
-    NO_REPLY,
-)
+from ottla.broker.serving.handlers import NO_REPLY, NewLanes
 from ottla.broker.serving.in_turns import settle
-from ottla.broker.serving.lanes import NOT_MINE, Lanes, new_lanes
-from ottla.broker.serving.large_requests import (
-    LargeRequest,
-    held,
-)
+from ottla.broker.serving.lanes import NOT_MINE, Lanes
+from ottla.broker.serving.large_requests import LargeRequest, held
 from ottla.broker.serving.routes import Pieces, Route, Routes
 from ottla.broker.serving.served_apis import SERVED
 from ottla.runtime.connections.receive_buffer import SHARED_BYTES
@@ -142,10 +136,10 @@ class Session:
         if ask is None or route.is_to_be_cut(ask, size):
             self._serve_in_turns(route, correlation_id, started_ns, frame, position)
             return PENDING
-        if route.has_lanes:
-            self._learn(ask, frame, position, route)
+        if route.new_lanes is not None:
+            self._learn(ask, frame, position, route, route.new_lanes)
         response = route.handler(ask, context)
-        if context.node.quotas.limits_requests and not is_exempt(route.api.key, ask, context):
+        if context.node.quotas.limits_requests and not route.is_exempt(ask, context):
             response = self._count_time(self._now_ns() - started_ns, response)
         return self._finish(route, correlation_id, started_ns, response)
 
@@ -211,7 +205,7 @@ class Session:
 
         def work() -> Work:
             ask = yield from large.decode(frame, position)
-            is_counted = not is_exempt(route.api.key, ask, self.context)
+            is_counted = not route.is_exempt(ask, self.context)
             count_time = self._count_time_if_limited if is_counted else _count_nothing
             response = yield from large.respond(ask, count_time)
             yield from self._answer_in_turns(route, correlation_id, started_ns, response)
@@ -264,10 +258,10 @@ class Session:
             return response
         return replace(response, throttle_time_ms=throttle_ms)
 
-    def _learn(self, ask: Any, frame: memoryview, body_at: int, route: Route) -> None:
+    def _learn(self, ask: Any, frame: memoryview, body_at: int, route: Route, new_lanes: NewLanes) -> None:
         lanes = self._lanes_by_key.get(route.api.key)
         if lanes is None:
-            lanes = new_lanes(route.api.key, self.context, self._answer_later, self._fail)
+            lanes = new_lanes(self.context, self._answer_later, self._fail)
             self._lanes_by_key[route.api.key] = lanes
             self._lanes = tuple(self._lanes_by_key.values())
         lanes.learn(ask, frame, body_at, route)

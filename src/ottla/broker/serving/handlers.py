@@ -1,7 +1,12 @@
 """The table of handlers: one file in a folder of `ottla.broker.apis` for each API, named after it.
 
-    @handles(ListOffsetsRequest)
+    @serves(ListOffsetsRequest, "1-11", on_topic(Operation.DESCRIBE), cuts=(...))
     def list_offsets(ask: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+
+All that is to be said about an API is said there, once: in which versions and on which listeners it is
+served, which rights it asks for, whether the controller decides it, where a large request may be cut, how
+long its answers may be. What ApiVersions and the login have to know before a handler is imported is collected
+from there into `served_apis`.
 
 A handler returns the answer, a `Deferred` of it, `NO_REPLY`, or an answer that is encoded already. It runs
 on the event loop and must not block. One whose request is a list says by a `Cut` where a large one may be
@@ -11,26 +16,27 @@ yields wherever others may be served and returns the answer.
 Record batches in `ask` lie in the connection's receive buffer: they are valid until the handler returns, so
 one that defers before it has used them copies them first.
 
-`served_apis.py` says in which versions and on which listeners an API is served, and which rights it asks for.
 Files are imported when the first request comes, or soon after the start if none does: a node that starts does
 not wait for eighty modules.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from ottla.broker import apis
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.runtime.connections.listener import ConnectionEnded
+from ottla.security.rights import Right
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import spec_of
 
 if TYPE_CHECKING:
     from ottla.broker.serving.context import RequestContext
+    from ottla.broker.serving.lanes import Lanes
 
 F = TypeVar("F", bound=Callable[..., Any])
 Handler = Callable[[Any, "RequestContext"], Any]
@@ -54,31 +60,70 @@ class CloseConnection(ConnectionEnded):
     """Raised by a handler: close the connection without an answer, which is how some errors are reported."""
 
 
+BROKERS: Final = frozenset((Listener.BROKER,))
+CONTROLLERS: Final = frozenset((Listener.CONTROLLER,))
+BOTH: Final = BROKERS | CONTROLLERS
+
+NewLanes: TypeAlias = "Callable[[RequestContext, Callable[[Any], None], Callable[[Exception], None]], Lanes]"
+
+
+class Declared(NamedTuple):
+    """What a handler says about its API.
+
+    `rights` are those that Kafka asks for. A right on the cluster is for the request as a whole; one on
+    topics, groups or transactional ids is for each that the request names. Where there are several, the
+    handler needs all of them for what they are about. An API without any says why.
+    """
+
+    versions: str
+    rights: tuple[Right, ...]
+    free_because: str = ""
+    listeners: frozenset[Listener] = BROKERS
+    # Answers may hold ranges of files.
+    sends_files: bool = False
+    # It is served to clients that have not logged in yet.
+    is_for_login: bool = False
+    # Kafka lists those of telemetry only where metrics of clients are received.
+    is_advertised: bool = True
+    # Requests may be as large as `socket.request.max.bytes` allows, because they carry records.
+    carries_records: bool = False
+    # One version more is known, which is not final: `unstable.api.versions.enable` offers it.
+    has_unstable: bool = False
+    # The controller decides it: brokers pass it on in an envelope.
+    is_forwarded: bool = False
+    # Answers are short unless the request is large, or are encoded already: they are encoded at once.
+    has_short_answers: bool = False
+    # Where large requests are cut. Of several cuts, the first counts whose part of the request is large.
+    cuts: tuple[Cut, ...] = ()
+    # How many elements a request may have, where that is less than memory would allow.
+    elements_max: int | None = None
+    # How small an element can be, where that saves the usual request a look at how many there are.
+    element_bytes_min: int = 1
+    # Says whether the time of a request does not count against the quota of its client: see `limits.exempt`.
+    is_exempt: "Callable[[Any, RequestContext], bool] | None" = None
+    # Makes the short ways of a connection for clients that repeat themselves.
+    new_lanes: "NewLanes | None" = None
+
+
 _handlers: dict[ApiKey, Handler] = {}
 _controller_handlers: dict[ApiKey, Handler] = {}
-_cuts: dict[ApiKey, tuple[Cut, ...]] = {}
-_elements_max: dict[ApiKey, int | None] = {}
+_declared: dict[ApiKey, Declared] = {}
 
 
-def handles(request: type[Any], *cuts: Cut, elements_max: int | None = None) -> Callable[[F], F]:
-    """Register the function that answers requests of this type, and where large ones are cut.
-
-    Of several cuts, the first counts whose part of the request is large. `elements_max` bounds what a request
-    may have of elements, where that is less than memory would allow.
-    """
+def serves(request: type[Any], versions: str, *rights: Right, **others: Any) -> Callable[[F], F]:
+    """Register the function that answers requests of this type, and what it declares of their API."""
     key = spec_of(request).api_key
     assert key is not None, "only requests have handlers"
 
     def register(handler: F) -> F:
         _handlers[ApiKey(key)] = handler
-        _cuts[ApiKey(key)] = cuts
-        _elements_max[ApiKey(key)] = elements_max
+        _declared[ApiKey(key)] = Declared(versions, rights, **others)
         return handler
 
     return register
 
 
-def handles_on_controller(request: type[Any]) -> Callable[[F], F]:
+def serves_on_controller(request: type[Any]) -> Callable[[F], F]:
     """Register the function that answers requests of this type on the listeners of the controller.
 
     It is for an API that brokers serve in another way. It lies in the same file.
@@ -97,11 +142,22 @@ def find_handler(key: ApiKey, listener: Listener = Listener.BROKER) -> Handler |
     """Return the handler of an API, imported now if need be; None for one that is not served."""
     if key not in SERVED or listener not in SERVED[key].listeners:
         return None
-    if key not in _handlers and key not in _controller_handlers:
-        import_module(_find_modules()[key.name.lower()])
+    declared_of(key)
     if listener is Listener.CONTROLLER and key in _controller_handlers:
         return _controller_handlers[key]
     return _handlers[key]
+
+
+def declared_of(key: ApiKey) -> Declared:
+    """Return what the handler of a served API declares. It is imported now if need be."""
+    if key not in _declared:
+        import_module(_find_modules()[key.name.lower()])
+    return _declared[key]
+
+
+def all_declared() -> Mapping[ApiKey, Declared]:
+    """Return what is declared in the files that were imported so far."""
+    return _declared
 
 
 @cache
@@ -113,13 +169,3 @@ def _find_modules() -> dict[str, str]:
         for folder in folders
         for module in iter_modules(folder.__path__)
     }
-
-
-def find_cuts(key: ApiKey) -> tuple[Cut, ...]:
-    """Return where the requests of an API are cut. Its handler must have been found before."""
-    return _cuts.get(key, ())
-
-
-def find_elements_max(key: ApiKey) -> int | None:
-    """Return how many elements a request of an API may have, if its handler says so."""
-    return _elements_max.get(key)

@@ -11,12 +11,7 @@ principal and under the rules that it was learned under, and `learn` asks whethe
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ottla.wire.apis import ApiKey
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ottla.broker.serving.context import RequestContext
     from ottla.broker.serving.routes import Pieces, Route
 
 NOT_MINE: Final = object()
@@ -31,23 +26,3 @@ class Lanes(Protocol):
 
     def learn(self, ask: Any, frame: memoryview, body_at: int, route: "Route") -> None:
         """Take note of a request that goes the long way, before its handler changes it."""
-
-
-WITH_LANES: Final = frozenset((ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT))
-
-
-def new_lanes(
-    api_key: ApiKey,
-    context: "RequestContext",
-    answer_later: "Callable[[Pieces], None]",
-    fail: "Callable[[Exception], None]",
-) -> Lanes:
-    """Return the lanes of an API for a connection. `answer_later` takes an answer that was not ready."""
-    # Imported only here: most connections use one of them.
-    if api_key is ApiKey.PRODUCE:
-        from ottla.broker.produce.produce_lane import ProduceLanes
-
-        return ProduceLanes(context, answer_later, fail)
-    from ottla.broker.coordinators.commit_lane import CommitLanes
-
-    return CommitLanes(context, answer_later)

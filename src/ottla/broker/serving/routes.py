@@ -10,21 +10,21 @@ from collections.abc import Callable, Generator, Iterator
 from struct import Struct
 from typing import Any, Final
 
+from ottla.broker.limits.exempt import exemption
 from ottla.broker.serving.cuts import PIECE_BYTES, Cut
 from ottla.broker.serving.handlers import (
+    Declared,
     EncodedResponse,
     Handler,
-    find_cuts,
-    find_elements_max,
+    declared_of,
     find_handler,
 )
-from ottla.broker.serving.lanes import WITH_LANES
 from ottla.broker.serving.large_requests import (
     ATOMIC_ELEMENTS_MAX,
     COST_BYTES_MAX,
     element_cost,
 )
-from ottla.broker.serving.served_apis import SERVED, Listener, ServedApi
+from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.runtime.connections.file_range import FileRange
 from ottla.wire.apis import Api, ApiKey, api_of
 from ottla.wire.codec import decoder_of, encoder_of, patient_encoder_of
@@ -43,23 +43,6 @@ times as much memory as its bytes, so 100 MiB would take 4 GiB. A fetch of 200,0
 """
 
 ANY_SIZE: Final = 1 << 31
-_ELEMENT_BYTES_MIN: Final = {ApiKey.PRODUCE: 6, ApiKey.OFFSET_COMMIT: 12}
-"""How small an element can be, where that saves the usual request a look at how many there are."""
-_SHORT_ANSWERS: Final = frozenset(
-    (
-        ApiKey.PRODUCE,
-        ApiKey.FETCH,
-        ApiKey.OFFSET_COMMIT,
-        ApiKey.HEARTBEAT,
-        ApiKey.CONSUMER_GROUP_HEARTBEAT,
-        ApiKey.SHARE_GROUP_HEARTBEAT,
-        ApiKey.SHARE_FETCH,
-        ApiKey.SHARE_ACKNOWLEDGE,
-        ApiKey.METADATA,
-    )
-)
-"""Answers that are short unless the request is large, or are encoded already: they are encoded at once."""
-
 FRESH_ERRORS_MAX: Final = 100
 """How many errors of one answer are written to the journal."""
 
@@ -86,10 +69,11 @@ class Route:
         "fresh_errors",
         "handler",
         "has_file_ranges",
-        "has_lanes",
         "head_size",
+        "is_exempt",
         "is_flexible",
         "latency_buckets",
+        "new_lanes",
         "now_ns",
         "received_bytes",
         "requests",
@@ -103,7 +87,7 @@ class Route:
         self,
         api: Api,
         version: int,
-        served: ServedApi,
+        declared: Declared,
         handler: Handler,
         now_ns: Callable[[], int],
         fresh_errors: list[tuple[ApiKey, ErrorCode]],
@@ -120,19 +104,20 @@ class Route:
         self.find_errors_patiently: Any = None
         self.response_tail = b"\0" * api.response_header_version(version)
         self.head_size = 4 + len(self.response_tail)
-        self.has_file_ranges = served.sends_files
-        self.has_lanes = api.key in WITH_LANES
-        self.frame_bytes_max = ANY_SIZE if served.carries_records else PLAIN_FRAME_BYTES_MAX
-        self.cuts: tuple[Cut, ...] = find_cuts(api.key)
+        self.has_file_ranges = declared.sends_files
+        self.new_lanes = declared.new_lanes
+        self.is_exempt = declared.is_exempt or exemption(declared)
+        self.frame_bytes_max = ANY_SIZE if declared.carries_records else PLAIN_FRAME_BYTES_MAX
+        self.cuts = declared.cuts
         self._cut_from_bytes = min((plan.at_once for plan in self.cuts), default=ANY_SIZE)
-        self._cut_from_bytes *= _ELEMENT_BYTES_MIN.get(api.key, 1)
+        self._cut_from_bytes *= declared.element_bytes_min
         self.element_bytes = element_cost(
             api.request, version, [plan.asked for plan in self.cuts]
         ) + element_cost(api.response, version, [plan.answered for plan in self.cuts])
         self.elements_max = COST_BYTES_MAX // max(self.element_bytes, 1)
-        elements_max = find_elements_max(api.key) or (ANY_SIZE if self.cuts else ATOMIC_ELEMENTS_MAX)
+        elements_max = declared.elements_max or (ANY_SIZE if self.cuts else ATOMIC_ELEMENTS_MAX)
         self.elements_max = min(self.elements_max, elements_max)
-        self.encodes_at_once = api.key in _SHORT_ANSWERS
+        self.encodes_at_once = declared.has_short_answers
         self.requests = 0
         self.received_bytes = 0
         self.sent_bytes = 0
@@ -257,7 +242,7 @@ class Routes:
         assert handler is not None, "what is in the table has a handler"
         if self._guard is not None:
             handler = self._guard(api.key, handler)
-        route = Route(api, version, served, handler, self.now_ns, self.fresh_errors)
+        route = Route(api, version, declared_of(api.key), handler, self.now_ns, self.fresh_errors)
         self.by_key[api_key << 16 | version] = route
         return route
 

@@ -13,7 +13,7 @@ from tests.support.in_process import InProcessClient, in_process_node, loop_of
 from ottla.broker.apis.topics.describe_topic_partitions import _sort_out, describe_topic_partitions
 from ottla.broker.lifecycle.startup import Node
 from ottla.broker.serving.dispatch import PENDING
-from ottla.broker.serving.handlers import CloseConnection
+from ottla.broker.serving.handlers import CloseConnection, declared_of
 from ottla.broker.serving.in_turns import AT_ONCE, finish
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.model.uuid import Uuid
@@ -72,7 +72,7 @@ class Asked:
 LISTS = [
     pytest.param(key, path, id=f"{key.name.lower()}-{'.'.join(field.name for field in path)}")
     for key in sorted(SERVED)
-    if Listener.BROKER in SERVED[key].listeners and SERVED[key].rights
+    if Listener.BROKER in SERVED[key].listeners and declared_of(key).rights
     for path in array_paths(api_of(key).request, SERVED[key].versions.last)
 ]
 

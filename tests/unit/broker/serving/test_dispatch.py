@@ -13,7 +13,7 @@ from ottla.broker.limits.quotas import Quotas
 from ottla.broker.node import Broker
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import PENDING, Session
-from ottla.broker.serving.handlers import NO_REPLY, find_handler
+from ottla.broker.serving.handlers import NO_REPLY, declared_of, find_handler
 from ottla.broker.serving.routes import PLAIN_FRAME_BYTES_MAX, Route, Routes
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.metadata.configs.node import NodeConfig
@@ -156,7 +156,7 @@ def test_bytes_that_are_no_request_raise_a_typed_error(frame: bytes) -> None:
 def routes_to(handler: Any) -> Routes:
     routes = Routes(perf_counter_ns)
     routes.by_key[ApiKey.API_VERSIONS << 16] = Route(
-        API_VERSIONS, 0, SERVED[ApiKey.API_VERSIONS], handler, perf_counter_ns, []
+        API_VERSIONS, 0, declared_of(ApiKey.API_VERSIONS), handler, perf_counter_ns, []
     )
     return routes
 

@@ -1,10 +1,16 @@
 """The table of served APIs says what is true of the handlers, and of Kafka's messages."""
 
+import subprocess
+import sys
+from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
 
 from ottla.broker import apis
+from ottla.broker.serving import served_rows
+from ottla.broker.serving.collected import collect
+from ottla.broker.serving.handlers import declared_of
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.wire.apis import ApiKey, api_of
 
@@ -20,8 +26,23 @@ def test_every_handler_is_in_the_table_and_nothing_else_is() -> None:
 
 @pytest.mark.parametrize("key", sorted(SERVED), ids=lambda key: key.name.lower())
 def test_an_api_names_its_rights_or_why_it_needs_none(key: ApiKey) -> None:
-    served = SERVED[key]
-    assert bool(served.rights) != bool(served.free_because)
+    declared = declared_of(key)
+    assert bool(declared.rights) != bool(declared.free_because)
+
+
+def test_the_table_says_what_the_handlers_declare() -> None:
+    """ApiVersions reads it without importing a handler: `make reference` writes it."""
+    assert served_rows.__file__ is not None
+    assert Path(served_rows.__file__).read_text() == collect()
+
+
+def test_the_table_is_read_without_importing_a_handler() -> None:
+    look = (
+        "import sys; from ottla.broker.serving.served_apis import SERVED;"
+        "print(len(SERVED), [name for name in sys.modules if name.startswith('ottla.broker.apis.')])"
+    )
+    shown = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert shown.stdout.split(maxsplit=1) == [str(len(SERVED)), "[]\n"]
 
 
 @pytest.mark.parametrize("key", sorted(SERVED), ids=lambda key: key.name.lower())

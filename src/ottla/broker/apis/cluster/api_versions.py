@@ -4,7 +4,7 @@ import re
 from functools import cache
 
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.wire.apis import ApiKey
 from ottla.wire.error_code import ErrorCode
@@ -19,7 +19,13 @@ from ottla.wire.versions import Versions
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-@handles(ApiVersionsRequest)
+@serves(
+    ApiVersionsRequest,
+    "0-4",
+    free_because="it comes before the login",
+    listeners=BOTH,
+    is_for_login=True,
+)
 def api_versions(ask: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     """List the APIs and features. Clients send it before anything else, so it needs nothing but the image."""
     if context.version >= 3 and not _is_valid_software(ask):

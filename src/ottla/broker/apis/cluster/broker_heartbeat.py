@@ -5,15 +5,21 @@ from typing import TYPE_CHECKING, cast
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import CONTROLLERS, serves
 from ottla.quorum.controller.brokers.sessions import Incarnation
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 if TYPE_CHECKING:
     from ottla.broker.controller_server import ControllerServer
 
 
-@handles(BrokerHeartbeatRequest)
+@serves(
+    BrokerHeartbeatRequest,
+    "0-2",
+    on_cluster(Operation.CLUSTER_ACTION),
+    listeners=CONTROLLERS,
+)
 def broker_heartbeat(
     ask: BrokerHeartbeatRequest, context: RequestContext
 ) -> Deferred[BrokerHeartbeatResponse]:

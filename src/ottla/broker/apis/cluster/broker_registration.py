@@ -2,11 +2,17 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import CONTROLLERS, serves
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
 
-@handles(BrokerRegistrationRequest)
+@serves(
+    BrokerRegistrationRequest,
+    "0-4",
+    on_cluster(Operation.CLUSTER_ACTION),
+    listeners=CONTROLLERS,
+)
 def broker_registration(
     ask: BrokerRegistrationRequest, context: RequestContext
 ) -> Deferred[BrokerRegistrationResponse]:

@@ -2,14 +2,20 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import CONTROLLERS, serves
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
 
 
-@handles(ControllerRegistrationRequest)
+@serves(
+    ControllerRegistrationRequest,
+    "0",
+    on_cluster(Operation.CLUSTER_ACTION),
+    listeners=CONTROLLERS,
+)
 def controller_registration(
     ask: ControllerRegistrationRequest, context: RequestContext
 ) -> Deferred[ControllerRegistrationResponse]:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles, handles_on_controller
+from ottla.broker.serving.handlers import BOTH, serves, serves_on_controller
 from ottla.security.rights import CLUSTER, NOT_ASKED, Operation, ResourceType, on_cluster
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_cluster import (
@@ -16,7 +16,12 @@ _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 
 
-@handles(DescribeClusterRequest)
+@serves(
+    DescribeClusterRequest,
+    "0-2",
+    free_because="every client must find the brokers",
+    listeners=BOTH,
+)
 def describe_cluster(ask: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
     """Answer for the listener that is asked on. Of the controllers, only their own listeners tell."""
     if ask.endpoint_type == _CONTROLLERS:
@@ -44,7 +49,7 @@ def describe_cluster(ask: DescribeClusterRequest, context: RequestContext) -> De
     )
 
 
-@handles_on_controller(DescribeClusterRequest)
+@serves_on_controller(DescribeClusterRequest)
 def describe_controllers(ask: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
     """List the controllers that have the listener that is asked on."""
     if ask.endpoint_type == _BROKERS:

@@ -7,49 +7,23 @@ that the broker looks for the one that is.
 
 from ipaddress import ip_address
 from types import GeneratorType
-from typing import Any, Final
+from typing import Any
 
 from ottla.broker.authorization.authorizers import guarded
 from ottla.broker.controller_channel import says_not_controller
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import find_handler, handles
+from ottla.broker.serving.handlers import CONTROLLERS, declared_of, find_handler, serves
 from ottla.broker.serving.in_turns import InTurns, settle
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.security.principal import Principal
 from ottla.security.principal_data import UnreadablePrincipal, decode_principal
-from ottla.wire.apis import ApiKey
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.codec import decode_from
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import MalformedBytes
 from ottla.wire.framing import RequestHead, decode_request_head, encode_response
 from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
-
-FORWARDABLE: Final = frozenset(
-    (
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.CREATE_ACLS,
-        ApiKey.DELETE_ACLS,
-        ApiKey.ALTER_CONFIGS,
-        ApiKey.CREATE_PARTITIONS,
-        ApiKey.CREATE_DELEGATION_TOKEN,
-        ApiKey.RENEW_DELEGATION_TOKEN,
-        ApiKey.EXPIRE_DELEGATION_TOKEN,
-        ApiKey.ELECT_LEADERS,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        ApiKey.ALTER_CLIENT_QUOTAS,
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        ApiKey.DESCRIBE_QUORUM,
-        ApiKey.UPDATE_FEATURES,
-        ApiKey.UNREGISTER_BROKER,
-        ApiKey.ADD_RAFT_VOTER,
-        ApiKey.REMOVE_RAFT_VOTER,
-    )
-)
-"""What brokers pass on. Anything else in an envelope is refused."""
 
 
 class _Refused(Exception):
@@ -76,7 +50,12 @@ class _Forwarded:
         """Leave it to the broker, which knows from the response how long its client has to wait."""
 
 
-@handles(EnvelopeRequest)
+@serves(
+    EnvelopeRequest,
+    "0",
+    on_cluster(Operation.CLUSTER_ACTION),
+    listeners=CONTROLLERS,
+)
 def envelope(
     ask: EnvelopeRequest, context: RequestContext
 ) -> EnvelopeResponse | Deferred[EnvelopeResponse] | InTurns[EnvelopeResponse]:
@@ -106,7 +85,10 @@ def _open(data: bytes) -> tuple[RequestHead, Any]:
         # That is what Kafka says about a header of which it can make nothing, too.
         raise _Refused(ErrorCode.UNSUPPORTED_VERSION) from error
     served = SERVED.get(head.api.key)
-    if head.api.key not in FORWARDABLE or served is None or Listener.CONTROLLER not in served.listeners:
+    if served is None or Listener.CONTROLLER not in served.listeners:
+        raise _Refused(ErrorCode.INVALID_REQUEST)
+    if not declared_of(head.api.key).is_forwarded:
+        # Nothing else is passed on by brokers.
         raise _Refused(ErrorCode.INVALID_REQUEST)
     if head.version not in served.versions:
         raise _Refused(ErrorCode.UNSUPPORTED_VERSION)

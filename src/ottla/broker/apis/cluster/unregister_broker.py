@@ -4,15 +4,22 @@ from typing import Final
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.runtime.log_lines import repeated_lines
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 _lines: Final = repeated_lines("ottla.broker")
 
 
-@handles(UnregisterBrokerRequest)
+@serves(
+    UnregisterBrokerRequest,
+    "0",
+    on_cluster(Operation.ALTER),
+    listeners=BOTH,
+    is_forwarded=True,
+)
 def unregister_broker(
     ask: UnregisterBrokerRequest, context: RequestContext
 ) -> Deferred[UnregisterBrokerResponse]:

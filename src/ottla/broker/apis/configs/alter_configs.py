@@ -6,9 +6,10 @@ from ottla.broker.deferred import Deferred
 from ottla.broker.own_configs import find_refused
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.broker.serving.served_apis import Listener
 from ottla.quorum.controller.decision import RECORDS_MAX
+from ottla.security.rights import Operation, on_cluster, on_group, on_topic
 from ottla.wire.declare import replace
 from ottla.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -17,9 +18,15 @@ from ottla.wire.messages.alter_configs import (
 )
 
 
-@handles(
+@serves(
     AlterConfigsRequest,
-    Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")),
+    "0-2",
+    on_topic(Operation.ALTER_CONFIGS),
+    on_group(Operation.ALTER_CONFIGS),
+    on_cluster(Operation.ALTER_CONFIGS),
+    listeners=BOTH,
+    is_forwarded=True,
+    cuts=(Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")),),
     elements_max=4 * RECORDS_MAX,
 )
 def alter_configs(ask: AlterConfigsRequest, context: RequestContext) -> Deferred[AlterConfigsResponse]:

@@ -1,15 +1,16 @@
 """DescribeClientQuotas: the quotas of entities that match a filter."""
 
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.quorum.controller.quotas import describe_quotas
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
 
 
-@handles(DescribeClientQuotasRequest)
+@serves(DescribeClientQuotasRequest, "0-1", on_cluster(Operation.DESCRIBE_CONFIGS))
 def describe_client_quotas(
     ask: DescribeClientQuotasRequest, context: RequestContext
 ) -> DescribeClientQuotasResponse:

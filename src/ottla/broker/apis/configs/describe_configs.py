@@ -6,7 +6,7 @@ from typing import Final
 from ottla.broker.log_levels import log_levels
 from ottla.broker.serving.context import RequestContext, ServingNode
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.metadata.configs.describe import (
     Wanted,
     describe_broker,
@@ -18,6 +18,7 @@ from ottla.metadata.configs.describe import (
 )
 from ottla.metadata.image import ConfigResource
 from ottla.model.topic_names import find_topic_name_fault
+from ottla.security.rights import Operation, on_cluster, on_group, on_topic
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_configs import (
@@ -38,7 +39,15 @@ class _Refused(Exception):
         self.message = message
 
 
-@handles(DescribeConfigsRequest, Cut("resources", "results", at_once=8))
+@serves(
+    DescribeConfigsRequest,
+    "1-4",
+    on_topic(Operation.DESCRIBE_CONFIGS),
+    on_group(Operation.DESCRIBE_CONFIGS),
+    on_cluster(Operation.DESCRIBE_CONFIGS),
+    listeners=BOTH,
+    cuts=(Cut("resources", "results", at_once=8),),
+)
 def describe_configs(ask: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     """Answer every resource on its own."""
     return DescribeConfigsResponse(

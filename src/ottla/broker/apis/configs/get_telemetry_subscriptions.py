@@ -5,7 +5,7 @@ says that the node keeps what clients push.
 """
 
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.broker.telemetry.telemetry import ClientIdentity
 from ottla.model.uuid import ZERO_UUID
 from ottla.wire.messages.get_telemetry_subscriptions import (
@@ -14,7 +14,12 @@ from ottla.wire.messages.get_telemetry_subscriptions import (
 )
 
 
-@handles(GetTelemetrySubscriptionsRequest)
+@serves(
+    GetTelemetrySubscriptionsRequest,
+    "0",
+    free_because="Kafka requires none",
+    is_advertised=False,
+)
 def get_telemetry_subscriptions(
     ask: GetTelemetrySubscriptionsRequest, context: RequestContext
 ) -> GetTelemetrySubscriptionsResponse:

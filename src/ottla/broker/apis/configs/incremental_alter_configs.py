@@ -12,13 +12,14 @@ from ottla.broker.node import Broker
 from ottla.broker.own_configs import find_refused
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
 from ottla.metadata.configs.layers import LISTENER_SECURITY_CONFIGS
 from ottla.metadata.configs.synonyms import find_listener_base
 from ottla.quorum.controller.decision import RECORDS_MAX
+from ottla.security.rights import Operation, on_cluster, on_group, on_topic
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -32,9 +33,15 @@ from ottla.wire.messages.incremental_alter_configs import (
 _SET: Final = 0
 
 
-@handles(
+@serves(
     IncrementalAlterConfigsRequest,
-    Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")),
+    "0-1",
+    on_topic(Operation.ALTER_CONFIGS),
+    on_group(Operation.ALTER_CONFIGS),
+    on_cluster(Operation.ALTER_CONFIGS),
+    listeners=BOTH,
+    is_forwarded=True,
+    cuts=(Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")),),
     elements_max=4 * RECORDS_MAX,
 )
 def incremental_alter_configs(

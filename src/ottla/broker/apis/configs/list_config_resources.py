@@ -8,8 +8,9 @@ from typing import Final
 
 from ottla.broker.logs.partition import UNLISTED_TOPICS
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.metadata.image import MetadataImage
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_config_resources import (
@@ -22,7 +23,7 @@ _ALL: Final = frozenset(ResourceType)
 _FIRST_VERSION_WITH_TYPES: Final = 1
 
 
-@handles(ListConfigResourcesRequest)
+@serves(ListConfigResourcesRequest, "0-1", on_cluster(Operation.DESCRIBE_CONFIGS))
 def list_config_resources(
     ask: ListConfigResourcesRequest, context: RequestContext
 ) -> ListConfigResourcesResponse:

@@ -2,11 +2,16 @@
 
 from ottla.broker.apis.configs.get_telemetry_subscriptions import identity_of
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 
 
-@handles(PushTelemetryRequest)
+@serves(
+    PushTelemetryRequest,
+    "0",
+    free_because="Kafka requires none",
+    is_advertised=False,
+)
 def push_telemetry(ask: PushTelemetryRequest, context: RequestContext) -> PushTelemetryResponse:
     """Take the metrics, or say why not."""
     broker = context.broker

@@ -3,7 +3,7 @@
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.consumer.describe import refused_consumer_description
 from ottla.security.rights import Operation, ResourceType, on_group, on_topic
 from ottla.wire.declare import replace
@@ -15,7 +15,13 @@ from ottla.wire.messages.consumer_group_describe import (
 )
 
 
-@handles(ConsumerGroupDescribeRequest, Cut("group_ids", "groups"))
+@serves(
+    ConsumerGroupDescribeRequest,
+    "0-1",
+    on_group(Operation.DESCRIBE),
+    on_topic(Operation.DESCRIBE),
+    cuts=(Cut("group_ids", "groups"),),
+)
 def consumer_group_describe(
     ask: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> Deferred[ConsumerGroupDescribeResponse]:

@@ -3,8 +3,9 @@
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -12,7 +13,13 @@ from ottla.wire.messages.consumer_group_heartbeat import (
 )
 
 
-@handles(ConsumerGroupHeartbeatRequest)
+@serves(
+    ConsumerGroupHeartbeatRequest,
+    "0-1",
+    on_group(Operation.READ),
+    on_topic(Operation.DESCRIBE),
+    has_short_answers=True,
+)
 def consumer_group_heartbeat(
     ask: ConsumerGroupHeartbeatRequest, context: RequestContext
 ) -> Deferred[ConsumerGroupHeartbeatResponse]:

@@ -3,11 +3,17 @@
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
+from ottla.security.rights import Operation, on_group
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 
-@handles(DeleteGroupsRequest, Cut("group_names", "results", key=str, drops_repeated=True))
+@serves(
+    DeleteGroupsRequest,
+    "0-2",
+    on_group(Operation.DELETE),
+    cuts=(Cut("group_names", "results", key=str, drops_repeated=True),),
+)
 def delete_groups(ask: DeleteGroupsRequest, context: RequestContext) -> Deferred[DeleteGroupsResponse]:
     """Delete one group after the other. A group that is named twice is deleted once."""
     broker = context.broker

@@ -4,14 +4,19 @@ from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
-from ottla.security.rights import ALL_ON_GROUP
+from ottla.broker.serving.handlers import serves
+from ottla.security.rights import ALL_ON_GROUP, Operation, on_group
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
 
-@handles(DescribeGroupsRequest, Cut("groups", "groups"))
+@serves(
+    DescribeGroupsRequest,
+    "0-6",
+    on_group(Operation.DESCRIBE),
+    cuts=(Cut("groups", "groups"),),
+)
 def describe_groups(ask: DescribeGroupsRequest, context: RequestContext) -> Deferred[DescribeGroupsResponse]:
     """Describe every group that was asked for."""
     answers: list[Deferred[DescribedGroup]] = []

@@ -8,9 +8,10 @@ from ottla.broker.auto_topics import create_missing_topics
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.model.uuid import Uuid
+from ottla.security.rights import Operation, on_group, on_transactional_id
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.find_coordinator import (
     SEVERAL_FROM,
@@ -21,7 +22,13 @@ from ottla.wire.messages.find_coordinator import (
 )
 
 
-@handles(FindCoordinatorRequest, Cut("coordinator_keys", "coordinators"))
+@serves(
+    FindCoordinatorRequest,
+    "0-6",
+    on_group(Operation.DESCRIBE),
+    on_transactional_id(Operation.DESCRIBE),
+    cuts=(Cut("coordinator_keys", "coordinators"),),
+)
 def find_coordinator(
     ask: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Deferred[FindCoordinatorResponse]:

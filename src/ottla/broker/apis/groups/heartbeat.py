@@ -3,11 +3,17 @@
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
+from ottla.security.rights import Operation, on_group
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-@handles(HeartbeatRequest)
+@serves(
+    HeartbeatRequest,
+    "0-4",
+    on_group(Operation.READ),
+    has_short_answers=True,
+)
 def heartbeat(ask: HeartbeatRequest, context: RequestContext) -> Deferred[HeartbeatResponse]:
     """Let the group coordinator answer."""
     broker = context.broker

@@ -3,12 +3,13 @@
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
+from ottla.security.rights import Operation, on_group
 from ottla.wire.declare import replace
 from ottla.wire.messages.join_group import NO_PROTOCOL_FROM, JoinGroupRequest, JoinGroupResponse
 
 
-@handles(JoinGroupRequest)
+@serves(JoinGroupRequest, "0-9", on_group(Operation.READ))
 def join_group(ask: JoinGroupRequest, context: RequestContext) -> Deferred[JoinGroupResponse]:
     """Let the group coordinator answer, when everybody is there."""
     broker = context.broker

@@ -7,7 +7,8 @@ from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
+from ottla.security.rights import Operation, on_group
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.leave_group import (
@@ -18,7 +19,12 @@ from ottla.wire.messages.leave_group import (
 )
 
 
-@handles(LeaveGroupRequest, Cut("members", "members"))
+@serves(
+    LeaveGroupRequest,
+    "0-5",
+    on_group(Operation.READ),
+    cuts=(Cut("members", "members"),),
+)
 def leave_group(ask: LeaveGroupRequest, context: RequestContext) -> Deferred[LeaveGroupResponse]:
     """Let the group coordinator answer."""
     broker = context.broker

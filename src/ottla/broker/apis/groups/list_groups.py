@@ -2,12 +2,13 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
+from ottla.security.rights import Operation, on_group
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
-@handles(ListGroupsRequest)
+@serves(ListGroupsRequest, "0-5", on_group(Operation.DESCRIBE))
 def list_groups(ask: ListGroupsRequest, context: RequestContext) -> Deferred[ListGroupsResponse]:
     """List the groups of all shards."""
     answer: Deferred[list[ListedGroup] | ErrorCode] = Deferred()

@@ -4,14 +4,17 @@ Topics are named by name or, from version 10 on, by id. Partitions that do not e
 for itself; the others are for the group coordinator.
 """
 
-from typing import Final, cast
+from collections.abc import Callable
+from typing import Any, Final, cast
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.lanes import Lanes
 from ottla.metadata.topics import Topic
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_commit import (
@@ -27,7 +30,25 @@ from ottla.wire.messages.offset_commit import (
 _new_tuple: Final = tuple.__new__
 
 
-@handles(OffsetCommitRequest, Cut("topics.partitions", "topics.partitions", at_once=250))
+def _new_lanes(
+    context: RequestContext, answer_later: Callable[[Any], None], _fail: Callable[[Exception], None]
+) -> Lanes:
+    # Imported only here: most connections commit nothing.
+    from ottla.broker.coordinators.commit_lane import CommitLanes
+
+    return CommitLanes(context, answer_later)
+
+
+@serves(
+    OffsetCommitRequest,
+    "2-10",
+    on_group(Operation.READ),
+    on_topic(Operation.READ),
+    has_short_answers=True,
+    cuts=(Cut("topics.partitions", "topics.partitions", at_once=250),),
+    element_bytes_min=12,
+    new_lanes=_new_lanes,
+)
 def offset_commit(
     ask: OffsetCommitRequest, context: RequestContext
 ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:

@@ -4,8 +4,9 @@ from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.metadata.topics import Topic
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_delete import (
@@ -17,7 +18,13 @@ from ottla.wire.messages.offset_delete import (
 )
 
 
-@handles(OffsetDeleteRequest, Cut("topics.partitions", "topics.partitions"))
+@serves(
+    OffsetDeleteRequest,
+    "0",
+    on_group(Operation.DELETE),
+    on_topic(Operation.READ),
+    cuts=(Cut("topics.partitions", "topics.partitions"),),
+)
 def offset_delete(ask: OffsetDeleteRequest, context: RequestContext) -> Deferred[OffsetDeleteResponse]:
     """Sort out what does not exist, and let the group coordinator delete the rest."""
     broker = context.broker

@@ -9,10 +9,11 @@ from functools import partial
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.offsets.fetch import refused_fetch
 from ottla.metadata.topics import Topics
 from ottla.model.uuid import ZERO_UUID
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_fetch import (
@@ -31,10 +32,15 @@ from ottla.wire.messages.offset_fetch import (
 )
 
 
-@handles(
+@serves(
     OffsetFetchRequest,
-    Cut("groups.topics.partition_indexes", "groups.topics.partitions", at_once=250),
-    Cut("topics.partition_indexes", "topics.partitions", at_once=250),
+    "1-10",
+    on_group(Operation.DESCRIBE),
+    on_topic(Operation.DESCRIBE),
+    cuts=(
+        Cut("groups.topics.partition_indexes", "groups.topics.partitions", at_once=250),
+        Cut("topics.partition_indexes", "topics.partitions", at_once=250),
+    ),
 )
 def offset_fetch(ask: OffsetFetchRequest, context: RequestContext) -> Deferred[OffsetFetchResponse]:
     """Answer for every group on its own."""

@@ -6,10 +6,10 @@ from ottla.broker.coordinators.clients import client_of
 from ottla.broker.coordinators.internal_topics import find_topology_fault
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.streams.answers import HeartbeatOutcome, refused_heartbeat
 from ottla.coordination.group.streams.status import StatusCode
-from ottla.security.rights import CLUSTER, Operation, on_cluster, on_topic
+from ottla.security.rights import CLUSTER, Operation, on_cluster, on_group, on_topic
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.streams_group_heartbeat import (
@@ -20,7 +20,14 @@ from ottla.wire.messages.streams_group_heartbeat import (
 _FAILURES_TOLD_MAX: Final = 3
 
 
-@handles(StreamsGroupHeartbeatRequest)
+@serves(
+    StreamsGroupHeartbeatRequest,
+    "0",
+    on_group(Operation.READ),
+    on_topic(Operation.DESCRIBE),
+    on_cluster(Operation.CREATE),
+    on_topic(Operation.CREATE),
+)
 def streams_group_heartbeat(
     ask: StreamsGroupHeartbeatRequest, context: RequestContext
 ) -> Deferred[StreamsGroupHeartbeatResponse]:

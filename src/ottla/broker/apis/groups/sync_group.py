@@ -3,12 +3,13 @@
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
+from ottla.security.rights import Operation, on_group
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.sync_group import PROTOCOL_FROM, SyncGroupRequest, SyncGroupResponse
 
 
-@handles(SyncGroupRequest)
+@serves(SyncGroupRequest, "0-5", on_group(Operation.READ))
 def sync_group(
     ask: SyncGroupRequest, context: RequestContext
 ) -> Deferred[SyncGroupResponse] | SyncGroupResponse:

@@ -3,11 +3,17 @@
 from ottla.broker.deferred import Deferred
 from ottla.broker.quorum_requests import serve_by_quorum
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import CONTROLLERS, serves
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 
 
-@handles(BeginQuorumEpochRequest)
+@serves(
+    BeginQuorumEpochRequest,
+    "0-1",
+    on_cluster(Operation.CLUSTER_ACTION),
+    listeners=CONTROLLERS,
+)
 def begin_quorum_epoch(
     ask: BeginQuorumEpochRequest, context: RequestContext
 ) -> Deferred[BeginQuorumEpochResponse]:

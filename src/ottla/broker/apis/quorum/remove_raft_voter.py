@@ -3,11 +3,18 @@
 from ottla.broker.deferred import Deferred
 from ottla.broker.quorum_requests import serve_by_quorum
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles, handles_on_controller
+from ottla.broker.serving.handlers import BOTH, serves, serves_on_controller
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
 
-@handles(RemoveRaftVoterRequest)
+@serves(
+    RemoveRaftVoterRequest,
+    "0",
+    on_cluster(Operation.ALTER),
+    listeners=BOTH,
+    is_forwarded=True,
+)
 def remove_raft_voter(
     ask: RemoveRaftVoterRequest, context: RequestContext
 ) -> Deferred[RemoveRaftVoterResponse]:
@@ -15,7 +22,7 @@ def remove_raft_voter(
     return context.node.controller.ask(ask, context.caller())
 
 
-@handles_on_controller(RemoveRaftVoterRequest)
+@serves_on_controller(RemoveRaftVoterRequest)
 def remove_raft_voter_here(
     ask: RemoveRaftVoterRequest, context: RequestContext
 ) -> Deferred[RemoveRaftVoterResponse]:

@@ -3,11 +3,17 @@
 from ottla.broker.deferred import Deferred
 from ottla.broker.quorum_requests import serve_by_quorum
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import CONTROLLERS, serves
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
 
-@handles(UpdateRaftVoterRequest)
+@serves(
+    UpdateRaftVoterRequest,
+    "0",
+    on_cluster(Operation.CLUSTER_ACTION),
+    listeners=CONTROLLERS,
+)
 def update_raft_voter(
     ask: UpdateRaftVoterRequest, context: RequestContext
 ) -> Deferred[UpdateRaftVoterResponse]:

@@ -10,8 +10,9 @@ from ottla.broker.deferred import Deferred, gather
 from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.model.ids import Offset
+from ottla.security.rights import Operation, on_topic
 from ottla.storage.errors import LogDirectoryOffline, OffsetOutOfRange
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_records import (
@@ -26,7 +27,12 @@ HIGH_WATERMARK: Final = -1
 """The offset that means all records that every replica has."""
 
 
-@handles(DeleteRecordsRequest, Cut("topics.partitions", "topics.partitions"))
+@serves(
+    DeleteRecordsRequest,
+    "0-2",
+    on_topic(Operation.DELETE),
+    cuts=(Cut("topics.partitions", "topics.partitions"),),
+)
 def delete_records(ask: DeleteRecordsRequest, context: RequestContext) -> Deferred[DeleteRecordsResponse]:
     """Answer every partition on its own."""
     topics = [

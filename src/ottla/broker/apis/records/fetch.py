@@ -22,11 +22,12 @@ from ottla.broker.fetch.fetch_reading import (
     refused,
 )
 from ottla.broker.fetch.fetch_session import FetchPlan, FetchSession, PartitionKey, asked_partitions
+from ottla.broker.limits.exempt import is_of_node
 from ottla.broker.limits.quotas import QuotaKind
 from ottla.broker.quorum_requests import serve_by_quorum
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import weigh
-from ottla.broker.serving.handlers import handles, handles_on_controller
+from ottla.broker.serving.handlers import BOTH, serves, serves_on_controller
 from ottla.broker.serving.in_turns import InTurns
 from ottla.metadata.topics import Topics
 from ottla.model.uuid import Uuid
@@ -60,7 +61,27 @@ Asked: TypeAlias = Sequence[tuple[PartitionKey, FetchPartition]]
 Answers: TypeAlias = list[tuple[PartitionKey, PartitionData]]
 
 
-@handles(FetchRequest, elements_max=ELEMENTS_MAX)
+def _replica(ask: FetchRequest, version: int) -> tuple[int, int]:
+    """Return the id and the epoch of the broker that reads."""
+    if version >= REPLICA_STATE_FROM:
+        return ask.replica_state.replica_id, ask.replica_state.replica_epoch
+    return ask.replica_id, -1
+
+
+def _is_of_follower(ask: FetchRequest, context: RequestContext) -> bool:
+    return _replica(ask, context.version)[0] >= 0 and is_of_node(ask, context)
+
+
+@serves(
+    FetchRequest,
+    "4-18",
+    on_topic(Operation.READ),
+    listeners=BOTH,
+    sends_files=True,
+    has_short_answers=True,
+    elements_max=ELEMENTS_MAX,
+    is_exempt=_is_of_follower,
+)
 def fetch(
     ask: FetchRequest, context: RequestContext
 ) -> FetchResponse | Deferred[FetchResponse] | InTurns[FetchResponse]:
@@ -423,10 +444,7 @@ def _joined(topics: Sequence[FetchableTopicResponse]) -> tuple[FetchableTopicRes
 
 def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     broker, version = context.broker, context.version
-    if version >= REPLICA_STATE_FROM:
-        replica_id, replica_epoch = ask.replica_state.replica_id, ask.replica_state.replica_epoch
-    else:
-        replica_id, replica_epoch = ask.replica_id, -1
+    replica_id, replica_epoch = _replica(ask, version)
     tells_leader = version >= LEADER_HINTS_FROM
     if replica_id >= 0:
         # What it may read is limited by what it asks for: it has no quota.
@@ -468,7 +486,7 @@ def _endpoints(answers: Answers, context: RequestContext) -> tuple[NodeEndpoint,
     )
 
 
-@handles_on_controller(FetchRequest)
+@serves_on_controller(FetchRequest)
 def fetch_metadata(ask: FetchRequest, context: RequestContext) -> FetchResponse | Deferred[FetchResponse]:
     """Let a replica of the quorum follow the metadata log."""
     if not context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):

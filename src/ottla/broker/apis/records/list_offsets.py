@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
+from ottla.security.rights import Operation, on_topic
 from ottla.storage.errors import DamagedRecords, LogDirectoryOffline
 from ottla.storage.read import ReadLimit, limit_offset
 from ottla.wire.error_code import ErrorCode
@@ -53,7 +54,12 @@ class _Found(NamedTuple):
     leader_epoch: int = -1
 
 
-@handles(ListOffsetsRequest, Cut("topics.partitions", "topics.partitions"))
+@serves(
+    ListOffsetsRequest,
+    "1-11",
+    on_topic(Operation.DESCRIBE),
+    cuts=(Cut("topics.partitions", "topics.partitions"),),
+)
 def list_offsets(ask: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     """Answer every partition on its own."""
     limit, asks_any = _limit(ask), ask.replica_id == _DEBUGGING_REPLICA

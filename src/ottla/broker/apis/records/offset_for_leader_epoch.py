@@ -2,8 +2,9 @@
 
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.model.ids import LeaderEpoch
+from ottla.security.rights import Operation, on_topic
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -14,7 +15,12 @@ from ottla.wire.messages.offset_for_leader_epoch import (
 )
 
 
-@handles(OffsetForLeaderEpochRequest, Cut("topics.partitions", "topics.partitions"))
+@serves(
+    OffsetForLeaderEpochRequest,
+    "2-4",
+    on_topic(Operation.DESCRIBE),
+    cuts=(Cut("topics.partitions", "topics.partitions"),),
+)
 def offset_for_leader_epoch(
     ask: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> OffsetForLeaderEpochResponse:

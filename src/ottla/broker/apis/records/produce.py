@@ -26,9 +26,11 @@ from ottla.broker.produce.transactional_produce import (
 )
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import NO_REPLY, CloseConnection, NoReply, handles
+from ottla.broker.serving.handlers import NO_REPLY, CloseConnection, NoReply, serves
+from ottla.broker.serving.lanes import Lanes
 from ottla.records.attributes import CODEC_MASK, TRANSACTIONAL_BIT, Codec
 from ottla.records.batch import ATTRIBUTES_LOW_BYTE
+from ottla.security.rights import Operation, on_topic, on_transactional_id
 from ottla.storage.appending.append_info import AppendInfo
 from ottla.storage.appending.verification import Verification
 from ottla.storage.errors import AppendError, LogDirectoryOffline, MustBeOpened
@@ -71,7 +73,27 @@ _NOT_EVEN_OPENED: Final = (
 """Errors for which Kafka does not tell the log start, as it does for all others of a batch."""
 
 
-@handles(ProduceRequest, Cut("topic_data.partition_data", "responses.partition_responses", at_once=250))
+def _new_lanes(
+    context: RequestContext, answer_later: Callable[[Any], None], fail: Callable[[Exception], None]
+) -> Lanes:
+    # Imported only here: most connections do not write.
+    from ottla.broker.produce.produce_lane import ProduceLanes
+
+    return ProduceLanes(context, answer_later, fail)
+
+
+@serves(
+    ProduceRequest,
+    "3-13",
+    on_transactional_id(Operation.WRITE),
+    on_topic(Operation.WRITE),
+    carries_records=True,
+    has_short_answers=True,
+    cuts=(Cut("topic_data.partition_data", "responses.partition_responses", at_once=250),),
+    element_bytes_min=6,
+    is_exempt=lambda ask, _: ask.acks == 0,
+    new_lanes=_new_lanes,
+)
 def produce(ask: ProduceRequest, context: RequestContext) -> ProduceResponse | Deferred[Answer] | NoReply:
     """Append all batches, then answer or wait; of a transaction, when its coordinator has confirmed it."""
     if ask.transactional_id is not None:

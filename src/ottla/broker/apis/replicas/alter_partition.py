@@ -2,11 +2,17 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import CONTROLLERS, serves
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 
-@handles(AlterPartitionRequest)
+@serves(
+    AlterPartitionRequest,
+    "2-3",
+    on_cluster(Operation.CLUSTER_ACTION),
+    listeners=CONTROLLERS,
+)
 def alter_partition(ask: AlterPartitionRequest, context: RequestContext) -> Deferred[AlterPartitionResponse]:
     """Answer when the controller has decided."""
     return context.ask_controller(ask)

@@ -5,8 +5,9 @@ The answer says whether a move has begun; the copying goes on afterwards.
 
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.model.ids import TopicPartition
+from ottla.security.rights import Operation, on_cluster
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.names import DirectoryState, holds_whole_topic_name
 from ottla.wire.error_code import ErrorCode
@@ -18,7 +19,12 @@ from ottla.wire.messages.alter_replica_log_dirs import (
 )
 
 
-@handles(AlterReplicaLogDirsRequest, Cut("dirs.topics.partitions", "results.partitions"))
+@serves(
+    AlterReplicaLogDirsRequest,
+    "1-2",
+    on_cluster(Operation.ALTER),
+    cuts=(Cut("dirs.topics.partitions", "results.partitions"),),
+)
 def alter_replica_log_dirs(
     ask: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:

@@ -2,14 +2,20 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import CONTROLLERS, serves
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )
 
 
-@handles(AssignReplicasToDirsRequest)
+@serves(
+    AssignReplicasToDirsRequest,
+    "0",
+    on_cluster(Operation.CLUSTER_ACTION),
+    listeners=CONTROLLERS,
+)
 def assign_replicas_to_dirs(
     ask: AssignReplicasToDirsRequest, context: RequestContext
 ) -> Deferred[AssignReplicasToDirsResponse]:

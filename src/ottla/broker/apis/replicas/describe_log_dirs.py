@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable
 
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.model.ids import TopicPartition
+from ottla.security.rights import Operation, on_cluster
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.wire.error_code import ErrorCode
@@ -18,7 +19,7 @@ from ottla.wire.messages.describe_log_dirs import (
 from ottla.world.disk import DiskError
 
 
-@handles(DescribeLogDirsRequest)
+@serves(DescribeLogDirsRequest, "1-5", on_cluster(Operation.DESCRIBE))
 def describe_log_dirs(ask: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
     """Describe every directory, those that failed as well."""
     directories = context.broker.directories

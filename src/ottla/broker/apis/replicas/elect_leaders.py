@@ -3,14 +3,20 @@
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.elect_leaders import ERROR_OF_ALL_FROM, ElectLeadersRequest, ElectLeadersResponse
 
 
-@handles(
-    ElectLeadersRequest, Cut("topic_partitions.partitions", "replica_election_results.partition_results")
+@serves(
+    ElectLeadersRequest,
+    "0-2",
+    on_cluster(Operation.ALTER),
+    listeners=BOTH,
+    is_forwarded=True,
+    cuts=(Cut("topic_partitions.partitions", "replica_election_results.partition_results"),),
 )
 def elect_leaders(ask: ElectLeadersRequest, context: RequestContext) -> Deferred[ElectLeadersResponse]:
     """Answer when the leaders are elected."""

@@ -5,8 +5,9 @@ from operator import attrgetter
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.quorum.controller.decision import RECORDS_MAX
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -18,10 +19,16 @@ def _does_both(ask: AlterUserScramCredentialsRequest) -> bool:
     return bool(ask.deletions and ask.upsertions)
 
 
-@handles(
+@serves(
     AlterUserScramCredentialsRequest,
-    Cut("upsertions", "results", key=attrgetter("name"), is_whole=_does_both),
-    Cut("deletions", "results", key=attrgetter("name"), is_whole=_does_both),
+    "0",
+    on_cluster(Operation.ALTER),
+    listeners=BOTH,
+    is_forwarded=True,
+    cuts=(
+        Cut("upsertions", "results", key=attrgetter("name"), is_whole=_does_both),
+        Cut("deletions", "results", key=attrgetter("name"), is_whole=_does_both),
+    ),
     elements_max=RECORDS_MAX,
 )
 def alter_user_scram_credentials(

@@ -2,7 +2,7 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.quorum.controller.decision import Refusal
 from ottla.quorum.controller.security.delegation_tokens import owner_of, refuse_create_token
 from ottla.security.rights import Operation, ResourceType, Right
@@ -17,7 +17,13 @@ CREATE_TOKENS = Right(Operation.CREATE_TOKENS, ResourceType.USER)
 _REQUESTER_FROM = 3
 
 
-@handles(CreateDelegationTokenRequest)
+@serves(
+    CreateDelegationTokenRequest,
+    "1-3",
+    free_because="users get their own tokens, and the tokens of others are checked one by one",
+    listeners=BOTH,
+    is_forwarded=True,
+)
 def create_delegation_token(
     ask: CreateDelegationTokenRequest, context: RequestContext
 ) -> CreateDelegationTokenResponse | Deferred[CreateDelegationTokenResponse]:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.quorum.controller.security.delegation_tokens import may_use, renewers_of
 from ottla.security.delegation_tokens import TokenKeys
 from ottla.security.principal import parse_principal
@@ -22,7 +22,12 @@ _DESCRIBE_TOKENS: Final = Right(Operation.DESCRIBE_TOKENS, ResourceType.USER)
 _REQUESTER_FROM: Final = 3
 
 
-@handles(DescribeDelegationTokenRequest)
+@serves(
+    DescribeDelegationTokenRequest,
+    "1-3",
+    free_because="users get their own tokens, and the tokens of others are checked one by one",
+    listeners=BOTH,
+)
 def describe_delegation_token(
     ask: DescribeDelegationTokenRequest, context: RequestContext
 ) -> DescribeDelegationTokenResponse:

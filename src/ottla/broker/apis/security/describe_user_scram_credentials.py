@@ -4,15 +4,22 @@ from operator import attrgetter
 
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.quorum.controller.scram import describe_scram_credentials
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
 
 
-@handles(DescribeUserScramCredentialsRequest, Cut("users", "results", key=attrgetter("name")))
+@serves(
+    DescribeUserScramCredentialsRequest,
+    "0",
+    on_cluster(Operation.DESCRIBE),
+    listeners=BOTH,
+    cuts=(Cut("users", "results", key=attrgetter("name")),),
+)
 def describe_user_scram_credentials(
     ask: DescribeUserScramCredentialsRequest, context: RequestContext
 ) -> DescribeUserScramCredentialsResponse:

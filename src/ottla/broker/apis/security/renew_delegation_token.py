@@ -2,7 +2,7 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
@@ -10,7 +10,13 @@ from ottla.wire.messages.renew_delegation_token import (
 )
 
 
-@handles(RenewDelegationTokenRequest)
+@serves(
+    RenewDelegationTokenRequest,
+    "1-2",
+    free_because="users get their own tokens, and the tokens of others are checked one by one",
+    listeners=BOTH,
+    is_forwarded=True,
+)
 def renew_delegation_token(
     ask: RenewDelegationTokenRequest, context: RequestContext
 ) -> RenewDelegationTokenResponse | Deferred[RenewDelegationTokenResponse]:

@@ -2,9 +2,10 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.share.persister import Errors
 from ottla.model.uuid import ZERO_UUID
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -17,7 +18,12 @@ from ottla.wire.messages.alter_share_group_offsets import (
 _UNKNOWN = "This server does not host this topic-partition."
 
 
-@handles(AlterShareGroupOffsetsRequest)
+@serves(
+    AlterShareGroupOffsetsRequest,
+    "0",
+    on_group(Operation.READ),
+    on_topic(Operation.READ),
+)
 def alter_share_group_offsets(
     ask: AlterShareGroupOffsetsRequest, context: RequestContext
 ) -> Deferred[AlterShareGroupOffsetsResponse]:

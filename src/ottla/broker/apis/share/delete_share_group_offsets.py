@@ -2,10 +2,11 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.share.offsets import Deletion
 from ottla.coordination.group.share.persister import Errors
 from ottla.model.uuid import ZERO_UUID
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
@@ -14,7 +15,12 @@ from ottla.wire.messages.delete_share_group_offsets import (
 )
 
 
-@handles(DeleteShareGroupOffsetsRequest)
+@serves(
+    DeleteShareGroupOffsetsRequest,
+    "0",
+    on_group(Operation.DELETE),
+    on_topic(Operation.READ),
+)
 def delete_share_group_offsets(
     ask: DeleteShareGroupOffsetsRequest, context: RequestContext
 ) -> Deferred[DeleteShareGroupOffsetsResponse]:

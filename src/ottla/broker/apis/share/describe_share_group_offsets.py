@@ -3,7 +3,7 @@
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.broker.share.latest_offsets import find_latest_offsets
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.share.persister import NO_START, StateSummary, Summaries
@@ -23,8 +23,12 @@ from ottla.wire.messages.describe_share_group_offsets import (
 _NO_LAG = -1
 
 
-@handles(
-    DescribeShareGroupOffsetsRequest, Cut("groups.topics.partitions", "groups.topics.partitions", at_once=250)
+@serves(
+    DescribeShareGroupOffsetsRequest,
+    "0-1",
+    on_group(Operation.DESCRIBE),
+    on_topic(Operation.DESCRIBE),
+    cuts=(Cut("groups.topics.partitions", "groups.topics.partitions", at_once=250),),
 )
 def describe_share_group_offsets(
     ask: DescribeShareGroupOffsetsRequest, context: RequestContext

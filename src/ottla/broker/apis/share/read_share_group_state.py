@@ -3,11 +3,12 @@
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.broker.share.state_requests import answer_partitions
 from ottla.coordination.runtime.decision import Answer
 from ottla.coordination.share.coordinator import Outcome
 from ottla.coordination.share.state import ShareKey
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.read_share_group_state import (
     PartitionData,
     PartitionResult,
@@ -18,7 +19,12 @@ from ottla.wire.messages.read_share_group_state import (
 )
 
 
-@handles(ReadShareGroupStateRequest, Cut("topics.partitions", "results.partitions"))
+@serves(
+    ReadShareGroupStateRequest,
+    "0",
+    on_cluster(Operation.CLUSTER_ACTION),
+    cuts=(Cut("topics.partitions", "results.partitions"),),
+)
 def read_share_group_state(
     ask: ReadShareGroupStateRequest, context: RequestContext
 ) -> Deferred[ReadShareGroupStateResponse]:

@@ -4,11 +4,11 @@ from typing import Any, Final
 
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.broker.share.acknowledging import Acknowledged, acknowledge
 from ottla.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, TopicIdPartition
 from ottla.coordination.group.share.heartbeat import MEMBER_ID_MAX
-from ottla.security.rights import Operation, on_group
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.share_acknowledge import (
     LeaderIdAndEpoch,
@@ -22,7 +22,13 @@ from ottla.wire.messages.share_acknowledge import (
 _ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-@handles(ShareAcknowledgeRequest)
+@serves(
+    ShareAcknowledgeRequest,
+    "1-2",
+    on_group(Operation.READ),
+    on_topic(Operation.READ),
+    has_short_answers=True,
+)
 def share_acknowledge(
     ask: ShareAcknowledgeRequest, context: RequestContext
 ) -> Deferred[ShareAcknowledgeResponse]:

@@ -13,14 +13,14 @@ from ottla.broker.deferred import Deferred, gather
 from ottla.broker.limits.quotas import QuotaKind
 from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.broker.share.acknowledging import Acknowledged, acknowledge
 from ottla.broker.share.acquiring import Wanted
 from ottla.broker.share.reading import SharedRead
 from ottla.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, TopicIdPartition
 from ottla.broker.share.share_partition import SharePartition, Status
 from ottla.coordination.share.state import ShareKey
-from ottla.security.rights import Operation, on_topic
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.share_fetch import (
@@ -40,7 +40,14 @@ _ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_E
 _NO_LEADER: Final = LeaderIdAndEpoch(leader_id=0, leader_epoch=0)
 
 
-@handles(ShareFetchRequest)
+@serves(
+    ShareFetchRequest,
+    "1-2",
+    on_group(Operation.READ),
+    on_topic(Operation.READ),
+    sends_files=True,
+    has_short_answers=True,
+)
 def share_fetch(ask: ShareFetchRequest, context: RequestContext) -> Deferred[ShareFetchResponse]:
     """Answer when what was said is written, and there are records or the time is over."""
     refusal, message = check_member(ask, context)

@@ -3,7 +3,7 @@
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.share.describe import refused_share_description
 from ottla.security.rights import Operation, ResourceType, on_group, on_topic
 from ottla.wire.declare import replace
@@ -15,7 +15,13 @@ from ottla.wire.messages.share_group_describe import (
 )
 
 
-@handles(ShareGroupDescribeRequest, Cut("group_ids", "groups"))
+@serves(
+    ShareGroupDescribeRequest,
+    "1",
+    on_group(Operation.DESCRIBE),
+    on_topic(Operation.DESCRIBE),
+    cuts=(Cut("group_ids", "groups"),),
+)
 def share_group_describe(
     ask: ShareGroupDescribeRequest, context: RequestContext
 ) -> Deferred[ShareGroupDescribeResponse]:

@@ -3,13 +3,20 @@
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.share.heartbeat import refused_heartbeat
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 
-@handles(ShareGroupHeartbeatRequest)
+@serves(
+    ShareGroupHeartbeatRequest,
+    "1",
+    on_group(Operation.READ),
+    on_topic(Operation.DESCRIBE),
+    has_short_answers=True,
+)
 def share_group_heartbeat(
     ask: ShareGroupHeartbeatRequest, context: RequestContext
 ) -> Deferred[ShareGroupHeartbeatResponse]:

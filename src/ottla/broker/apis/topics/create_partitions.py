@@ -5,8 +5,9 @@ from operator import attrgetter
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.quorum.controller.decision import RECORDS_MAX
+from ottla.security.rights import Operation, on_topic
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
 
@@ -15,9 +16,13 @@ def _creates_too_many(ask: CreatePartitionsRequest) -> bool:
     return sum(max(topic.partition_count, 1) for topic in ask.topics) > RECORDS_MAX
 
 
-@handles(
+@serves(
     CreatePartitionsRequest,
-    Cut("topics", "results", key=attrgetter("name"), is_whole=_creates_too_many),
+    "0-3",
+    on_topic(Operation.ALTER),
+    listeners=BOTH,
+    is_forwarded=True,
+    cuts=(Cut("topics", "results", key=attrgetter("name"), is_whole=_creates_too_many),),
     elements_max=4 * RECORDS_MAX,
 )
 def create_partitions(

@@ -5,8 +5,9 @@ from operator import attrgetter
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
 from ottla.quorum.controller.decision import RECORDS_MAX
+from ottla.security.rights import Operation, on_topic
 from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 ELEMENTS_MAX = 4 * RECORDS_MAX
@@ -19,9 +20,14 @@ def _creates_too_many(ask: CreateTopicsRequest) -> bool:
     return partitions > RECORDS_MAX
 
 
-@handles(
+@serves(
     CreateTopicsRequest,
-    Cut("topics", "topics", key=attrgetter("name"), is_whole=_creates_too_many),
+    "2-7",
+    on_topic(Operation.CREATE),
+    on_topic(Operation.DESCRIBE_CONFIGS),
+    listeners=BOTH,
+    is_forwarded=True,
+    cuts=(Cut("topics", "topics", key=attrgetter("name"), is_whole=_creates_too_many),),
     elements_max=ELEMENTS_MAX,
 )
 def create_topics(ask: CreateTopicsRequest, context: RequestContext) -> Deferred[CreateTopicsResponse]:

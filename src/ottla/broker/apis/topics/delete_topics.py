@@ -3,13 +3,25 @@
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import BOTH, serves
+from ottla.security.rights import Operation, on_topic
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_topics import DISABLED_FROM, DeleteTopicsRequest, DeleteTopicsResponse
 
 
-@handles(DeleteTopicsRequest, Cut("topics", "responses", key=tuple), Cut("topic_names", "responses", key=str))
+@serves(
+    DeleteTopicsRequest,
+    "1-6",
+    on_topic(Operation.DELETE),
+    on_topic(Operation.DESCRIBE),
+    listeners=BOTH,
+    is_forwarded=True,
+    cuts=(
+        Cut("topics", "responses", key=tuple),
+        Cut("topic_names", "responses", key=str),
+    ),
+)
 def delete_topics(ask: DeleteTopicsRequest, context: RequestContext) -> Deferred[DeleteTopicsResponse]:
     """Answer when the topics are gone. Their files go later."""
     reply = context.ask_controller(ask)

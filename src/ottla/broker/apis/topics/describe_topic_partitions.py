@@ -11,7 +11,7 @@ from typing import Final
 from ottla.broker.logs.partition import INTERNAL_TOPICS, UNLISTED_TOPICS
 from ottla.broker.partition_descriptions import PartitionDescriptions, leader_and_replicas
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.broker.serving.in_turns import AT_ONCE, InTurns, finish
 from ottla.metadata.topics import Topic
 from ottla.model.topic_names import find_topic_name_fault
@@ -31,7 +31,7 @@ _NOTHING: Final = ()
 _DESCRIBE: Final = on_topic(Operation.DESCRIBE)
 
 
-@handles(DescribeTopicPartitionsRequest)
+@serves(DescribeTopicPartitionsRequest, "0", on_topic(Operation.DESCRIBE))
 def describe_topic_partitions(
     ask: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> DescribeTopicPartitionsResponse | InTurns[DescribeTopicPartitionsResponse]:

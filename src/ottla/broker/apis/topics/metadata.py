@@ -14,7 +14,7 @@ from ottla.broker.auto_topics import create_missing_topics, why_unknown
 from ottla.broker.logs.partition import UNLISTED_TOPICS
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import EncodedResponse, handles
+from ottla.broker.serving.handlers import EncodedResponse, serves
 from ottla.metadata.topics import Topic
 from ottla.model.uuid import ZERO_UUID
 from ottla.quorum.controller.decision import RECORDS_MAX
@@ -54,7 +54,14 @@ def _narrow(ask: MetadataRequest) -> MetadataRequest:
     return replace(ask, topics=by_id) if by_id else ask
 
 
-@handles(MetadataRequest, Cut("topics", "topics", key=tuple, drops_repeated=True, narrow=_narrow))
+@serves(
+    MetadataRequest,
+    "0-13",
+    on_topic(Operation.DESCRIBE),
+    on_topic(Operation.CREATE),
+    has_short_answers=True,
+    cuts=(Cut("topics", "topics", key=tuple, drops_repeated=True, narrow=_narrow),),
+)
 def metadata(ask: MetadataRequest, context: RequestContext) -> EncodedResponse | MetadataResponse:
     """Answer from what was answered before or from the image, and let missing topics be created."""
     if context.portion_of:

@@ -12,9 +12,10 @@ from ottla.broker.auto_topics import create_missing_topics
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
+from ottla.security.rights import Operation, on_group, on_transactional_id
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.add_offsets_to_txn import (
     FENCED_FROM,
@@ -23,7 +24,12 @@ from ottla.wire.messages.add_offsets_to_txn import (
 )
 
 
-@handles(AddOffsetsToTxnRequest)
+@serves(
+    AddOffsetsToTxnRequest,
+    "0-4",
+    on_transactional_id(Operation.WRITE),
+    on_group(Operation.READ),
+)
 def add_offsets_to_txn(
     ask: AddOffsetsToTxnRequest, context: RequestContext
 ) -> Deferred[AddOffsetsToTxnResponse]:

@@ -11,9 +11,10 @@ from ottla.broker.logs.partition import INTERNAL_TOPICS
 from ottla.broker.produce.transaction_checks import CLIENT_VERSION
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
+from ottla.security.rights import Operation, on_topic, on_transactional_id
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.add_partitions_to_txn import (
     ADDS_FOR_VERSION_2_FROM,
@@ -34,7 +35,14 @@ ELEMENTS_MAX: Final = 25_000
 Codes = dict[TopicPartition, ErrorCode]
 
 
-@handles(AddPartitionsToTxnRequest, Cut("transactions", "results_by_transaction"), elements_max=ELEMENTS_MAX)
+@serves(
+    AddPartitionsToTxnRequest,
+    "0-5",
+    on_transactional_id(Operation.WRITE),
+    on_topic(Operation.WRITE),
+    cuts=(Cut("transactions", "results_by_transaction"),),
+    elements_max=ELEMENTS_MAX,
+)
 def add_partitions_to_txn(
     ask: AddPartitionsToTxnRequest, context: RequestContext
 ) -> Deferred[AddPartitionsToTxnResponse]:

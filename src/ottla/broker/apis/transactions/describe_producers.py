@@ -2,8 +2,9 @@
 
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.model.topic_names import find_topic_name_fault
+from ottla.security.rights import Operation, on_topic
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_producers import (
     DescribeProducersPartitionResult,
@@ -14,7 +15,12 @@ from ottla.wire.messages.describe_producers import (
 )
 
 
-@handles(DescribeProducersRequest, Cut("topics.partition_indexes", "topics.partitions"))
+@serves(
+    DescribeProducersRequest,
+    "0",
+    on_topic(Operation.READ),
+    cuts=(Cut("topics.partition_indexes", "topics.partitions"),),
+)
 def describe_producers(ask: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
     """Answer every partition on its own."""
     return DescribeProducersResponse(

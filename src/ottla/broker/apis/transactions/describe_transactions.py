@@ -3,7 +3,8 @@
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
+from ottla.security.rights import Operation, on_topic, on_transactional_id
 from ottla.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -11,7 +12,13 @@ from ottla.wire.messages.describe_transactions import (
 )
 
 
-@handles(DescribeTransactionsRequest, Cut("transactional_ids", "transaction_states"))
+@serves(
+    DescribeTransactionsRequest,
+    "0",
+    on_transactional_id(Operation.DESCRIBE),
+    on_topic(Operation.DESCRIBE),
+    cuts=(Cut("transactional_ids", "transaction_states"),),
+)
 def describe_transactions(
     ask: DescribeTransactionsRequest, context: RequestContext
 ) -> Deferred[DescribeTransactionsResponse]:

@@ -3,14 +3,15 @@
 from ottla.broker.deferred import Deferred
 from ottla.broker.produce.transaction_checks import CLIENT_VERSION
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
+from ottla.security.rights import Operation, on_transactional_id
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.end_txn import FENCED_FROM, RAISES_EPOCHS_FROM, EndTxnRequest, EndTxnResponse
 
 
-@handles(EndTxnRequest)
+@serves(EndTxnRequest, "0-5", on_transactional_id(Operation.WRITE))
 def end_txn(ask: EndTxnRequest, context: RequestContext) -> Deferred[EndTxnResponse]:
     """Decide the outcome."""
     version = context.version

@@ -6,14 +6,21 @@ transactional id nobody keeps its epoch, so it gets a new id, as in Kafka.
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
+from ottla.security.rights import Operation, on_cluster, on_transactional_id
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.init_producer_id import FENCED_FROM, InitProducerIdRequest, InitProducerIdResponse
 
 
-@handles(InitProducerIdRequest)
+@serves(
+    InitProducerIdRequest,
+    "0-5",
+    on_transactional_id(Operation.WRITE),
+    on_cluster(Operation.IDEMPOTENT_WRITE),
+    has_unstable=True,
+)
 def init_producer_id(
     ask: InitProducerIdRequest, context: RequestContext
 ) -> InitProducerIdResponse | Deferred[InitProducerIdResponse]:

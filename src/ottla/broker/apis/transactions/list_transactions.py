@@ -6,16 +6,17 @@ can keep a broker busy for hours; the two agree but for look-around, back refere
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.consumer.regexes import compile_regex
 from ottla.coordination.group.refusal import Refused
 from ottla.coordination.transaction.coordinator import Listing
 from ottla.coordination.transaction.listing import Filters, unknown_states
+from ottla.security.rights import Operation, on_transactional_id
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 
-@handles(ListTransactionsRequest)
+@serves(ListTransactionsRequest, "0-2", on_transactional_id(Operation.DESCRIBE))
 def list_transactions(
     ask: ListTransactionsRequest, context: RequestContext
 ) -> ListTransactionsResponse | Deferred[ListTransactionsResponse]:

@@ -13,11 +13,12 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.produce.transaction_checks import WriterSupport, confirm
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.offsets.commit import refused_transactional_commit
 from ottla.coordination.runtime.decision import ProducerIdentity
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import NO_SEQUENCE, ProducerId, TopicPartition
+from ottla.security.rights import Operation, on_group, on_topic, on_transactional_id
 from ottla.storage.errors import AppendError
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -33,7 +34,14 @@ from ottla.wire.messages.txn_offset_commit import (
 )
 
 
-@handles(TxnOffsetCommitRequest, Cut("topics.partitions", "topics.partitions", at_once=250))
+@serves(
+    TxnOffsetCommitRequest,
+    "0-5",
+    on_transactional_id(Operation.WRITE),
+    on_group(Operation.READ),
+    on_topic(Operation.READ),
+    cuts=(Cut("topics.partitions", "topics.partitions", at_once=250),),
+)
 def txn_offset_commit(
     ask: TxnOffsetCommitRequest, context: RequestContext
 ) -> TxnOffsetCommitResponse | Deferred[TxnOffsetCommitResponse]:

@@ -13,8 +13,9 @@ from ottla.broker.coordinators.remote_markers import Marker
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import handles
+from ottla.broker.serving.handlers import serves
 from ottla.model.ids import TopicPartition
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -30,7 +31,12 @@ Codes = dict[TopicPartition, ErrorCode]
 _NOBODY: Final = -1
 
 
-@handles(WriteTxnMarkersRequest, Cut("markers.topics.partition_indexes", "markers.topics.partitions"))
+@serves(
+    WriteTxnMarkersRequest,
+    "1-2",
+    on_cluster(Operation.CLUSTER_ACTION),
+    cuts=(Cut("markers.topics.partition_indexes", "markers.topics.partitions"),),
+)
 def write_txn_markers(
     ask: WriteTxnMarkersRequest, context: RequestContext
 ) -> Deferred[WriteTxnMarkersResponse]:
