@@ -110,7 +110,11 @@ def _wait_for_runners(worker: Any, ports: set[int]) -> None:
 
 def test_workers_of_both_kinds_share_connectors_in_one_group(node: OttlaNode, tmp_path: Path) -> None:
     connect_classpath()
-    options = [part for key, value in MIXED.items() for part in ("--set", f"{key}={value}")]
+    # A worker of Kafka cannot prove that it is one.
+    options = [
+        "--trust-group",
+        *(part for key, value in MIXED.items() for part in ("--set", f"{key}={value}")),
+    ]
     ours = ConnectProcess(node.bootstrap, *options)
     with KafkaConnectWorker(tmp_path / "java", node.bootstrap, MIXED) as theirs:
         ours.start()

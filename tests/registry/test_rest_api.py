@@ -238,6 +238,7 @@ def test_answers_have_the_type_that_the_client_takes(registry: RegistryProcess) 
 def test_only_users_are_let_in(node: OttlaNode, tmp_path: Any) -> None:
     users = tmp_path / "users"
     users.write_text("# who\nada: lovelace, admin\n")
+    users.chmod(0o600)
     with RegistryProcess(
         node.bootstrap, "--users", str(users), "--topic", "_schemas_users", "--group", "users"
     ) as guarded:

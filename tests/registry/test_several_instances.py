@@ -141,6 +141,7 @@ def test_instances_forward_over_tls_and_with_the_login_of_the_client(node: Ottla
     certificate = authority.issue_cert("127.0.0.1")
     certificate.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "own.pem"))
     (tmp_path / "users").write_text("ann: secret\n")
+    (tmp_path / "users").chmod(0o600)
     options = [
         "--topic", "_guarded", "--group", "guarded", "--users", str(tmp_path / "users"),
         "--tls-certificate", str(tmp_path / "own.pem"), "--tls-client-ca", str(tmp_path / "ca.pem"),

@@ -1,8 +1,7 @@
 """A worker of connectors in a process of its own, on loopback, for tests."""
 
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -14,10 +13,8 @@ PATIENCE_S = 240.0
 class ConnectProcess(SatelliteProcess):
     """`ottla connect`."""
 
-    def __init__(
-        self, bootstrap: str, *arguments: str, port: int | None = None, log: Path | None = None
-    ) -> None:
-        super().__init__("connect", bootstrap, *arguments, port=port, log=log)
+    def __init__(self, bootstrap: str, *arguments: str, **options: Any) -> None:
+        super().__init__("connect", bootstrap, *arguments, **options)
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Send a request, again as long as workers are about to agree. Returns status and answer."""
@@ -34,11 +31,11 @@ class ConnectProcess(SatelliteProcess):
         status, answer = self.ask("PUT", f"/connectors/{quote(name)}/config", body)
         assert status in (200, 201), answer
 
-    def wait_for(self, path: str, is_right: Callable[[Any], bool]) -> Any:
+    def wait_for(self, path: str, is_right: Callable[[Any], bool], **headers: str) -> Any:
         """Ask until the answer is right, and return it."""
         deadline_s = time.monotonic() + PATIENCE_S
         while True:
-            _, answer = self.ask("GET", path)
+            _, answer = self.ask("GET", path, **headers)
             try:
                 if is_right(answer):
                     return answer
@@ -47,11 +44,11 @@ class ConnectProcess(SatelliteProcess):
             assert time.monotonic() < deadline_s, f"{path} answers {answer}"
             time.sleep(0.1)
 
-    def wait_until_running(self, name: str, tasks: int = 1) -> None:
+    def wait_until_running(self, name: str, tasks: int = 1, login: Mapping[str, str] | None = None) -> None:
         """Wait until a connector and all its tasks run."""
 
         def runs(answer: Any) -> bool:
             states = [answer["connector"]["state"], *(task["state"] for task in answer["tasks"])]
             return states == ["RUNNING"] * (tasks + 1)
 
-        self.wait_for(f"/connectors/{quote(name)}/status", runs)
+        self.wait_for(f"/connectors/{quote(name)}/status", runs, **(login or {}))

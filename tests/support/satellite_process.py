@@ -24,11 +24,13 @@ class SatelliteProcess:
         port: int | None = None,
         scheme: str = "http",
         log: Path | None = None,
+        opener: urllib.request.OpenerDirector | None = None,
     ) -> None:
         self.port = free_port() if port is None else port
         self.url = f"{scheme}://127.0.0.1:{self.port}"
         self._command = ottla_command(command, "--bootstrap", bootstrap, "--port", str(self.port), *arguments)
         self._log = log
+        self._opener = opener
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -79,11 +81,25 @@ class SatelliteProcess:
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Send a request. Returns the status and the answer."""
-        return ask(self.url, method, path, body, **headers)
+        return _ask(self._opener or _PLAIN, self.url, method, path, body, headers)
+
+
+_PLAIN = urllib.request.build_opener()
 
 
 def ask(url: str, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
     """Send a request. Returns the status and the answer."""
+    return _ask(_PLAIN, url, method, path, body, headers)
+
+
+def _ask(
+    opener: urllib.request.OpenerDirector,
+    url: str,
+    method: str,
+    path: str,
+    body: Any,
+    headers: dict[str, str],
+) -> tuple[int, Any]:
     data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     named = {
         "Content-Type": "application/json",
@@ -91,7 +107,7 @@ def ask(url: str, method: str, path: str, body: Any = None, **headers: str) -> t
     }
     request = urllib.request.Request(url + path, data, named, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=120) as answer:
+        with opener.open(request, timeout=120) as answer:
             return answer.status, _content(answer.read())
     except urllib.error.HTTPError as error:
         with error:

@@ -27,13 +27,11 @@ from ottla.cli.satellites import http_options, http_settings, missing_extra
     multiple=True,
     help="A worker property by Kafka's name, such as group.id. Can be repeated.",
 )
-@click.option("--advertise", metavar="HOST", help="The name by which other workers reach this one.")
 @log_options
 def connect(
     properties: dict[str, str],
     config_file: Path | None,
     assignments: tuple[str, ...],
-    advertise: str | None,
     log_format: str,
     log_level: str,
     **server: Any,
@@ -57,9 +55,7 @@ def connect(
         properties = {"bootstrap.servers": DEFAULT_BOOTSTRAP, **given, **_without_bootstrap(properties)}
     merged = {**given, **properties, **parse_assignments(assignments, "--set")}
     try:
-        run_worker(
-            WorkerOptions(merged, http, advertised_host=advertise), lambda url: click.echo(f"ready {url}")
-        )
+        run_worker(WorkerOptions(merged, http), lambda url: click.echo(f"ready {url}"))
     except WorkerFailure as error:
         raise Failure(str(error)) from error
 

@@ -179,9 +179,9 @@ async def _run_all(mirrors: "list[Mirroring]", metrics_port: int | None) -> None
 
 
 async def _serve_metrics(mirrors: "list[Mirroring]", port: int, stop: "asyncio.Event") -> None:
-    from ottla.http.server import listening, serve
-    from ottla.http.settings import HttpSettings
     from ottla.mirror.progress import metrics_of
+    from ottla.satellite.server import listening, serve
+    from ottla.satellite.settings import HttpSettings
 
     async def app(scope: Any, _receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
         if scope["type"] != "http":

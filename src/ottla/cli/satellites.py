@@ -9,7 +9,7 @@ import click
 from ottla.cli.failure import Failure
 
 if TYPE_CHECKING:
-    from ottla.http.settings import HttpSettings
+    from ottla.satellite.settings import HttpSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -54,6 +54,28 @@ def http_options(default_port: int) -> Callable[[F], F]:
                     help="A PEM file with authorities that the other instances have their certificates from.",
                 ),
                 click.option(
+                    "--advertise",
+                    "advertised_host",
+                    metavar="HOST",
+                    help="The name by which the other instances reach this one.",
+                ),
+                click.option(
+                    "--allow-host",
+                    "allowed_hosts",
+                    metavar="NAME",
+                    multiple=True,
+                    help="A name by which clients call this server, beside its addresses, localhost, --host "
+                    "and --advertise. Can be repeated. Requests for other names are refused, so that no web "
+                    "page can have a browser send them.",
+                ),
+                click.option(
+                    "--trust-group",
+                    "trusts_group",
+                    is_flag=True,
+                    help="Forward requests to whichever instance the group names, also if it cannot prove "
+                    "that it is one of Ottla's. Needed beside instances of other makers.",
+                ),
+                click.option(
                     "--insecure",
                     is_flag=True,
                     help="Listen on other addresses than loopback without login: any client that reaches the "
@@ -70,7 +92,7 @@ def http_options(default_port: int) -> Callable[[F], F]:
 def http_settings(given: dict[str, Any]) -> "HttpSettings":
     """Take the options of the server out of those of a command."""
     try:
-        from ottla.http.settings import HttpSettings
+        from ottla.satellite.settings import HttpSettings
     except ImportError as error:
         raise missing_extra("registry", error) from error
     return HttpSettings(
@@ -82,6 +104,9 @@ def http_settings(given: dict[str, Any]) -> "HttpSettings":
         client_ca=given.pop("client_ca"),
         ca=given.pop("ca"),
         is_insecure=given.pop("insecure"),
+        advertised_host=given.pop("advertised_host"),
+        allowed_hosts=tuple(given.pop("allowed_hosts")),
+        trusts_group=given.pop("trusts_group"),
     )
 
 

@@ -1,13 +1,10 @@
 """What goes wrong with connectors."""
 
+from ottla.satellite.errors import HttpError
 
-class RestError(Exception):
+
+class RestError(HttpError):
     """An answer that is an error, with Kafka Connect's status and text."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
 
 
 class ConnectError(Exception):

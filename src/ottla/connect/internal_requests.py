@@ -1,19 +1,24 @@
-"""Requests of workers to each other: forwarded ones, and signed ones with the tasks of a connector.
+"""Requests of workers to each other: forwarded ones, and those with the tasks of a connector.
 
-The signature is that of Kafka Connect: an HMAC of the body with the key that the leader has put into the
-config topic, which only workers can read.
+The key is the one that the leader has put into the config topic, which only workers can read. With it,
+workers prove that they are workers (`ottla.satellite.proofs`). Requests with tasks have Kafka Connect's own
+signature as well, an HMAC of the body, so that workers of Kafka take them and send them.
 """
 
 import base64
 import hashlib
 import hmac
+import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 import httpx
 
+from ottla.client import surroundings
 from ottla.connect.errors import ConnectError, RestError
 from ottla.connect.store.records import encode_json
+from ottla.satellite.instances import Instances, NotSent
 
 if TYPE_CHECKING:
     from ottla.connect.worker import Worker
@@ -26,22 +31,35 @@ _TIMEOUT_S: Final = 90.0
 class InternalRequests:
     """What this worker sends to others, and checks of what they send."""
 
-    def __init__(self, worker: "Worker") -> None:
+    def __init__(self, worker: "Worker", tls: ssl.SSLContext, *, trusts_group: bool) -> None:
         self._worker = worker
-        self._client: httpx.AsyncClient | None = None
+        self.instances = Instances(
+            worker.url,
+            self._keys,
+            tls,
+            surroundings.now_ms,
+            timeout_s=_TIMEOUT_S,
+            trusts_group=trusts_group,
+        )
 
-    async def close(self) -> None:
-        """Close all connections."""
-        if self._client is not None:
-            await self._client.aclose()
+    def _keys(self) -> list[bytes]:
+        configs = self._worker.configs
+        known = (configs.session_key, configs.previous_session_key)
+        return [base64.b64decode(key.key) for key in known if key is not None]
 
-    async def send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:
+    async def send(
+        self,
+        method: str,
+        url: str,
+        target: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        user: str | None = None,
+    ) -> httpx.Response:
         """Send a request to another worker. Raises RestError."""
-        if self._client is None:
-            self._client = httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False)
         try:
-            return await self._client.request(method, url, content=body, headers=headers)
-        except httpx.HTTPError as error:
+            return await self.instances.send(url, method, target, body, headers, user)
+        except (httpx.HTTPError, NotSent) as error:
             raise RestError(500, f"IO Error trying to forward REST request: {error!r}") from error
 
     async def send_tasks(self, name: str, tasks: list[dict[str, str]]) -> None:
@@ -52,33 +70,28 @@ class InternalRequests:
         body = encode_json(tasks)
         headers = {
             "content-type": "application/json",
-            SIGNATURE: base64.b64encode(_signature(key.key, body)).decode(),
+            SIGNATURE: base64.b64encode(_signature(base64.b64decode(key.key), body)).decode(),
             ALGORITHM: key.algorithm,
         }
-        url = f"{leader.rstrip('/')}/connectors/{_quoted(name)}/tasks?forward=false"
-        answer = await self.send("POST", url, body, headers)
+        target = f"/connectors/{quote(name, safe=':')}/tasks?forward=false"
+        answer = await self.send("POST", leader, target, body, headers)
         if answer.status_code >= 300:
             raise ConnectError(f"the leader did not take the tasks of {name}: {answer.text}")
 
-    def check(self, headers: Mapping[str, str], body: bytes) -> None:
+    def check(self, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool) -> None:
         """Refuse a request that no worker has signed. Raises RestError."""
         given = headers.get(SIGNATURE)
         if given is None:
+            if is_forwarded:
+                return
             raise RestError(400, "Internal request missing required signature")
-        key = self._worker.configs.session_key
         try:
             sent = base64.b64decode(given, validate=True)
         except ValueError:
             sent = b""
-        if key is None or not hmac.compare_digest(sent, _signature(key.key, body)):
+        if not any(hmac.compare_digest(sent, _signature(key, body)) for key in self._keys()):
             raise RestError(403, "Internal request contained invalid signature.")
 
 
-def _signature(key: str, body: bytes) -> bytes:
-    return hmac.new(base64.b64decode(key), body, hashlib.sha256).digest()
-
-
-def _quoted(name: str) -> str:
-    from urllib.parse import quote
-
-    return quote(name, safe=":")
+def _signature(key: bytes, body: bytes) -> bytes:
+    return hmac.new(key, body, hashlib.sha256).digest()

@@ -48,6 +48,7 @@ class WorkerSettings:
     session_timeout_ms: int = 10_000
     heartbeat_interval_ms: int = 3_000
     offset_flush_interval_ms: int = 5_000
+    key_ttl_ms: int = 3_600_000
     topic_tracking: bool = True
     topic_tracking_reset: bool = True
     defaults: Mapping[str, str] = field(
@@ -86,6 +87,7 @@ _FIELDS: Final[Mapping[str, tuple[str, type]]] = {
     "session.timeout.ms": ("session_timeout_ms", int),
     "heartbeat.interval.ms": ("heartbeat_interval_ms", int),
     "offset.flush.interval.ms": ("offset_flush_interval_ms", int),
+    "inter.worker.key.ttl.ms": ("key_ttl_ms", int),
     "topic.tracking.enable": ("topic_tracking", bool),
     "topic.tracking.allow.reset": ("topic_tracking_reset", bool),
 }

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import math
 import secrets
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -30,7 +31,7 @@ from ottla.connect.configs.validation import connector_of
 from ottla.connect.errors import ConnectError, RestError
 from ottla.connect.herding import protocol
 from ottla.connect.herding.assign import divide
-from ottla.connect.herding.decide import Records, decide_tasks, is_restarted, wanted_units
+from ottla.connect.herding.decide import Records, decide_tasks, is_key_due, is_restarted, wanted_units
 from ottla.connect.herding.protocol import Member, Share
 from ottla.connect.herding.reconcile import Wanted, decide_steps, is_active, wanted_by
 from ottla.connect.herding.units import Unit
@@ -45,11 +46,12 @@ from ottla.connect.store.configs import STOPPED, ConfigState, Restart
 from ottla.connect.store.offsets import OffsetState
 from ottla.connect.store.status_writer import StatusWriter
 from ottla.connect.store.statuses import FAILED, PAUSED, UNASSIGNED, Status, StatusState
-from ottla.connect.store.topic import TopicFollower, TopicWriter, ensure_topic
+from ottla.connect.store.topic import TopicFollower, TopicWriter
+from ottla.satellite.topic import create_if_missing
 
 _logger = logging.getLogger(__name__)
 _CHANGE_TIMEOUT_S: Final = 90.0
-_KEY_MAX_AGE_MS: Final = 3_600_000
+_KEY_CHECK_S: Final = 10.0
 
 
 class Worker:
@@ -62,6 +64,9 @@ class Worker:
         url: str,
         providers: ConfigProviders,
         secrets: Secrets,
+        tls: ssl.SSLContext,
+        *,
+        trusts_group: bool = False,
     ) -> None:
         self.settings = settings
         self.secrets = secrets
@@ -92,7 +97,8 @@ class Worker:
             session_timeout_ms=settings.session_timeout_ms,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
         )
-        self.internal = InternalRequests(self)
+        self.internal = InternalRequests(self, tls, trusts_group=trusts_group)
+        self.instances = self.internal.instances
         self._tasks = TaskMaker(
             self.plugins,
             settings,
@@ -111,6 +117,7 @@ class Worker:
         self._work = asyncio.Event()
         self._change_lock = asyncio.Lock()
         self._reconciling: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
 
     # Life
 
@@ -120,11 +127,11 @@ class Worker:
         settings = self.settings
         async with Admin(properties=self.properties) as admin:
             self.cluster_id = (await admin.cluster.describe()).cluster_id or ""
-            await ensure_topic(admin, settings.config_topic, 1, settings.config_replicas)
-            await ensure_topic(
+            await create_if_missing(admin, settings.config_topic, 1, settings.config_replicas)
+            await create_if_missing(
                 admin, settings.offset_topic, settings.offset_partitions, settings.offset_replicas
             )
-            await ensure_topic(
+            await create_if_missing(
                 admin, settings.status_topic, settings.status_partitions, settings.status_replicas
             )
         for log in (self._config_log, self._status_log, self.offset_log):
@@ -133,20 +140,21 @@ class Worker:
         self._is_following = True
         await self.status_writer.start()
         self._reconciling = asyncio.create_task(self._reconcile_for_ever())
+        self._renewing = asyncio.create_task(self._renew_key_for_ever())
         self._group.start()
         await self._has_joined.wait()
 
     async def stop(self) -> None:
         """Stop all tasks, so that they are found where they were, and leave the other workers."""
-        if self._reconciling is not None:
-            self._reconciling.cancel()
-            await asyncio.gather(self._reconciling, return_exceptions=True)
+        for task in (self._reconciling, self._renewing):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         self.assigned = set()
         await self._stop_units(list(self._running))
         await self._group.stop("the worker stops")
         await self._resign()
         await self.status_writer.stop()
-        await self.internal.close()
         for log in (self._config_log, self._status_log, self.offset_log):
             await log.stop()
         await self._cluster.close()
@@ -218,12 +226,27 @@ class Worker:
         writer = TopicWriter(self.properties, self._config_log, f"connect-cluster-{self.settings.group_id}")
         await writer.start()
         await self._config_log.catch_up()
-        key = self.configs.session_key
-        if key is None or surroundings.now_ms() - key.created_ms > _KEY_MAX_AGE_MS:
-            secret = base64.b64encode(secrets.token_bytes(32)).decode()
-            await writer.append([records.session_key_record(secret, surroundings.now_ms())])
+        due = self._due_key()
+        if due:
+            await writer.append(due)
         self._config_writer = writer
         _logger.info("this worker leads the group %s now: %s", self.settings.group_id, self.url)
+
+    def _due_key(self) -> Records:
+        """Return the record of a new key if the one that there is has become too old."""
+        now_ms = surroundings.now_ms()
+        if not is_key_due(self.configs.session_key, now_ms, self.settings.key_ttl_ms):
+            return []
+        return [records.session_key_record(base64.b64encode(secrets.token_bytes(32)).decode(), now_ms)]
+
+    async def _renew_key_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_KEY_CHECK_S)
+            if self.is_leader and self._due_key():
+                try:
+                    await self.change(self._due_key)
+                except RestError as error:
+                    _logger.warning("the key of the workers was not renewed, trying again: %s", error)
 
     async def _resign(self) -> None:
         self.is_leader = False

@@ -1,18 +1,13 @@
 """What the registry answers when it cannot do what it was asked, with Confluent's codes and texts."""
 
+from ottla.satellite.errors import HttpError
 
-class RegistryError(Exception):
+
+class RegistryError(HttpError):
     """An answer that is an error. The first three digits of its code are the HTTP status."""
 
     def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-        return self.code if self.code < 1000 else self.code // 100
+        super().__init__(code if code < 1000 else code // 100, message, code)
 
 
 def subject_not_found(subject: str) -> RegistryError:

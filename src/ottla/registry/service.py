@@ -7,10 +7,12 @@ forward to it.
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from ottla.client import surroundings
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.settings import AdminSettings
 from ottla.client.errors import BrokerError, ClientError
@@ -22,12 +24,17 @@ from ottla.registry.errors import no_leader, store_failed, timed_out, too_large
 from ottla.registry.leading.election import Election
 from ottla.registry.leading.protocol import Identity
 from ottla.registry.parsing import Parser
-from ottla.registry.topic import TopicReader, TopicWriter, WriterFenced, ensure_topic
+from ottla.satellite.instances import Instances
+from ottla.satellite.keys import InstanceKeys
+from ottla.satellite.topic import TopicReader, TopicWriter, WriterFenced, ensure_topic
+from ottla.schemas.stored.records import NOOP, UnreadableRecord, decode
 from ottla.schemas.stored.state import State
 from ottla.wire.error_code import ErrorCode
 
 _logger = logging.getLogger(__name__)
 T = TypeVar("T")
+_KEYS_SUFFIX: Final = "_instances"
+_KEY_CHECK_S: Final = 30.0
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
@@ -45,7 +52,15 @@ class RegistrySettings:
 class Registry:
     """One instance."""
 
-    def __init__(self, properties: Properties, settings: RegistrySettings, identity: Identity) -> None:
+    def __init__(
+        self,
+        properties: Properties,
+        settings: RegistrySettings,
+        identity: Identity,
+        tls: ssl.SSLContext,
+        *,
+        trusts_group: bool = False,
+    ) -> None:
         self.settings = settings
         self.identity = identity
         self.state = State()
@@ -59,11 +74,21 @@ class Registry:
         # Elections must not wait behind a write that is retried.
         self._group_cluster = cluster_for(connection, retry_timeout_ms=retry_ms)
         self._properties = properties
-        self._reader = TopicReader(self._cluster, settings.topic, self.state.replay)
+        self._reader = TopicReader(self._cluster, settings.topic, self._replay)
+        self._keys = InstanceKeys(self._cluster, f"{settings.topic}{_KEYS_SUFFIX}")
+        self.instances = Instances(
+            identity.url,
+            self._keys.current,
+            tls,
+            surroundings.now_ms,
+            timeout_s=settings.timeout_s,
+            trusts_group=trusts_group,
+        )
         self._writer: TopicWriter | None = None
         self._election = Election(self._group_cluster, settings.group_id, identity, self._chosen)
         self._write_lock = asyncio.Lock()
         self._leader_changed = asyncio.Condition()
+        self._renewing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Read the topic, and join the other instances."""
@@ -72,13 +97,38 @@ class Registry:
         async with Admin(properties=self._properties) as admin:
             self.cluster_id = (await admin.cluster.describe()).cluster_id or ""
             await ensure_topic(admin, self.settings.topic)
+            await self._follow_keys(admin)
         await self._cluster.refresh([self.settings.topic])
         await self._reader.start()
         self._election.start()
+        self._renewing = asyncio.create_task(self._renew_keys())
+
+    async def _follow_keys(self, admin: Admin) -> None:
+        try:
+            await self._keys.start(admin)
+        except ClientError as error:
+            # One instance alone needs no key.
+            _logger.warning("this instance cannot forward to others, nor take from them: %s", error)
+
+    async def _renew_keys(self) -> None:
+        while True:
+            await asyncio.sleep(_KEY_CHECK_S)
+            if self._writer is not None:
+                await self._renew_key()
+
+    async def _renew_key(self) -> None:
+        try:
+            await self._keys.renew()
+        except ClientError as error:
+            _logger.warning("the key of the instances could not be renewed, trying again: %s", error)
 
     async def stop(self) -> None:
         """Leave the other instances, and stop reading."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
         await self._election.stop()
+        await self._keys.stop()
         await self._reader.stop()
         await self._cluster.close()
         await self._group_cluster.close()
@@ -135,20 +185,33 @@ class Registry:
         if self._writer is not None:
             self._writer = None
             leader, self.leader = self.leader, None
-            await self._chosen(leader)
+            try:
+                await self._chosen(leader)
+            except ClientError as error:
+                # The group does not know: nobody would write until somebody comes or goes.
+                _logger.warning("this instance cannot write now, another one may: %s", error)
+                self._election.step_back()
 
     async def _chosen(self, leader: Identity | None) -> None:
         """Note the writer. If it is this instance, it takes over before it says so."""
         if leader is None or leader.url != self.identity.url:
             self._writer = None
         elif self._writer is None:
-            writer = TopicWriter(self._cluster, self._reader, self._writer_name)
+            writer = TopicWriter(self._cluster, self._reader, self._writer_name, [NOOP])
             await writer.start()
             self._writer = writer
             _logger.info("this instance writes now: %s", self.identity.url)
+            await self._renew_key()
         async with self._leader_changed:
             self.leader = leader
             self._leader_changed.notify_all()
+
+    def _replay(self, record: Any) -> None:
+        try:
+            self.state.replay(decode(record.key, record.value, record.timestamp))
+        except UnreadableRecord as error:
+            topic = self.settings.topic
+            _logger.warning("offset %d of topic %r is ignored: %s", record.offset, topic, error)
 
     @property
     def _writer_name(self) -> str:

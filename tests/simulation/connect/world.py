@@ -15,10 +15,12 @@ from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.producer import Producer
 from ottla.connect.configs.providers import read_providers
 from ottla.connect.configs.secrets import Secrets
-from ottla.connect.serving.app import make_app
+from ottla.connect.serving.app import ConnectApi
 from ottla.connect.settings import read_settings
 from ottla.connect.worker import Worker
 from ottla.model.ids import TopicPartition
+from ottla.satellite.process import behind_doors
+from ottla.satellite.settings import HttpSettings
 from ottla.testing.simulation.client_loop import simulated_loop
 from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.testing.simulation.network import SimulatedNetwork
@@ -70,11 +72,15 @@ class Site:
         secrets = Secrets()
         settings, left = read_settings(given)
         host = f"127.0.0.1:{port}"
-        worker = Worker(left, settings, f"http://{host}", read_providers({}, secrets), secrets)
+        http = HttpSettings()
+        worker = Worker(
+            left, settings, f"http://{host}", read_providers({}, secrets), secrets, http.tls_to_others()
+        )
+        await worker.instances.close()
         client: Any = Network(self)
-        worker.internal._client = client
+        worker.instances._client = client
         await worker.start()
-        self.apps[host] = make_app(worker)
+        self.apps[host] = behind_doors(ConnectApi(worker), worker.instances, http, None)
         try:
             yield RunningWorker(self, worker, host)
         finally:
@@ -129,7 +135,10 @@ class Site:
             "path": parts.path,
             "raw_path": parts.path.encode(),
             "query_string": parts.query.encode(),
-            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+            "headers": [
+                (b"content-length", str(len(data)).encode()),
+                *((name.lower().encode(), value.encode()) for name, value in headers.items()),
+            ],
             "http_version": "1.1",
             "scheme": parts.scheme,
             "server": None,

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("schemas", "registry", "http")
+PACKAGES = ("schemas", "registry", "satellite")
 
 
 def test_the_page_names_every_file_and_nothing_else() -> None:

@@ -21,14 +21,12 @@ from ottla.cli.satellites import http_options, http_settings, missing_extra
     show_default=True,
     help="The group through which instances choose the one that writes.",
 )
-@click.option("--advertise", metavar="HOST", help="The name by which other instances reach this one.")
 @click.option("--never-write", is_flag=True, help="Never be the instance that writes.")
 @log_options
 def registry(
     properties: dict[str, str],
     topic: str,
     group_id: str,
-    advertise: str | None,
     never_write: bool,
     log_format: str,
     log_level: str,
@@ -52,7 +50,6 @@ def registry(
         properties,
         http,
         RegistrySettings(topic=topic, group_id=group_id, is_eligible=not never_write),
-        advertised_host=advertise,
     )
     try:
         run_registry(options, lambda url: click.echo(f"ready {url}"))

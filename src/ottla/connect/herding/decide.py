@@ -6,7 +6,7 @@ from typing import Any
 from ottla.connect.errors import RestError, not_found, unknown_connector
 from ottla.connect.herding.units import Unit
 from ottla.connect.store import records
-from ottla.connect.store.configs import PAUSED, STARTED, STOPPED, ConfigState
+from ottla.connect.store.configs import PAUSED, STARTED, STOPPED, ConfigState, SessionKey
 from ottla.connect.store.records import StoredRecord
 from ottla.connect.store.statuses import FAILED, RESTARTING, Status, StatusState
 
@@ -122,3 +122,8 @@ def status_answer(statuses: StatusState, name: str, kind: str) -> dict[str, Any]
         "tasks": [{"id": task, **status.answer()} for task, status in tasks],
         "type": kind,
     }
+
+
+def is_key_due(key: SessionKey | None, now_ms: int, ttl_ms: int) -> bool:
+    """Say whether the leader has to write a new key."""
+    return key is None or now_ms - key.created_ms >= ttl_ms

@@ -35,6 +35,8 @@ class Call:
     query: Mapping[str, list[str]]
     headers: Mapping[str, str]
     data: bytes
+    is_forwarded: bool = False
+    """Whether another worker has signed it."""
 
     @property
     def connector(self) -> str:

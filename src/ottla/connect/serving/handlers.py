@@ -277,7 +277,7 @@ async def list_tasks(call: Call) -> Answer:
 
 async def put_tasks(call: Call) -> Answer:
     """Take the tasks of a connector from the worker that runs it. Internal and signed."""
-    call.worker.internal.check(call.headers, call.data)
+    call.worker.internal.check(call.headers, call.data, is_forwarded=call.is_forwarded)
     tasks = call.json()
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise RestError(500, "Cannot read the body: it is not a list of configurations")
@@ -287,7 +287,7 @@ async def put_tasks(call: Call) -> Answer:
 
 async def fence_connector(call: Call) -> Answer:
     """Fence earlier tasks of a source. Internal and signed; here starting a task does that."""
-    call.worker.internal.check(call.headers, call.data)
+    call.worker.internal.check(call.headers, call.data, is_forwarded=call.is_forwarded)
     return nothing(204)
 
 
@@ -315,10 +315,9 @@ async def restart_task(call: Call) -> Answer:
             409, "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
         )
     scheme = call.worker.url.partition("://")[0]
-    url = (
-        f"{scheme}://{status.worker_id}/connectors/{quote(name, safe=':')}/tasks/{task}/restart?forward=false"
-    )
-    answer = await call.worker.internal.send("POST", url, b"", {})
+    url = f"{scheme}://{status.worker_id}"
+    target = f"/connectors/{quote(name, safe=':')}/tasks/{task}/restart?forward=false"
+    answer = await call.worker.internal.send("POST", url, target, b"", {})
     return nothing(answer.status_code)
 
 

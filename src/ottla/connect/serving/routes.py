@@ -1,22 +1,9 @@
 """All routes of the REST API. The reference page is written from this list."""
 
-from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.connect.serving import handlers, offsets
-from ottla.connect.serving.call import Answer, Call
-
-
-class Route(NamedTuple):
-    """A method and a path, what it does, and the query parameters that it knows."""
-
-    method: str
-    path: str
-    handler: Callable[[Call], Awaitable[Answer]]
-    parameters: tuple[str, ...] = ()
-    is_led: bool = False
-    """Whether the leader of the workers has to answer."""
-
+from ottla.satellite.app import Route
 
 _ONE: Final = "/connectors/{connector}"
 _TASKS: Final = f"{_ONE}/tasks"

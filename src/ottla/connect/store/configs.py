@@ -38,6 +38,8 @@ class ConfigState:
     """The committed configurations of tasks."""
     target_states: dict[str, str] = field(default_factory=dict)
     session_key: SessionKey | None = None
+    previous_session_key: SessionKey | None = None
+    """It still counts, since others learn of the new one a moment later."""
     loggers: dict[str, str] = field(default_factory=dict)
     deferred: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
     """Configurations of tasks whose commit record has not come yet."""
@@ -52,7 +54,7 @@ class ConfigState:
         if content is not None and not isinstance(content, dict):
             raise UnreadableRecord(f"the value of {name!r} is not an object")
         if name == records.SESSION_KEY:
-            self.session_key = _session_key(content)
+            self.previous_session_key, self.session_key = self.session_key, _session_key(content)
             return None
         if name.startswith(records.RESTART):
             return _restart(name.removeprefix(records.RESTART), content)

@@ -5,32 +5,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ottla.client.admin.admin import Admin
 from ottla.client.consumer.consumer import Consumer
-from ottla.client.errors import BrokerError, ClientError
+from ottla.client.errors import ClientError
 from ottla.client.producer.producer import Producer
 from ottla.connect.store.records import StoredRecord, UnreadableRecord
 from ottla.model.ids import TopicPartition
-from ottla.wire.error_code import ErrorCode
 
 _logger = logging.getLogger(__name__)
 _PAUSE_S: Final = 0.2
-_REPLICAS_MAX: Final = 3
-
-
-async def ensure_topic(admin: Admin, name: str, partitions: int, replicas: int | None) -> None:
-    """Create a compacted topic if it is not there."""
-    brokers = len((await admin.cluster.describe()).brokers)
-    try:
-        await admin.topics.create(
-            name,
-            partitions=partitions,
-            replication_factor=replicas or min(_REPLICAS_MAX, brokers),
-            configs={"cleanup.policy": "compact"},
-        )
-    except BrokerError as error:
-        if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-            raise
 
 
 class TopicFollower:

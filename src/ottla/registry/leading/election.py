@@ -4,10 +4,14 @@ The leader of the group names the writer, and all members learn it. A member tha
 at once that nobody writes, as far as it knows.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
 
+from ottla.client.backoff import backoff_s
 from ottla.client.cluster import Cluster
+from ottla.client.errors import ClientError
 from ottla.client.worker_group import WorkerGroup
 from ottla.registry.leading.protocol import (
     DUPLICATE_URLS,
@@ -23,6 +27,8 @@ from ottla.registry.leading.protocol import (
 
 _logger = logging.getLogger(__name__)
 
+_PAUSE_S: Final = 1.0
+_PAUSE_MAX_S: Final = 30.0
 Chosen = Callable[[Identity | None], Awaitable[None]]
 
 
@@ -34,6 +40,9 @@ class Election:
         self._identity = identity
         self._chosen = chosen
         self._is_leader = False
+        self._steps_back = False
+        self._pauses = backoff_s(_PAUSE_S, _PAUSE_MAX_S)
+        self._returning: asyncio.TimerHandle | None = None
         self._group = WorkerGroup(cluster, group_id, self)
 
     def start(self) -> None:
@@ -42,7 +51,23 @@ class Election:
 
     async def stop(self) -> None:
         """Leave, so that the others need not wait."""
+        if self._returning is not None:
+            self._returning.cancel()
         await self._group.stop("the registry stops")
+
+    def step_back(self) -> None:
+        """Let another instance be chosen for a while, since this one cannot write."""
+        self._is_leader = False
+        self._steps_back = True
+        if self._returning is not None:
+            self._returning.cancel()
+        self._returning = asyncio.get_running_loop().call_later(next(self._pauses), self._return)
+        self._group.rejoin()
+
+    def _return(self) -> None:
+        self._returning = None
+        self._steps_back = False
+        self._group.rejoin()
 
     @property
     def protocol_type(self) -> str:
@@ -51,7 +76,10 @@ class Election:
 
     def protocols(self) -> Sequence[tuple[str, bytes]]:
         """Return who this instance is."""
-        return [(PROTOCOL_NAME, encode_identity(self._identity._replace(is_leader=self._is_leader)))]
+        identity = self._identity._replace(
+            is_leader=self._is_leader, is_eligible=self._identity.is_eligible and not self._steps_back
+        )
+        return [(PROTOCOL_NAME, encode_identity(identity))]
 
     def assign(self, _protocol: str, _leader_id: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
         """Choose the writer, and tell all members."""
@@ -68,8 +96,19 @@ class Election:
                 self._group_id,
                 self._identity.url,
             )
-        self._is_leader = assignment.leader_id == member_id
-        await self._chosen(assignment.leader)
+        is_leader = assignment.leader_id == member_id
+        try:
+            await self._chosen(assignment.leader)
+        except ClientError as error:
+            if not is_leader:
+                raise
+            _logger.warning("this instance was chosen and cannot write, another one may: %s", error)
+            await self.lost()
+            self.step_back()
+            return
+        self._is_leader = is_leader
+        if is_leader:
+            self._pauses = backoff_s(_PAUSE_S, _PAUSE_MAX_S)
 
     async def lost(self) -> None:
         """Take note that nobody writes, as far as this instance knows."""

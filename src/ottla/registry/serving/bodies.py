@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any, Final
+from typing import Final
 
 from ottla.registry.errors import RegistryError
 from ottla.schemas.stored.subjects import Subject
@@ -13,14 +13,8 @@ CONTENT_TYPES: Final = (
     "application/vnd.schemaregistry+json",
     "application/json",
 )
-_ACCEPTED_BODIES: Final = (*CONTENT_TYPES, "application/octet-stream")
+BODY_TYPES: Final = (*CONTENT_TYPES, "application/octet-stream")
 _KEY_BEGUN: Final = re.compile(r'[{,]\s*"[^"]*$')
-
-
-def check_content_type(header: str | None) -> None:
-    """Refuse a body that says it is not JSON."""
-    if header is not None and header.split(";")[0].strip().lower() not in _ACCEPTED_BODIES:
-        raise RegistryError(415, "HTTP 415 Unsupported Media Type")
 
 
 def answer_type(accept: str | None) -> str:
@@ -56,11 +50,6 @@ def read_body(data: bytes, operation: str) -> Json:
     if not isinstance(value, dict):
         raise RegistryError(400, f"Cannot deserialize the body: it is an object, not {text[:20]!r}")
     return value
-
-
-def encode(value: Any) -> bytes:
-    """Return an answer as JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _parts(schema: StoredSchema, references: list[Json]) -> Json:

@@ -1,20 +1,9 @@
 """All routes of the REST API. The reference page is written from this list."""
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from ottla.registry.serving import handlers
-from ottla.registry.serving.call import Call
-
-
-class Route(NamedTuple):
-    """A method and a path, what it does, and the query parameters that it knows."""
-
-    method: str
-    path: str
-    handler: Callable[[Call], Any]
-    parameters: tuple[str, ...] = ()
-
+from ottla.satellite.app import Route
 
 _PAGE: Final = ("offset", "limit")
 _VERSIONS: Final = "/subjects/{subject}/versions"

@@ -1,4 +1,4 @@
-"""The topic `_schemas` as an instance reads and writes it.
+"""A compacted topic with one partition that instances keep what they know in.
 
 It is read from the beginning, without a group. A write is done when the reader has seen it. Only one
 instance writes. Its batches carry the producer id of all instances, with an epoch that each new writer
@@ -9,7 +9,7 @@ and there are no transactions, which other implementations would not expect in t
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ottla.client import surroundings
 from ottla.client.admin.admin import Admin
@@ -21,7 +21,6 @@ from ottla.model.ids import TopicPartition
 from ottla.records.batch import iter_batches
 from ottla.records.batch_records import iter_batch_records
 from ottla.records.builder import build_batch
-from ottla.schemas.stored.records import NOOP, Change, Record, UnreadableRecord, decode
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
@@ -41,38 +40,57 @@ _TRANSACTION_TIMEOUT_MS: Final = 60_000
 _FENCED: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
 
 
+class Stored(Protocol):
+    """A record to be written."""
+
+    @property
+    def key(self) -> bytes:
+        """The key."""
+
+    @property
+    def value(self) -> bytes | None:
+        """The value."""
+
+
 class WriterFenced(ClientError):
     """Another instance writes now."""
 
 
 class UnusableTopic(ClientError):
-    """The topic is there, but it is not one that a registry can use."""
+    """The topic is there, but it is not one that can be used."""
 
 
-async def ensure_topic(admin: Admin, name: str) -> None:
-    """Create the topic if it is not there. Raises UnusableTopic if it has more than one partition."""
+async def create_if_missing(
+    admin: Admin, name: str, partitions: int = 1, replicas: int | None = None
+) -> None:
+    """Create a compacted topic if it is not there."""
     brokers = len((await admin.cluster.describe()).brokers)
     try:
         await admin.topics.create(
             name,
-            partitions=1,
-            replication_factor=min(_REPLICAS_MAX, brokers),
+            partitions=partitions,
+            replication_factor=replicas or min(_REPLICAS_MAX, brokers),
             configs={"cleanup.policy": "compact"},
         )
     except BrokerError as error:
         if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise
+
+
+async def ensure_topic(admin: Admin, name: str) -> None:
+    """Create the topic if it is not there. Raises UnusableTopic if it has more than one partition."""
+    await create_if_missing(admin, name)
     description = await admin.topics.describe(name)
     if len(description.partitions) != 1:
         raise UnusableTopic(
-            f"topic {name!r} has {len(description.partitions)} partitions, but a registry needs one with "
-            "exactly 1: name another topic with --topic"
+            f"topic {name!r} has {len(description.partitions)} partitions, but it must have exactly 1: "
+            "name another topic with --topic"
         )
     configs = await admin.configs.describe(ResourceType.TOPIC, name, keys=["cleanup.policy"])
     policy = configs["cleanup.policy"].value
     if policy != "compact":
         _logger.warning(
-            "topic %r has cleanup.policy=%s: schemas will be lost by retention. Set it to compact",
+            "topic %r has cleanup.policy=%s: what is in it will be lost by retention. Set it to compact",
             name,
             policy,
         )
@@ -81,7 +99,7 @@ async def ensure_topic(admin: Admin, name: str) -> None:
 class TopicReader:
     """Follows the topic and passes each record on, once and in order."""
 
-    def __init__(self, cluster: Cluster, topic: str, replay: Callable[[Change], None]) -> None:
+    def __init__(self, cluster: Cluster, topic: str, replay: Callable[[Any], None]) -> None:
         self.where = TopicPartition(topic, 0)
         self.position = 0
         self._cluster = cluster
@@ -135,27 +153,24 @@ class TopicReader:
             if not batch.is_control:
                 for record in iter_batch_records(batch):
                     if record.offset >= self.position:
-                        self._apply(record)
+                        self._replay(record)
         after = next_offset(fetched.records, self.position)
         if after > self.position:
             async with self._moved:
                 self.position = after
                 self._moved.notify_all()
 
-    def _apply(self, record: Any) -> None:
-        try:
-            self._replay(decode(record.key, record.value, record.timestamp))
-        except UnreadableRecord as error:
-            _logger.warning("offset %d of topic %r is ignored: %s", record.offset, self.where.topic, error)
-
 
 class TopicWriter:
     """Appends to the topic for as long as no other instance has begun to."""
 
-    def __init__(self, cluster: Cluster, reader: TopicReader, writer_name: str) -> None:
+    def __init__(
+        self, cluster: Cluster, reader: TopicReader, writer_name: str, opening: Sequence[Stored]
+    ) -> None:
         self._cluster = cluster
         self._reader = reader
         self._name = writer_name
+        self._opening = opening
         self._producer_id = -1
         self._epoch = -1
         self._sequence = 0
@@ -164,10 +179,10 @@ class TopicWriter:
         """Take over from earlier writers, and read all that they have written."""
         answer = await self._cluster.retry(self._raise_epoch)
         self._producer_id, self._epoch, self._sequence = answer.producer_id, answer.producer_epoch, 0
-        # With this record brokers know the new epoch, and nothing of the old one can come after it.
-        await self.append([NOOP])
+        # With this batch brokers know the new epoch, and nothing of the old one can come after it.
+        await self.append(self._opening)
 
-    async def append(self, records: Sequence[Record]) -> None:
+    async def append(self, records: Sequence[Stored]) -> None:
         """Append records in one batch, and wait until they are read. Raises WriterFenced."""
         now_ms = surroundings.now_ms()
         batch = build_batch(

@@ -2,8 +2,8 @@
 
 import socket
 
-from ottla.http.server import listening
-from ottla.http.settings import HttpSettings
+from ottla.satellite.server import listening
+from ottla.satellite.settings import HttpSettings
 
 
 def test_answers_are_sent_at_once() -> None:

@@ -1,4 +1,4 @@
-"""Where a satellite listens, and whom it lets in."""
+"""Where a satellite listens, whom it lets in, and by which names it may be called."""
 
 import ipaddress
 import ssl
@@ -23,6 +23,12 @@ class HttpSettings:
     ca: Path | None = None
     """The authorities of the certificates of other instances, beside those that the system trusts."""
     is_insecure: bool = False
+    advertised_host: str | None = None
+    """How the other instances reach this one, if not by the address it listens on."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names by which clients may call it, beside addresses, loopback's name, and its own two above."""
+    trusts_group: bool = False
+    """Whether requests are forwarded to a leader that cannot prove that it is an instance of ours."""
 
     @property
     def scheme(self) -> str:
@@ -31,8 +37,21 @@ class HttpSettings:
 
     def url(self, port: int) -> str:
         """Return the URL of the server once it listens."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{port}"
+        return self._url(self.host, port)
+
+    def url_for_others(self, port: int) -> str:
+        """Return the URL by which other instances reach it."""
+        return self._url(self.advertised_host or self.host, port)
+
+    def _url(self, host: str, port: int) -> str:
+        shown = f"[{host}]" if ":" in host else host
+        return f"{self.scheme}://{shown}:{port}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All names by which clients may call it. Addresses need not be named."""
+        named = ("localhost", self.host, self.advertised_host or self.host, *self.allowed_hosts)
+        return frozenset(name.lower().rstrip(".") for name in named)
 
     def check(self) -> None:
         """Refuse to be open to others than this machine by accident. Raises UnusableSettings."""
@@ -60,14 +79,14 @@ class HttpSettings:
             raise UnusableSettings(f"the files for TLS cannot be used: {error}") from error
         return context
 
-    def tls_to_others(self) -> ssl.SSLContext | None:
+    def tls_to_others(self) -> ssl.SSLContext:
         """Return what TLS needs on the way to another instance like this one. Raises UnusableSettings."""
-        if self.certificate is None:
-            return None
         context = ssl.create_default_context()
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            # An instance that wants a certificate of its clients wants one of other instances too.
-            context.load_cert_chain(self.certificate, self.key)
+            if self.certificate is not None:
+                # An instance that wants a certificate of its clients wants one of other instances too.
+                context.load_cert_chain(self.certificate, self.key)
             for authorities in (self.ca, self.client_ca):
                 if authorities is not None:
                     context.load_verify_locations(authorities)

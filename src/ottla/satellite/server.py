@@ -1,6 +1,6 @@
 """Runs an ASGI application until an event says that the process stops.
 
-    async with listening(settings) as listener:
+    with listening(settings) as listener:
         await serve(app, listener, settings, stop)
 
 The port is bound before the application is made, because an application may have to tell others its address.
@@ -9,13 +9,14 @@ The port is bound before the application is made, because an application may hav
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
 
-from ottla.http.settings import HttpSettings, UnusableSettings
+from ottla.satellite.connections import BoundedConnection, ConnectionLimits
+from ottla.satellite.settings import HttpSettings, UnusableSettings
 
 
 @contextmanager
@@ -38,18 +39,58 @@ def listening(settings: HttpSettings) -> Iterator[socket.socket]:
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to the process."""
+    """A server that leaves signals to the process, and has bounds."""
+
+    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits) -> None:
+        super().__init__(config)
+        self._limits = limits
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Capture nothing."""
         yield
 
+    async def startup(self, sockets: Sequence[socket.socket] | None = None) -> None:
+        """Listen, as uvicorn does, but with a bound on handshakes."""
+        await self.lifespan.startup()
+        loop, tls = asyncio.get_running_loop(), self.config.ssl
 
-async def serve(app: Any, listener: socket.socket, settings: HttpSettings, stop: asyncio.Event) -> None:
+        def connection() -> BoundedConnection:
+            return BoundedConnection(
+                self._limits,
+                config=self.config,
+                server_state=self.server_state,
+                app_state=self.lifespan.state,
+                _loop=loop,
+            )
+
+        handshake_s = self._limits.handshake_s if tls is not None else None
+        self.servers = [
+            await loop.create_server(
+                connection,
+                sock=listener,
+                ssl=tls,
+                backlog=self.config.backlog,
+                ssl_handshake_timeout=handshake_s,
+                ssl_shutdown_timeout=handshake_s,
+            )
+            for listener in sockets or ()
+        ]
+        self.started = True
+
+
+async def serve(
+    app: Any,
+    listener: socket.socket,
+    settings: HttpSettings,
+    stop: asyncio.Event,
+    limits: ConnectionLimits | None = None,
+) -> None:
     """Serve until `stop` is set, and then finish what was begun."""
     config = uvicorn.Config(
         app,
+        http="h11",
+        ws="none",
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -59,7 +100,7 @@ async def serve(app: Any, listener: socket.socket, settings: HttpSettings, stop:
     )
     config.load()
     config.ssl = settings.tls()
-    server = _Server(config)
+    server = _Server(config, limits or ConnectionLimits())
 
     async def watch() -> None:
         await stop.wait()

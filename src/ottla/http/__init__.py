@@ -1,1 +1,0 @@
-"""The HTTP server that all satellites share: registry, and whatever else answers over HTTP."""

@@ -1,0 +1,1 @@
+"""What programs beside a cluster stand on that answer over HTTP: the registry, Connect, and others."""

@@ -1,0 +1,78 @@
+"""What every satellite checks before its own code sees a request."""
+
+import asyncio
+import ssl
+
+import httpx
+import pytest
+from tests.unit.satellite.echo_api import EchoApi
+
+from ottla.satellite.instances import Instances
+from ottla.satellite.process import behind_doors
+from ottla.satellite.settings import HttpSettings
+from ottla.satellite.users import Users
+
+JSON = {"content-type": "application/json"}
+
+
+def _ask(
+    method: str,
+    path: str,
+    body: bytes = b"",
+    headers: dict[str, str] | None = None,
+    users: Users | None = None,
+    times: int = 1,
+) -> httpx.Response:
+    async def run() -> httpx.Response:
+        url = "http://127.0.0.1:8081"
+        instances = Instances(url, tuple, ssl.create_default_context(), lambda: 0, timeout_s=60)
+        app = behind_doors(EchoApi(), instances, HttpSettings(allowed_hosts=("named.example",)), users)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=url) as client:
+            for _ in range(times):
+                answer = await client.request(method, path, content=body, headers=headers)
+        await instances.close()
+        return answer
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""]
+)
+def test_a_body_has_to_say_that_it_is_json(kind: str | None) -> None:
+    headers = {} if kind is None else {"content-type": kind}
+    assert _ask("POST", "/things/a", b"{}", headers).status_code == 415
+
+
+@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8"])
+def test_json_is_taken(kind: str) -> None:
+    assert _ask("POST", "/things/a", b"{}", {"content-type": kind}).status_code == 200
+
+
+def test_without_a_body_no_type_is_needed() -> None:
+    assert _ask("POST", "/things/a").status_code == 200
+
+
+def test_pages_of_others_are_refused_before_anything_is_done() -> None:
+    assert _ask("POST", "/things/a", b"{}", {**JSON, "origin": "http://evil.example"}).status_code == 403
+    assert _ask("POST", "/things/a", b"", {"sec-fetch-site": "cross-site"}).status_code == 403
+    assert _ask("GET", "/things/a", headers={"host": "rebound.example:8081"}).status_code == 403
+    assert _ask("GET", "/things/a", headers={"host": "named.example:8081"}).status_code == 200
+
+
+def test_an_encoded_slash_is_part_of_a_name() -> None:
+    assert _ask("GET", "/things/a%2Fb").json()["name"] == "a/b"
+
+
+def test_too_large_a_body_is_refused() -> None:
+    assert _ask("POST", "/things/a", b"x" * (16 * 1024 * 1024 + 1), JSON).status_code == 413
+
+
+def test_guessing_is_slowed_down() -> None:
+    users = Users({"ann": "secret"})
+    right, wrong = {"authorization": "Basic YW5uOnNlY3JldA=="}, {"authorization": "Basic YW5uOnBpbms="}
+    assert _ask("GET", "/things/a", headers=right, users=users).json()["user"] == "ann"
+    assert _ask("GET", "/things/a", users=users, times=30).status_code == 401
+    slowed = _ask("GET", "/things/a", headers=wrong, users=users, times=11)
+    assert slowed.status_code == 429
+    assert int(slowed.headers["retry-after"]) > 0
