@@ -31,7 +31,13 @@ class TokenKeys:
             if len(self._credentials) >= CREDENTIALS_MAX:
                 self._credentials.clear()
             password = base64.b64encode(self.hmac(token_id))
-            salt = hashlib.sha256(self._key + token_id.encode()).digest()[:_SALT_BYTES]
-            known = derive_credential(mechanism, password, salt, ITERATIONS_MIN)
+            known = derive_credential(mechanism, password, self._salt(token_id), ITERATIONS_MIN)
             self._credentials[token_id, mechanism] = known
         return known
+
+    def disguise(self, token_id: str) -> ScramCredential:
+        """Return what a token that does not exist seems to have. Nobody can log in with it."""
+        return ScramCredential(self._salt(token_id), b"", b"", ITERATIONS_MIN)
+
+    def _salt(self, token_id: str) -> bytes:
+        return hashlib.sha256(self._key + token_id.encode()).digest()[:_SALT_BYTES]

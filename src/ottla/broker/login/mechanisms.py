@@ -1,8 +1,7 @@
 """The SASL mechanisms of a listener, made from its configs."""
 
 import logging
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.metadata.configs.listener import ListenerConfig
@@ -11,6 +10,7 @@ from ottla.security.delegation_tokens import TokenKeys
 from ottla.security.jaas import InvalidJaas, JaasEntry, parse_jaas
 from ottla.security.principal import parse_principal
 from ottla.security.refused import SecurityRefused
+from ottla.security.sasl.disguise import choose_models, disguise
 from ottla.security.sasl.mechanism import Identity, SaslConversation
 from ottla.security.sasl.oauthbearer import OAuthBearerConversation, Validate
 from ottla.security.sasl.plain import PlainConversation
@@ -29,7 +29,6 @@ from ottla.world.randomness import Randomness
 _logger: Final = logging.getLogger("ottla.login")
 _JAAS: Final = "sasl.jaas.config"
 _NONCE_BYTES: Final = 20
-_LOOKED_AT_MAX: Final = 100
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _OAUTH: Final = "OAUTHBEARER"
 _UNSIGNED: Final = "unsecuredValidator"
@@ -122,23 +121,38 @@ def _scram(mechanism: str, world: LoginWorld) -> Callable[[], SaslConversation]:
     def find_account(user: str, is_token: bool) -> ScramAccount | None:
         return _find_token(user, mechanism, world) if is_token else _find_user(user, mechanism, world)
 
+    models = _Models(MECHANISM_CODES[mechanism])
+
+    def seem(user: str, is_token: bool) -> ScramCredential:
+        if is_token and world.token_keys is not None:
+            return world.token_keys.disguise(user)
+        return disguise(user, models.of(world.image), world.disguise_key)
+
     def begin() -> SaslConversation:
         nonce = world.random.randbytes(_NONCE_BYTES).hex()
-        return ScramConversation(
-            mechanism, find_account, nonce, world.disguise_key, _some_credential(mechanism, world)
-        )
+        return ScramConversation(mechanism, find_account, nonce, seem)
 
     assert mechanism in SCRAM_HASHES, "other mechanisms are not SCRAM"
     return begin
 
 
-def _some_credential(mechanism: str, world: LoginWorld) -> ScramCredential | None:
-    """Return the credential of any user, if one is found soon."""
-    code = MECHANISM_CODES[mechanism]
-    for record in islice(world.image.scram.values(), _LOOKED_AT_MAX):
-        if record.mechanism == code:
-            return _credential(record)
-    return None
+class _Models:
+    """Whose credentials the users borrow from that do not exist, chosen again whenever a user changes."""
+
+    def __init__(self, mechanism: int) -> None:
+        self._mechanism = mechanism
+        self._scram: Mapping[ScramKey, UserScramCredentialRecord] = {}
+        self._chosen: tuple[ScramCredential, ...] = ()
+
+    def of(self, image: MetadataImage) -> tuple[ScramCredential, ...]:
+        if image.scram is not self._scram:
+            self._scram = image.scram
+            self._chosen = choose_models(
+                (key.user, _credential(record))
+                for key, record in image.scram.items()
+                if key.mechanism == self._mechanism
+            )
+        return self._chosen
 
 
 def _credential(record: UserScramCredentialRecord) -> ScramCredential:

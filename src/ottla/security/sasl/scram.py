@@ -26,8 +26,6 @@ _FIRST: Final = re.compile(r"n,(?:a=([^,]*))?,(n=([^,]*),r=([\x21-\x2b\x2d-\x7e]
 _FINAL: Final = re.compile(
     r"(c=[A-Za-z0-9+/=]*,r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]+=[^,]*)*),p=([A-Za-z0-9+/=]+)"
 )
-_SALT_BYTES: Final = 20
-_LETTERS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class ScramCredential(NamedTuple):
@@ -48,6 +46,9 @@ class ScramAccount(NamedTuple):
 
 FindAccount = Callable[[str, bool], ScramAccount | None]
 """Return the account of a user or, if the second is true, of a delegation token."""
+
+Disguise = Callable[[str, bool], ScramCredential]
+"""Return what a user, or a token, seems to have that does not exist."""
 
 
 def derive_credential(mechanism: str, password: bytes, salt: bytes, iterations: int) -> ScramCredential:
@@ -71,18 +72,13 @@ class ScramConversation:
         mechanism: str,
         find_account: FindAccount,
         nonce: str,
-        disguise_key: bytes,
-        model: ScramCredential | None = None,
+        disguise: Disguise,
     ) -> None:
-        """`nonce` is random; `disguise_key` is secret, and makes the salts of users that do not exist.
-
-        These look like the salt of `model`, which is somebody's credential.
-        """
+        """`nonce` is random; `disguise` says what a user that does not exist looks like."""
         self._hash = SCRAM_HASHES[mechanism]
         self._find_account = find_account
         self._nonce = nonce
-        self._disguise_key = disguise_key
-        self._model = model
+        self._disguise = disguise
         self._account: ScramAccount | None = None
         self._signed = ""
         self._user = ""
@@ -106,7 +102,7 @@ class ScramConversation:
         is_token = ",tokenauth=true" in extensions.lower()
         self._account = self._find_account(self._user, is_token)
         # Made for users that exist as well: otherwise the time would tell.
-        disguise = self._disguise()
+        disguise = self._disguise(self._user, is_token)
         credential = disguise if self._account is None else self._account.credential
         if credential.iterations < ITERATIONS_MIN:
             raise LoginFailed(f"the credential of {self._user!r} has too few iterations")
@@ -115,17 +111,6 @@ class ScramConversation:
         answer = f"r={self._nonce},s={salt},i={credential.iterations}"
         self._signed = f"{bare},{answer}"
         return Challenge(answer.encode())
-
-    def _disguise(self) -> ScramCredential:
-        secret = hmac.digest(self._disguise_key, self._user.encode(), "sha512")
-        if self._model is None:
-            return ScramCredential(secret[:_SALT_BYTES], b"", b"", ITERATIONS_MIN)
-        model = self._model.salt
-        salt = (secret * (1 + len(model) // len(secret)))[: len(model)]
-        if model.isalnum():
-            # Kafka's tools write salts as digits and small letters.
-            salt = bytes(_LETTERS[byte % len(_LETTERS)] for byte in salt)
-        return ScramCredential(salt, b"", b"", self._model.iterations)
 
     def _receive_final(self, text: str) -> Challenge:
         match = _FINAL.fullmatch(text)

@@ -47,6 +47,7 @@ from ottla.security.access_rules import AccessRule, PatternType, Permission, Res
 from ottla.security.jaas import InvalidJaas, parse_jaas
 from ottla.security.principal import ANONYMOUS, Principal
 from ottla.security.rights import Operation, ResourceType, on_topic
+from ottla.security.sasl.disguise import disguise
 from ottla.security.sasl.mechanism import LoginFailed
 from ottla.security.sasl.plain import PlainConversation
 from ottla.security.sasl.scram import ScramConversation
@@ -405,7 +406,9 @@ def _(_scene: Scene) -> None:
 def _(_scene: Scene) -> None:
     salts = set()
     for nonce in ("one", "two"):
-        conversation = ScramConversation("SCRAM-SHA-512", lambda *_: None, nonce, b"key")
+        conversation = ScramConversation(
+            "SCRAM-SHA-512", lambda *_: None, nonce, lambda user, _: disguise(user, (), b"key")
+        )
         challenge = conversation.receive(b"n,,n=nobody,r=abc").token.decode()
         salts.add(challenge.partition(",s=")[2])
     assert len(salts) == 1
