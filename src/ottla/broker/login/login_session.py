@@ -6,8 +6,8 @@
     COMPLETE      every API, by the session behind this one
 
 A login without a lifetime takes itself out of the way: the connection then calls the session behind it. A
-failed login is answered late, and the connection is closed with it. Before the login, frames are small, and
-there is a deadline.
+failed login is answered late, and the connection is closed with it. After many, a right one is answered late
+as well (see `guesses`). Before the login, frames are small, and there is a deadline.
 """
 
 import struct
@@ -156,25 +156,44 @@ class LoginSession:
             if challenge.identity is not None:
                 self._check_same(challenge.identity)
         except LoginFailed as failure:
-            if version is None:
-                return self._fail([], str(failure))
-            message = failure.message or (
-                "Authentication failed during authentication due to invalid credentials with SASL mechanism "
-                f"{self._mechanism.name}"
-            )
-            response = SaslAuthenticateResponse(
-                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=message, auth_bytes=b""
-            )
-            return self._fail(_frame(response, version, correlation_id), str(failure))
-        lifetime_ms = 0
-        if challenge.identity is not None:
-            lifetime_ms = self._complete(challenge.identity)
-        if version is None:
-            return [len(challenge.token).to_bytes(4) + challenge.token]
-        response = SaslAuthenticateResponse(
-            error_message=None, auth_bytes=challenge.token, session_lifetime_ms=lifetime_ms
-        )
-        return _frame(response, version, correlation_id)
+            pieces: list[Any] = []
+            if version is not None:
+                message = failure.message or (
+                    "Authentication failed during authentication due to invalid credentials with SASL "
+                    f"mechanism {self._mechanism.name}"
+                )
+                response = SaslAuthenticateResponse(
+                    error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=message, auth_bytes=b""
+                )
+                pieces = _frame(response, version, correlation_id)
+            wait_ms = self._find_wait_ms(is_right=False)
+            return self._fail(pieces, str(failure), wait_ms)
+        if challenge.identity is None:
+            return _answer(challenge.token, 0, version, correlation_id)
+        wait_ms = self._find_wait_ms(is_right=True)
+        if not wait_ms:
+            return _answer(challenge.token, self._complete(challenge.identity), version, correlation_id)
+        identity = challenge.identity
+        self._stop_waiting()
+
+        def finish() -> None:
+            self._timer = None
+            pieces = _answer(challenge.token, self._complete(identity), version, correlation_id)
+            self._connection.answer_later(pieces)
+
+        self._timer = self._logins.scheduler.call_later(wait_ms, finish)
+        return PENDING
+
+    def _find_wait_ms(self, *, is_right: bool) -> int:
+        """Return for how long the outcome is held back, because of wrong passwords before."""
+        assert self._conversation is not None, "it begins with the handshake"
+        user = self._conversation.user
+        wait_ms = self._logins.find_wait_ms(self._connection, user, is_right=is_right)
+        if wait_ms is None:
+            reason = f"too many wrong passwords from this address, the last one for {user[:64]!r}"
+            self._logins.failed(self._connection, reason)
+            raise ConnectionEnded(reason)
+        return wait_ms
 
     def _check_same(self, identity: Identity) -> None:
         """Refuse another principal on a connection that belongs to one."""
@@ -236,7 +255,7 @@ class LoginSession:
 
     # The end of a login
 
-    def _fail(self, pieces: list[Any], reason: str) -> Sequence[Piece] | None:
+    def _fail(self, pieces: list[Any], reason: str, wait_ms: int = 0) -> Sequence[Piece] | None:
         """Answer after a delay, and close. Nothing is read meanwhile, since the answer is pending."""
         self._state = _State.FAILED
         self._stop_waiting()
@@ -246,7 +265,7 @@ class LoginSession:
             self._connection.answer_later(pieces)
             self._connection.close()
 
-        self._timer = self._logins.scheduler.call_later(self._logins.delay_ms, answer)
+        self._timer = self._logins.scheduler.call_later(max(wait_ms, self._logins.delay_ms), answer)
         return PENDING
 
     def give_way(self) -> None:
@@ -262,6 +281,13 @@ class LoginSession:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _answer(token: bytes, lifetime_ms: int, version: int | None, correlation_id: int) -> list[Any]:
+    if version is None:
+        return [len(token).to_bytes(4) + token]
+    response = SaslAuthenticateResponse(error_message=None, auth_bytes=token, session_lifetime_ms=lifetime_ms)
+    return _frame(response, version, correlation_id)
 
 
 def _frame(response: Any, version: int, correlation_id: int) -> list[Any]:

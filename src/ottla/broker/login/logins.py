@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.authorization.audit import Audit
 from ottla.broker.login.certificate_session import CertificateSession
+from ottla.broker.login.guesses import Guesses
 from ottla.broker.login.login_session import LoginSession
 from ottla.broker.login.mechanisms import Mechanism, MechanismRefused, make_mechanisms
 from ottla.metadata.configs.effective import EffectiveConfigs
@@ -45,6 +46,7 @@ class Logins:
         self.token_keys = None if secret is None else TokenKeys(secret.secret)
         self.delay_ms = configs.node.connection_failed_authentication_delay_ms
         self.frame_bytes_max = configs.node.sasl_server_max_receive_size
+        self._guesses = Guesses()
         self._lines = RepeatedLines(logging.getLogger("ottla.login"), world.clock.monotonic_ms)
         self._mechanisms: dict[str, dict[str, Mechanism]] = {}
         self._rules: dict[str, MappingRules] = {}
@@ -94,6 +96,14 @@ class Logins:
     def succeeded(self, context: "RequestContext") -> None:
         """Take note of a login."""
         self._audit.logged_in(context)
+
+    def find_wait_ms(self, connection: "Connection", user: str, *, is_right: bool) -> int | None:
+        """Return for how long to hold the outcome of a login back; None if there is to be no answer."""
+        host, now_ms = connection.peer_host, self.clock.monotonic_ms()
+        wait_ms = self._guesses.find_wait_ms(host, user, now_ms)
+        if wait_ms is not None and not is_right:
+            self._guesses.was_wrong(host, user, now_ms)
+        return wait_ms
 
     def failed(self, connection: "Connection", reason: str) -> None:
         """Take note of a failed login."""

@@ -32,5 +32,8 @@ class Challenge(NamedTuple):
 class SaslConversation(Protocol):
     """One login by one mechanism."""
 
+    user: str
+    """Whose password is tried, once that is known; empty for what is no password."""
+
     def receive(self, token: bytes) -> Challenge:
         """Take the client's next token. Raises `LoginFailed`."""

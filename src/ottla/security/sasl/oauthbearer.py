@@ -35,6 +35,7 @@ class OAuthBearerConversation:
     """One login by OAUTHBEARER."""
 
     def __init__(self, validate: Validate) -> None:
+        self.user = ""
         self._validate = validate
         self._refusal: InvalidToken | None = None
 

@@ -12,6 +12,7 @@ class PlainConversation:
     def __init__(self, users: Mapping[str, str]) -> None:
         """`users` has the passwords."""
         self._users = users
+        self.user = ""
 
     def receive(self, token: bytes) -> Challenge:
         """Check the password. Unknown users and wrong passwords look the same, and take the same time."""
@@ -23,6 +24,7 @@ class PlainConversation:
             message = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
             raise LoginFailed("the token does not have three parts", message)
         authorization_id, user, password = parts
+        self.user = user
         if not user:
             raise LoginFailed("no user", "Authentication failed: username not specified")
         if not password:

@@ -81,7 +81,7 @@ class ScramConversation:
         self._disguise = disguise
         self._account: ScramAccount | None = None
         self._signed = ""
-        self._user = ""
+        self.user = ""
 
     def receive(self, token: bytes) -> Challenge:
         """Take the first or the final message."""
@@ -96,16 +96,16 @@ class ScramConversation:
         if match is None:
             raise LoginFailed("the client's first SCRAM message is invalid")
         authorization_id, bare, name, nonce, extensions = match.groups()
-        self._user = _user_name(name)
-        if authorization_id and _user_name(authorization_id) != self._user:
-            raise LoginFailed(f"{self._user!r} may not act for another")
+        self.user = _user_name(name)
+        if authorization_id and _user_name(authorization_id) != self.user:
+            raise LoginFailed(f"{self.user!r} may not act for another")
         is_token = ",tokenauth=true" in extensions.lower()
-        self._account = self._find_account(self._user, is_token)
+        self._account = self._find_account(self.user, is_token)
         # Made for users that exist as well: otherwise the time would tell.
-        disguise = self._disguise(self._user, is_token)
+        disguise = self._disguise(self.user, is_token)
         credential = disguise if self._account is None else self._account.credential
         if credential.iterations < ITERATIONS_MIN:
-            raise LoginFailed(f"the credential of {self._user!r} has too few iterations")
+            raise LoginFailed(f"the credential of {self.user!r} has too few iterations")
         self._nonce = nonce + self._nonce
         salt = base64.b64encode(credential.salt).decode()
         answer = f"r={self._nonce},s={salt},i={credential.iterations}"
@@ -134,7 +134,7 @@ class ScramConversation:
         client_key = bytes(one ^ other for one, other in zip(proof, signature, strict=True))
         is_right = hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), stored_key)
         if account is None or not is_right:
-            raise LoginFailed(f"wrong user or password for {self._user!r}")
+            raise LoginFailed(f"wrong user or password for {self.user!r}")
         verifier = hmac.digest(account.credential.server_key, signed, self._hash)
         return Challenge(b"v=" + base64.b64encode(verifier), account.identity)
 
