@@ -56,22 +56,34 @@ class Cluster:
         self._connections: dict[tuple[int, int], BrokerConnection] = {}
         self._opening: dict[tuple[int, int], asyncio.Lock] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
+        self._is_closed = False
 
     async def start(self) -> None:
         """Find the cluster. Raises NoBrokerReached when no bootstrap address answers."""
+        self._is_closed = False
         await self._refresh_from_bootstrap(())
 
     async def close(self) -> None:
-        """Close all connections."""
-        connections, self._connections = list(self._connections.values()), {}
+        """Close all connections. One that is just being opened is closed once it is open."""
+        self._is_closed = True
+        connections = list(self._connections.values())
+        # A caller who is cancelled while one closes must not keep the others open.
+        for connection in connections:
+            connection.hang_up()
         for connection in connections:
             await connection.close()
+        self._connections.clear()
+
+    def open_connection(self, node_id: int, lane: int = MAIN_LANE) -> BrokerConnection | None:
+        """Return the connection to a broker if there is one that can be used."""
+        connection = self._connections.get((node_id, lane))
+        return connection if connection is not None and connection.is_usable else None
 
     async def connection(self, node_id: int, lane: int = MAIN_LANE) -> BrokerConnection:
         """Return the connection to a broker, opening it if need be. Each lane is a connection of its own."""
         key = node_id, lane
-        connection = self._connections.get(key)
-        if connection is not None and connection.is_open and not connection.is_stale:
+        connection = self.open_connection(node_id, lane)
+        if connection is not None:
             return connection
         async with self._opening.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)
@@ -91,7 +103,7 @@ class Cluster:
         open_ones = [
             connection
             for (_, lane), connection in self._connections.items()
-            if lane == MAIN_LANE and connection.is_open and not connection.is_stale
+            if lane == MAIN_LANE and connection.is_usable
         ]
         if open_ones:
             return min(open_ones, key=lambda connection: connection.in_flight)
@@ -214,7 +226,8 @@ class Cluster:
         return self.topology
 
     async def _open(self, address: Address) -> BrokerConnection:
-        return await open_connection(
+        self._require_open()
+        connection = await open_connection(
             address,
             client_id=self._client_id,
             timeout_s=self._request_timeout_s,
@@ -222,3 +235,13 @@ class Cluster:
             tls=self._tls,
             authenticate=self._authenticate,
         )
+        try:
+            self._require_open()
+        except ClientError:
+            await connection.close()
+            raise
+        return connection
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ClientError("the client was closed")

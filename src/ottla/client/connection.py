@@ -86,6 +86,11 @@ class BrokerConnection:
         """Whether the login is about to expire, so that the next request needs another connection."""
         return 0 < self._stale_at_s <= asyncio.get_running_loop().time()
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether the next request may use this connection."""
+        return self.is_open and not self.is_stale
+
     def is_logged_in_for(self, session_lifetime_ms: int) -> None:
         """Take note of how long the broker lets a login hold; 0 means for ever (KIP-368)."""
         if session_lifetime_ms > 0:
@@ -121,14 +126,15 @@ class BrokerConnection:
 
     async def ask(self, request: Any, version: int | None = None, timeout_s: float | None = None) -> Any:
         """Send a request and wait for the answer."""
-        answer = self.send(request, version)
+        return await self.answer_to(self.send(request, version), type(request).__name__, timeout_s)
+
+    async def answer_to(self, answer: asyncio.Future[Any], what: str, timeout_s: float | None = None) -> Any:
+        """Wait for the answer to a request that was sent. `what` names the request in an error."""
         try:
             async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):
                 return await answer
         except TimeoutError:
-            error = RequestTimedOut(
-                f"{type(request).__name__} got no answer from {self.address} in time: it may be overloaded"
-            )
+            error = RequestTimedOut(f"{what} got no answer from {self.address} in time: it may be overloaded")
             self._lose(error)
             raise error from None
 
@@ -142,6 +148,10 @@ class BrokerConnection:
     def send_unanswered(self, request: Any, version: int | None = None) -> None:
         """Send a request that has no answer: Produce with acks=0."""
         self._write(request, version)
+
+    def hang_up(self) -> None:
+        """Close without waiting. What was sent without asking for an answer still leaves."""
+        self._lose(ConnectionLost(f"the connection to {self.address} was closed"))
 
     async def close(self) -> None:
         """Close, after what was sent without asking for an answer. Requests that still wait for one fail."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.errors import BrokerError
+from ottla.client.errors import BrokerError, ClientError
 from ottla.client.producer.accumulator import Accumulator, SendBufferFull
 from ottla.client.producer.batch import Batch, SentRecord
 from ottla.model.ids import TopicPartition
@@ -96,6 +96,7 @@ def test_nothing_joins_a_batch_that_was_sent_before() -> None:
 def test_sending_waits_for_room_and_gives_up_in_the_end() -> None:
     async def body() -> None:
         accumulator = _accumulator(buffer_bytes=150)
+        assert accumulator.take_room(100)
         _append(accumulator, b"a")
         with pytest.raises(SendBufferFull, match=r"raise buffer\.memory"):
             await accumulator.wait_for_room(100, timeout_s=0.01)
@@ -103,6 +104,82 @@ def test_sending_waits_for_room_and_gives_up_in_the_end() -> None:
         await asyncio.sleep(0)
         accumulator.release(accumulator.take(WHERE))
         await waiting
+
+    _run(body)
+
+
+async def _waiting(accumulator: Accumulator, size_bytes: int, timeout_s: float = 60) -> asyncio.Task[None]:
+    task = asyncio.create_task(accumulator.wait_for_room(size_bytes, timeout_s))
+    await asyncio.sleep(0)
+    return task
+
+
+def test_one_who_stops_waiting_for_room_leaves_it_to_the_others() -> None:
+    async def body() -> None:
+        for yields in range(3):
+            accumulator = _accumulator(buffer_bytes=100)
+            assert accumulator.take_room(100)
+            first, second = await _waiting(accumulator, 100), await _waiting(accumulator, 100)
+            accumulator.give_back(100)
+            for _ in range(yields):
+                await asyncio.sleep(0)
+            if first.done():
+                accumulator.give_back(100)
+            else:
+                # The room was handed over already, but the first does not know of it yet.
+                first.cancel()
+            await asyncio.wait_for(second, 10)
+            assert accumulator.used_bytes == 100
+
+    _run(body)
+
+
+def test_a_batch_that_is_done_makes_room_for_as_many_as_fit() -> None:
+    async def body() -> None:
+        accumulator = _accumulator(buffer_bytes=100)
+        assert accumulator.take_room(100)
+        small = [await _waiting(accumulator, 40) for _ in range(3)]
+        accumulator.give_back(100)
+        await asyncio.sleep(0)
+        assert [task.done() for task in small] == [True, True, False]
+        assert not accumulator.take_room(10), "others came before"
+        accumulator.give_back(40)
+        await asyncio.wait_for(small[2], 10)
+        assert accumulator.used_bytes == 80
+
+    _run(body)
+
+
+def test_nobody_waits_for_room_in_a_producer_that_is_closed() -> None:
+    async def body() -> None:
+        accumulator = _accumulator(buffer_bytes=100)
+        assert accumulator.take_room(100)
+        waiting = await _waiting(accumulator, 40)
+        accumulator.close(ClientError("closed"))
+        with pytest.raises(ClientError, match="closed"):
+            await asyncio.wait_for(waiting, 10)
+        accumulator.give_back(100)
+        with pytest.raises(ClientError, match="closed"):
+            await accumulator.wait_for_room(40, timeout_s=10)
+
+    _run(body)
+
+
+def test_a_batch_gives_back_what_it_took_however_often_it_is_split() -> None:
+    async def body() -> None:
+        accumulator = _accumulator()
+        for size_bytes in (101, 57, 33, 87, 11):
+            assert accumulator.take_room(size_bytes)
+            _append(accumulator, b"v", size_bytes)
+        first, second = accumulator.take(WHERE).split()
+        for batch in (*first.split(), *second.split()):
+            accumulator.put_back(batch)
+        batches = [accumulator.take(WHERE) for _ in range(4)]
+        assert [len(batch.records) for batch in batches] == [1, 1, 1, 2]
+        assert batches == sorted(batches, key=lambda batch: batch.ordinal)
+        for batch in batches:
+            accumulator.release(batch)
+        assert accumulator.used_bytes == 0
 
     _run(body)
 

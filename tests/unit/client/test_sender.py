@@ -1,7 +1,7 @@
 """Whoever waits for a record hears of it, whatever happens to the transaction, the topic or the producer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import pytest
@@ -32,6 +32,7 @@ class Broker:
     def __init__(self) -> None:
         self.in_flight = 0
         self.asked = 0
+        self.most_in_flight = 0
         self.fails_with: Exception | None = None
         # How many requests it answers.
         self.answers = asyncio.Semaphore(1000)
@@ -39,10 +40,23 @@ class Broker:
     def version_for(self, _kind: type[Any], _at_most: int | None = None) -> int:
         return 13
 
-    async def ask(self, request: Any, _version: int) -> ProduceResponse:
+    def send(self, request: Any, _version: int) -> asyncio.Future[ProduceResponse]:
         if self.fails_with is not None:
             raise self.fails_with
         self.asked += 1
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        answer = asyncio.ensure_future(self._answer(request))
+        answer.add_done_callback(self._answered)
+        return answer
+
+    async def answer_to(self, answer: asyncio.Future[ProduceResponse], _what: str) -> ProduceResponse:
+        return await answer
+
+    def _answered(self, _answer: object) -> None:
+        self.in_flight -= 1
+
+    async def _answer(self, request: Any) -> ProduceResponse:
         await self.answers.acquire()
         return ProduceResponse(
             responses=tuple(
@@ -78,6 +92,13 @@ class Cluster:
         self._broker = broker
         self.on_connect: Callable[[], None] = lambda: None
 
+    def open_connection(self, _node_id: int) -> Broker | None:
+        try:
+            self.on_connect()
+        except ConnectionLost:
+            return None
+        return self._broker
+
     async def connection(self, _node_id: int) -> Broker:
         self.on_connect()
         return self._broker
@@ -94,9 +115,24 @@ class Gate:
         self.transactional_id = None if answers is None else "transactions"
         self.is_v2 = False
         self._answers = answers or (lambda _where: True)
+        self._admitted: set[TopicPartition] = set()
+        self.refuses_with: ClientError | None = None
 
-    async def may_send(self, where: TopicPartition) -> bool:
-        return self._answers(where)
+    is_aborting = False
+
+    def refusal(self) -> ClientError | None:
+        return self.refuses_with
+
+    def is_admitted(self, where: TopicPartition) -> bool:
+        return self.transactional_id is None or where in self._admitted
+
+    async def admit(self, partitions: Collection[TopicPartition]) -> None:
+        for where in partitions:
+            self._answers(where)
+        self._admitted.update(partitions)
+
+    def left_gap(self) -> None:
+        pass
 
     def failed(self, error: ClientError, fatal: bool) -> None:
         pass
@@ -170,10 +206,12 @@ def test_records_of_a_transaction_that_has_failed_fail_at_once() -> None:
             with pytest.raises(BrokerError, match="TRANSACTION_ABORTABLE"):
                 await sent
 
-    run(Gate(lambda _where: False), scene)
+    gate = Gate(lambda _where: True)
+    gate.refuses_with = BrokerError(ErrorCode.TRANSACTION_ABORTABLE, "another record failed")
+    run(gate, scene)
 
 
-def test_a_partition_that_is_refused_takes_no_other_with_it() -> None:
+def test_a_transaction_that_gets_no_partition_fails() -> None:
     def answers(where: TopicPartition) -> bool:
         if where == PARTITIONS[1]:
             raise ClientError("this one is not to be had")

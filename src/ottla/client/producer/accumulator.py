@@ -1,7 +1,10 @@
 """Records on their way into batches: a queue of batches for each partition, and the memory they take.
 
 A record joins the youngest batch of its partition while there is room. Batches leave in order, oldest first.
-A batch that must be sent again goes back to the front, by its sequence, so that order is kept.
+A batch that must be sent again goes back to its place, so that order is kept.
+
+Memory is taken before a record is appended, and given back when its batch is done. Callers that wait for some
+are handed it in the order in which they came. From then on it is theirs, also while they do not run yet.
 """
 
 import asyncio
@@ -11,7 +14,6 @@ from collections.abc import Callable, Iterator
 from ottla.client.errors import ClientError
 from ottla.client.producer.batch import Batch
 from ottla.model.ids import TopicPartition
-from ottla.records.batch import HEADER_BYTES
 from ottla.records.codec import Headers
 
 # Length, attributes, two deltas, two lengths, header count: what a record of usual size adds to its content.
@@ -50,35 +52,66 @@ class Accumulator:
         self._clock = clock
         self._queues: dict[TopicPartition, deque[Batch]] = {}
         self._used_bytes = 0
-        self._waiting_for_room: deque[asyncio.Future[None]] = deque()
+        self._waiting_for_room: deque[tuple[asyncio.Future[None], int]] = deque()
+        self._batches_made = 0
+        self._closed_by: ClientError | None = None
         self.flushing = 0
         """How many callers want everything out without lingering."""
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
-    def has_room(self, size_bytes: int) -> bool:
-        """Say whether there is memory for a record, and nobody who came before waits for it."""
-        return self._used_bytes + size_bytes <= self._buffer_bytes and not self._waiting_for_room
+    @property
+    def used_bytes(self) -> int:
+        """Return how much memory is taken."""
+        return self._used_bytes
+
+    def take_room(self, size_bytes: int) -> bool:
+        """Take memory for a record. Returns False if there is none, or others came before."""
+        if self._waiting_for_room or not self._fits(size_bytes) or self._closed_by is not None:
+            return False
+        self._used_bytes += size_bytes
+        return True
 
     async def wait_for_room(self, size_bytes: int, timeout_s: float) -> None:
-        """Return when there is memory for a record, first come first served."""
-        if self.has_room(size_bytes):
+        """Take memory for a record as soon as there is some, first come first served."""
+        if self._closed_by is not None:
+            raise self._closed_by
+        if self.take_room(size_bytes):
             return
         room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting_for_room.append(room)
+        waiting = room, size_bytes
+        self._waiting_for_room.append(waiting)
         self._wake()
         try:
             async with asyncio.timeout(timeout_s):
                 await room
-        except TimeoutError:
+        except BaseException as error:
+            if waiting in self._waiting_for_room:
+                self._waiting_for_room.remove(waiting)
+                self._hand_out()
+            elif room.done() and not room.cancelled() and room.exception() is None:
+                # It was handed over in the same moment. The next one must not wait for ever because of us.
+                self.give_back(size_bytes)
+            if not isinstance(error, TimeoutError):
+                raise
             raise SendBufferFull(
                 f"the buffer stayed full for {timeout_s:g} s, because records are sent faster than the "
                 "broker takes them: send more slowly, or raise buffer.memory"
             ) from None
-        finally:
-            if room in self._waiting_for_room:
-                self._waiting_for_room.remove(room)
+
+    def give_back(self, size_bytes: int) -> None:
+        """Give memory back that was taken for a record."""
+        self._used_bytes -= size_bytes
+        self._hand_out()
+
+    def close(self, error: ClientError) -> None:
+        """Let nobody wait for memory any more."""
+        self._closed_by = error
+        while self._waiting_for_room:
+            room, _ = self._waiting_for_room.popleft()
+            if not room.done():
+                room.set_exception(error)
 
     def append(
         self,
@@ -89,7 +122,7 @@ class Accumulator:
         headers: Headers,
         size_bytes: int,
     ) -> Batch:
-        """Put a record at the end of a batch, and return the batch."""
+        """Put a record, for which memory was taken, at the end of a batch, and return the batch."""
         queue = self._queues.get(where)
         if queue is None:
             queue = self._queues[where] = deque()
@@ -101,13 +134,13 @@ class Accumulator:
             or batch.attempts
             or batch.encoded is not None
         ):
-            batch = Batch(where, self._clock())
+            self._batches_made += 1
+            batch = Batch(where, self._clock(), (self._batches_made, 0))
             queue.append(batch)
             self._wake()
         records = batch.records
         records.append((len(records), timestamp_ms, key, value, headers))
         batch.size_bytes += size_bytes
-        self._used_bytes += size_bytes
         if batch.size_bytes >= self._batch_bytes:
             self._wake()
         return batch
@@ -138,28 +171,16 @@ class Accumulator:
         return batch
 
     def put_back(self, batch: Batch) -> None:
-        """Put a batch back in front of everything that was numbered after it."""
+        """Put a batch back in front of everything that was made after it."""
         queue = self._queues.setdefault(batch.where, deque())
         place = 0
-        if batch.base_sequence >= 0:
-            for other in queue:
-                # Sequences wrap: what lies less than half the circle behind is the older one.
-                if (
-                    other.base_sequence < 0
-                    or (batch.base_sequence - other.base_sequence) % (1 << 31) > 1 << 30
-                ):
-                    break
-                place += 1
+        while place < len(queue) and queue[place].ordinal < batch.ordinal:
+            place += 1
         queue.insert(place, batch)
 
     def release(self, batch: Batch) -> None:
         """Give the memory of a finished batch back."""
-        self._used_bytes -= batch.size_bytes - HEADER_BYTES
-        while self._waiting_for_room and self._used_bytes < self._buffer_bytes:
-            room = self._waiting_for_room.popleft()
-            if not room.done():
-                room.set_result(None)
-                break
+        self.give_back(batch.content_bytes)
 
     def expired(self, before_s: float) -> list[Batch]:
         """Take out the batches that were made too long ago."""
@@ -169,9 +190,13 @@ class Accumulator:
                 found.append(self.take(where))
         return found
 
+    def everything(self) -> list[Batch]:
+        """Return all batches."""
+        return [batch for queue in self._queues.values() for batch in queue]
+
     def drop_all(self) -> list[Batch]:
         """Take everything out."""
-        batches = [batch for queue in self._queues.values() for batch in queue]
+        batches = self.everything()
         self._queues.clear()
         return batches
 
@@ -183,6 +208,21 @@ class Accumulator:
     def queued(self, where: TopicPartition) -> list[Batch]:
         """Return what waits for a partition, oldest first."""
         return list(self._queues.get(where, ()))
+
+    def _fits(self, size_bytes: int) -> bool:
+        return self._used_bytes + size_bytes <= self._buffer_bytes
+
+    def _hand_out(self) -> None:
+        while self._waiting_for_room:
+            room, size_bytes = self._waiting_for_room[0]
+            if room.done():
+                self._waiting_for_room.popleft()
+                continue
+            if not self._fits(size_bytes):
+                return
+            self._waiting_for_room.popleft()
+            self._used_bytes += size_bytes
+            room.set_result(None)
 
     def _is_due(self, queue: deque[Batch], now_s: float) -> bool:
         oldest = queue[0]

@@ -37,14 +37,17 @@ class Batch:
         "base_sequence",
         "created_s",
         "encoded",
+        "ordinal",
         "records",
         "retry_at_s",
         "size_bytes",
         "where",
     )
 
-    def __init__(self, where: TopicPartition, now_s: float) -> None:
+    def __init__(self, where: TopicPartition, now_s: float, ordinal: tuple[int, int] = (0, 0)) -> None:
         self.where = where
+        self.ordinal = ordinal
+        """The place among all batches; of a half, also where it began in the whole."""
         self.created_s = now_s
         self.records: list[RecordTuple] = []
         """Each with its place in the batch as its offset."""
@@ -77,16 +80,27 @@ class Batch:
         self._error = error
         self._finish()
 
+    @property
+    def content_bytes(self) -> int:
+        """Return what the records take."""
+        return self.size_bytes - HEADER_BYTES
+
     def split(self) -> "tuple[Batch, Batch]":
         """Make two batches of this one. Their numbers follow each other, and waiters go over to them."""
         middle = len(self.records) // 2
-        halves = (Batch(self.where, self.created_s), Batch(self.where, self.created_s))
+        number, begin = self.ordinal
+        halves = (
+            Batch(self.where, self.created_s, self.ordinal),
+            Batch(self.where, self.created_s, (number, begin + middle)),
+        )
         for half, start, stop in zip(halves, (0, middle), (middle, len(self.records)), strict=True):
             half.records = [(place, *record[1:]) for place, record in enumerate(self.records[start:stop])]
             half.attempts = 1
-            half.size_bytes = self.size_bytes * (stop - start) // len(self.records)
             if self.base_sequence >= 0:
                 half.base_sequence = (self.base_sequence + start) % (1 << 31)
+        # Together they give back what was taken for the whole, not a byte more or less.
+        halves[0].size_bytes += self.content_bytes * middle // len(self.records)
+        halves[1].size_bytes += self.content_bytes - halves[0].content_bytes
         self._halves = (*halves, middle)
         self._finish()
         return halves
@@ -98,6 +112,14 @@ class Batch:
         self.encoded = None
         if self._waiter is not None:
             self._waiter.set_result(None)
+
+    async def settled(self) -> None:
+        """Return when all of its records are acknowledged or have failed, those of its halves as well."""
+        while not self._done:
+            await self._wait()
+        if self._halves is not None:
+            for half in self._halves[:2]:
+                await half.settled()
 
     async def _wait(self) -> None:
         if self._waiter is None:

@@ -1,6 +1,7 @@
 """Batches as brokers take them: encoded, and together in a request of a version that the broker knows."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Final, Protocol
 
 from ottla.client.cluster import Cluster
@@ -30,11 +31,24 @@ class TransactionGate(Protocol):
     transactional_id: str | None
     is_v2: bool
 
-    async def may_send(self, where: TopicPartition) -> bool:
-        """Make a partition part of the transaction, and say whether records may go there."""
+    @property
+    def is_aborting(self) -> bool:
+        """Say whether the transaction is being aborted because the user wants that."""
+
+    def refusal(self) -> ClientError | None:
+        """Return why nothing may be sent now: the transaction has failed, or is being aborted."""
+
+    def is_admitted(self, where: TopicPartition) -> bool:
+        """Say whether records may go to a partition, for all that the coordinator knows."""
 
     def failed(self, error: ClientError, fatal: bool) -> None:
         """Take note that the transaction, or the producer, cannot go on."""
+
+    async def admit(self, partitions: Collection[TopicPartition]) -> None:
+        """Make partitions part of the transaction before the first record goes there."""
+
+    def left_gap(self) -> None:
+        """Take note that a batch that had a number will not be sent."""
 
 
 class ProduceRequests:
@@ -60,12 +74,15 @@ class ProduceRequests:
             return
         if self._settings.is_idempotent and batch.base_sequence < 0:
             batch.base_sequence = self._identity.next_sequence(batch.where, len(batch.records))
+        producer_id, producer_epoch = -1, -1
+        if batch.base_sequence >= 0:
+            producer_id, producer_epoch = self._identity.numbers_in(batch.where)
         batch.encoded = build_batch(
             batch.records,
             codec=self._codec,
             level=self._level,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.producer_epoch,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
             base_sequence=batch.base_sequence,
             is_transactional=self._gate.transactional_id is not None,
         )

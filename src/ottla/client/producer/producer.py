@@ -9,7 +9,7 @@ async with Producer("127.0.0.1:9092") as producer:
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ottla.client import surroundings
 from ottla.client.cluster import Cluster
@@ -23,7 +23,7 @@ from ottla.client.producer.identity import ProducerIdentity
 from ottla.client.producer.partitioner import DefaultPartitioner, Partitioner, TopicPartitions
 from ottla.client.producer.sender import Sender
 from ottla.client.producer.settings import ProducerSettings
-from ottla.client.producer.transactions import Transactions
+from ottla.client.producer.transactions import Transactions, WrongTransactionState, aborted
 from ottla.client.properties import Properties
 from ottla.client.security import cluster_for
 from ottla.client.serializers import Serializer, adds_headers, raw_bytes, serialize_with_headers
@@ -69,16 +69,31 @@ class Producer(Opened):
             ignore_keys=self._settings.partitioner_ignore_keys,
         )
         self._journey = journey
+        self._record_bytes_max = min(self._settings.max_request_size, self._settings.buffer_memory)
         self._cluster: Cluster = cluster_for(self._settings, allow_auto_topic_creation=True)
         self._identity = ProducerIdentity()
         self._transactions = Transactions(self._cluster, self._settings, self._identity)
         self._routes: dict[str, _Route] = {}
         self._lets_others_run = False
         self._sender: Sender | None = None
+        self._is_closing = False
 
     async def start(self) -> None:
         """Find the cluster, and for a transactional producer end what an earlier life left open."""
-        await self._cluster.start()
+        if self._sender is not None:
+            raise ClientError("the producer is open already: `start` was called twice")
+        self._is_closing = False
+        try:
+            await self._cluster.start()
+            if self._settings.transactional_id is not None:
+                await self._transactions.initialize()
+        except BaseException:
+            await self._cluster.close()
+            raise
+        self._sender = self._make_sender()
+        self._sender.start()
+
+    def _make_sender(self) -> Sender:
         settings = self._settings
 
         def accumulator(wake: Any) -> Accumulator:
@@ -90,7 +105,7 @@ class Producer(Opened):
                 asyncio.get_running_loop().time,
             )
 
-        self._sender = Sender(
+        return Sender(
             self._cluster,
             settings,
             accumulator,
@@ -99,19 +114,25 @@ class Producer(Opened):
             self._transactions.initialize,
             self._journey,
         )
-        if settings.transactional_id is not None:
-            await self._transactions.initialize()
-        self._sender.start()
 
     async def close(self) -> None:
-        """Send what is left, then close."""
+        """Send what is left, then close. If this is cancelled, what is left fails."""
+        self._is_closing = True
         try:
             if self._sender is not None:
-                try:
-                    await self._sender.flush()
-                finally:
-                    await self._sender.stop()
-                    self._sender = None
+                # Callers that wait for memory have not handed over their records yet, and cannot any more.
+                self._sender.accumulator.close(ClientError("the producer was closed"))
+                await self._sender.flush()
+        finally:
+            await self.abandon()
+
+    async def abandon(self) -> None:
+        """Close without sending what is left: it fails."""
+        self._is_closing = True
+        sender, self._sender = self._sender, None
+        try:
+            if sender is not None:
+                await sender.stop()
         finally:
             await self._cluster.close()
 
@@ -143,22 +164,23 @@ class Producer(Opened):
             key_bytes = None if key is None else self._key_serializer(topic, key)
             value_bytes = None if value is None else self._value_serializer(topic, value)
         size_bytes = record_bytes(key_bytes, value_bytes, header_pairs)
-        if size_bytes > self._settings.max_request_size:
-            raise RecordTooLarge(
-                f"a record for {topic!r} takes {size_bytes} bytes, more than max.request.size "
-                f"({self._settings.max_request_size}): send smaller records, or raise it"
-            )
-        route = self._routes.get(topic)
-        if route is None or route.view is not self._cluster.topology.topics.get(topic):
-            route = await self._learn_route(topic, sender.accumulator)
-        chosen = partition
-        if chosen is None:
-            chosen = self._partitioner.choose(route.among, key_bytes, value_bytes)
-        elif not 0 <= chosen < route.among.number:
-            raise ValueError(f"{topic!r} has no partition {chosen}, only 0 to {route.among.number - 1}")
-        accumulator = sender.accumulator
-        if not accumulator.has_room(size_bytes):
-            await accumulator.wait_for_room(size_bytes, self._settings.max_block_ms / 1000)
+        try:
+            if size_bytes > self._record_bytes_max:
+                self._refuse_as_too_large(topic, size_bytes)
+            route = self._routes.get(topic)
+            if route is None or route.view is not self._cluster.topology.topics.get(topic):
+                route = await self._learn_route(topic, sender)
+            chosen = partition
+            if chosen is None:
+                chosen = self._partitioner.choose(route.among, key_bytes, value_bytes)
+            elif not 0 <= chosen < route.among.number:
+                _refuse_partition(topic, chosen, route.among.number)
+            accumulator = sender.accumulator
+            if not accumulator.take_room(size_bytes):
+                await self._wait_for_room(sender, size_bytes)
+        except Exception as error:
+            self._was_not_handed_over(error)
+            raise
         if timestamp_ms is None:
             timestamp_ms = surroundings.current.time_ns() // 1_000_000
         batch = accumulator.append(
@@ -195,14 +217,20 @@ class Producer(Opened):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["Producer"]:
-        """Open a transaction; commit at the end of the block, abort when it raises."""
+        """Open a transaction; commit at the end of the block, abort when it raises or cannot be committed."""
         self.begin_transaction()
         try:
             yield self
+            await self.commit_transaction()
         except BaseException:
-            await self.abort_transaction()
+            if self.may_abort:
+                await self.abort_transaction()
             raise
-        await self.commit_transaction()
+
+    @property
+    def may_abort(self) -> bool:
+        """Say whether a transaction is open that can be aborted."""
+        return self._transactions.may_abort
 
     def begin_transaction(self) -> None:
         """Open a transaction."""
@@ -216,26 +244,70 @@ class Producer(Opened):
 
         Give the `group_metadata()` of the consumer, so that a member the group has dropped cannot commit.
         """
+        self._running()
         await self._transactions.send_offsets(offsets, group)
 
     async def commit_transaction(self) -> None:
-        """Make everything of the transaction count."""
-        await self._running().flush()
+        """Make everything of the transaction count.
+
+        Raises if any of its records could not be sent; then it can only be aborted. If this call is
+        cancelled, or the coordinator is away for too long, call it again: the transaction may be committed.
+        """
+        sender = self._running()
+        self._transactions.begin_end(commit=True)
+        await sender.flush()
         await self._transactions.end(commit=True)
 
     async def abort_transaction(self) -> None:
-        """Make nothing of the transaction count."""
+        """Make nothing of the transaction count. If this call is cut off, call it again."""
         sender = self._running()
-        aborted = BrokerError(ErrorCode.TRANSACTION_ABORTABLE, "the transaction was aborted")
-        sender.fail_all(aborted, is_wanted=True)
+        self._transactions.begin_end(commit=False)
+        sender.fail_all(aborted(), is_wanted=True)
         await sender.flush()
         await self._transactions.end(commit=False)
 
-    async def _learn_route(self, topic: str, accumulator: Accumulator) -> _Route:
+    def _was_not_handed_over(self, error: Exception) -> None:
+        """Let the open transaction fail: without one of its records it must not be committed."""
+        if isinstance(error, WrongTransactionState):
+            return  # Not a record of the open transaction.
+        if not isinstance(error, ClientError):
+            error = ClientError(f"a record was not sent: {error}")
+        self._transactions.failed(error, fatal=False)
+
+    def _refuse_as_too_large(self, topic: str, size_bytes: int) -> NoReturn:
+        setting, most = "max.request.size", self._settings.max_request_size
+        if self._settings.buffer_memory < most:
+            setting, most = "buffer.memory", self._settings.buffer_memory
+        raise RecordTooLarge(
+            f"a record for {topic!r} takes {size_bytes} bytes, more than {setting} ({most}): send smaller "
+            "records, or raise it"
+        )
+
+    async def _wait_for_room(self, sender: Sender, size_bytes: int) -> None:
+        number = self._transactions.number
+        await sender.accumulator.wait_for_room(size_bytes, self._settings.max_block_ms / 1000)
+        try:
+            self._check_still(sender, number)
+        except ClientError:
+            sender.accumulator.give_back(size_bytes)
+            raise
+
+    def _check_still(self, sender: Sender, number: int) -> None:
+        """Raise if, while a call waited, the producer was closed or its transaction came to an end."""
+        if self._running() is not sender:
+            raise ClientError("the producer was closed")
+        self._transactions.check_may_send()
+        if self._transactions.number != number:
+            raise WrongTransactionState("the transaction of this record has ended while `send` waited")
+
+    async def _learn_route(self, topic: str, sender: Sender) -> _Route:
+        accumulator = sender.accumulator
+        number = self._transactions.number
         view = self._cluster.topology.topics.get(topic)
-        if view is None or not view.partitions:
+        while view is None or not view.partitions:
             await self._learn(topic)
-            view = self._cluster.topology.topics[topic]
+            self._check_still(sender, number)
+            view = self._cluster.topology.topics.get(topic)
         places = tuple(TopicPartition(topic, number) for number in range(len(view.partitions)))
         available = tuple(number for number, part in view.partitions.items() if part.leader >= 0)
 
@@ -269,6 +341,13 @@ class Producer(Opened):
         tell(self._journey, Stage.BATCHED, topic, partition, None)
 
     def _running(self) -> Sender:
-        if self._sender is None:
+        sender = self._sender
+        if sender is None or self._is_closing:
             raise ClientError("the producer is not open: use `async with Producer(...)`, or call `start`")
-        return self._sender
+        if sender.failure is not None:
+            raise ClientError(f"the producer was stopped: {sender.failure}") from sender.failure
+        return sender
+
+
+def _refuse_partition(topic: str, partition: int, number: int) -> NoReturn:
+    raise ValueError(f"{topic!r} has no partition {partition}, only 0 to {number - 1}")

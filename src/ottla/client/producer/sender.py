@@ -1,34 +1,41 @@
 """Takes batches out of the accumulator to the leaders of their partitions, and answers back to the futures.
 
-One task drains; each request has one more that waits for its answer. Up to
-max.in.flight.requests.per.connection requests are on the way to a broker at a time. When a batch must be sent
-again, its partition is held back until everything of it that is on the way has come home: then the batches go
-out again in their order, and the broker drops what it has already.
+One task drains, and waits for nothing but work: what takes time, such as a connection or metadata, is an
+errand beside it. A request counts as in flight when it is sent; each has a task that waits for its answer.
+Up to max.in.flight.requests.per.connection requests are on the way to a broker at a time.
 """
 
 import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Final, NamedTuple
 
-from ottla.client.backoff import backoff_s
 from ottla.client.cluster import Cluster
 from ottla.client.connection import BrokerConnection
 from ottla.client.errors import BrokerError, ClientError, RequestTimedOut
 from ottla.client.journey import Listener, Stage, tell
 from ottla.client.producer.accumulator import Accumulator
 from ottla.client.producer.batch import Batch
+from ottla.client.producer.errands import Errands, pause_s
 from ottla.client.producer.identity import ProducerIdentity
+from ottla.client.producer.on_the_way import OnTheWay
 from ottla.client.producer.produce_requests import ProduceRequests, TransactionGate
 from ottla.client.producer.settings import ProducerSettings
 from ottla.model.ids import TopicPartition
+from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.produce import TOPIC_IDS_FROM
 
 _SEQUENCE_ERRORS = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 _FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 _PATIENCE_S = 1.0
+_REFRESH_S_MIN: Final = 0.1
+# Errands. That of a connection is the number of its broker.
+_METADATA: Final = "metadata"
+_IDENTITY: Final = "producer id"
+_ADMISSION: Final = "partitions of a transaction"
 _logger = logging.getLogger(__name__)
 
 
@@ -49,7 +56,7 @@ class Sender:
         accumulator: Callable[[Callable[[], None]], Accumulator],
         identity: ProducerIdentity,
         gate: TransactionGate,
-        acquire_identity: Callable[[], Any],
+        acquire_identity: Callable[[], Awaitable[None]],
         listener: Listener | None,
     ) -> None:
         self._cluster = cluster
@@ -61,53 +68,53 @@ class Sender:
         self._produce_requests = ProduceRequests(cluster, settings, identity, gate)
         self._work = asyncio.Event()
         self.accumulator = accumulator(self._work.set)
-        self._in_flight: dict[TopicPartition, list[Batch]] = defaultdict(list)
-        self._held_back: set[TopicPartition] = set()
-        self._is_asking = False
+        self._on_the_way = OnTheWay(
+            identity,
+            self.accumulator.queued,
+            settings.max_in_flight_requests_per_connection,
+            numbers=settings.is_idempotent,
+            renews=settings.is_idempotent and gate.transactional_id is None,
+        )
+        self._rests = settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000
+        self._errands = Errands(*self._rests, self._work.set, self._break)
         self._requests: set[asyncio.Task[None]] = set()
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._draining: asyncio.Task[None] | None = None
-        self._backoff = backoff_s(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000)
-        self._must_bump_epoch = False
+        self._to_learn: set[str] = set()
+        self._in_use: set[str] = set()
+        self._learn_all_at_s = float("inf")
+        self.failure: ClientError | None = None
+        """Why nothing is sent any more."""
 
     def start(self) -> None:
         """Begin to drain."""
+        self._note_refresh()
         self._draining = asyncio.create_task(self._drain_for_ever())
         self._draining.add_done_callback(self._drained)
 
     async def stop(self) -> None:
-        """Stop draining, and wait for the answers that are due."""
+        """Stop at once. What has not been acknowledged fails."""
+        self._end(ClientError("the producer was closed before the record was acknowledged"))
+        tasks = [*self._errands.cancel(), *self._requests]
         if self._draining is not None:
-            self._draining.cancel()
-            # If a bug of ours ended it, that was logged. It must not keep us from closing the rest.
-            await asyncio.gather(self._draining, return_exceptions=True)
-        for task in list(self._requests):
+            tasks.append(self._draining)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._requests, return_exceptions=True)
-        closed = ClientError("the producer was closed before the record was acknowledged")
-        for batch in [batch for batches in self._in_flight.values() for batch in batches]:
-            self._home(batch)
-            self._fail(batch, closed)
-        self.fail_all(closed)
+        # If a bug of ours ended one, that was logged. It must not keep us from closing the rest.
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def flush(self) -> None:
-        """Return when everything handed over so far is acknowledged or has failed.
-
-        A loop that is shut down ends the draining before the caller that closes the producer, which must not
-        wait.
-        """
+        """Return when everything handed over so far is acknowledged or has failed."""
+        self._require_running()
         self.accumulator.flushing += 1
         try:
-            self._idle.clear()
             self._work.set()
-            while not self._has_nothing_to_do():
-                if self._draining is None or self._draining.done():
-                    raise ClientError("records were not sent, because the producer was stopped")
-                self._idle.clear()
-                await self._idle.wait()
+            for batch in [*self.accumulator.everything(), *self._on_the_way]:
+                await batch.settled()
+            # An abort must come after this, or it would leave a transaction open.
+            await self._errands.until_done(_ADMISSION)
         finally:
             self.accumulator.flushing -= 1
+        self._require_running()
 
     def fail_all(self, error: ClientError, *, is_wanted: bool = False) -> None:
         """Fail whatever has not been sent: the transaction is over, or the producer is.
@@ -115,133 +122,153 @@ class Sender:
         What the user wanted to fail, by an abort, is no news for the log.
         """
         for batch in self.accumulator.drop_all():
-            self._fail(batch, error, logging.DEBUG if is_wanted else logging.WARNING)
-        self._note_if_idle()
+            self._fail(batch, error, is_wanted=is_wanted)
 
     async def _drain_for_ever(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            due_s = self._look_again_s(loop.time())
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(due_s):
+                async with asyncio.timeout_at(self._look_again_s(loop.time())):
                     await self._work.wait()
             self._work.clear()
             self._expire(loop.time())
-            try:
-                await self._drain(loop.time())
-            except ClientError as error:
-                if not error.retriable:
-                    self.fail_all(error)
-                await asyncio.sleep(next(self._backoff))
-                self._work.set()
+            self._maybe_learn(loop.time())
+            self._drain(loop.time())
+            # A producer with much to send must let others run.
+            await asyncio.sleep(0)
 
     def _drained(self, draining: asyncio.Task[None]) -> None:
-        """Note that nothing is sent any more. If that is a bug of ours, every waiting call fails with it."""
+        """Note that nothing is sent any more, by a bug of ours, or because the loop is being shut down."""
+        if self.failure is not None:
+            return
         error = None if draining.cancelled() else draining.exception()
-        if error is not None:
-            _logger.error("the producer cannot continue", exc_info=error)
-            self.fail_all(ClientError(f"the producer cannot continue: {error!r}"))
-        self._idle.set()
+        if isinstance(error, Exception):
+            self._break(error)
+        else:
+            self._end(ClientError("the task that sends records was cancelled"))
 
-    def _look_again_s(self, now_s: float) -> float | None:
+    def _require_running(self) -> None:
+        if self.failure is not None:
+            raise ClientError(
+                f"records were not sent, because the producer was stopped: {self.failure}"
+            ) from self.failure
+
+    def _break(self, error: Exception) -> None:
+        """End because of a bug of ours. Every call that waits fails with it, and every later one."""
+        _logger.error("the producer cannot continue", exc_info=error)
+        self._end(ClientError(f"the producer cannot continue: {error!r}"))
+
+    def _end(self, failure: ClientError) -> None:
+        if self.failure is not None:
+            return
+        self.failure = failure
+        self.accumulator.close(failure)
+        for batch in [*self._on_the_way]:
+            self._fail(batch, failure)
+            self._on_the_way.came_home(batch)
+        self.fail_all(failure)
+
+    def _look_again_s(self, now_s: float) -> float:
         """Return when to look, if nobody wakes the sender before.
 
         What is due and could not go is looked at again after a second. Whatever it waits for, its time to be
         delivered must not pass unseen.
         """
-        due_s = self.accumulator.next_due_s(now_s)
-        if not len(self.accumulator):
-            return due_s
-        return now_s + _PATIENCE_S if due_s is None else min(due_s, now_s + _PATIENCE_S)
+        times = [
+            self._learn_all_at_s,
+            self.accumulator.next_due_s(now_s),
+            self._errands.next_due_s(now_s),
+            now_s + _PATIENCE_S if len(self.accumulator) else None,
+        ]
+        return min(due_s for due_s in times if due_s is not None)
 
-    async def _drain(self, now_s: float) -> None:
-        if self._must_bump_epoch and not any(self._in_flight.values()):
-            await self._start_new_epoch()
+    def _drain(self, now_s: float) -> None:
+        if (refusal := self._gate.refusal()) is not None:
+            self.fail_all(refusal, is_wanted=self._gate.is_aborting)
+            return
+        # One batch of a partition goes with each request, and several requests may be in flight.
+        while self._drain_once(now_s):
+            pass
+
+    def _drain_once(self, now_s: float) -> bool:
         by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-        unknown: set[str] = set()
-        for where, _ in self.accumulator.ready(now_s):
-            if where in self._held_back or self._must_bump_epoch or self._awaits_first(where):
+        is_on = self.failure is None
+        for where, batch in self.accumulator.ready(now_s) if is_on else ():
+            topic = self._cluster.topology.topics.get(where.topic)
+            if not self._on_the_way.may_leave(batch, ZERO_UUID if topic is None else topic.topic_id):
                 continue
             view = self._cluster.topology.leader_of(where)
             if view is None:
-                unknown.add(where.topic)
+                self._to_learn.add(where.topic)
             else:
                 by_leader[view.leader].append(where)
-        if by_leader and self._settings.is_idempotent and not self._identity.is_known:
-            await self._acquire_identity()
-        for leader, partitions in by_leader.items():
-            await self._send_to(leader, partitions)
-        if unknown:
-            await self._cluster.refresh(unknown)
-            await asyncio.sleep(next(self._backoff))
-            self._work.set()
+        if self._to_learn:
+            self._errands.run(_METADATA, self._learn)
+        if not by_leader or not self._has_identity():
+            return False
+        # Each of the leaders gets its turn, whatever became of those before.
+        have_sent = [self._send_to(leader, partitions) for leader, partitions in by_leader.items()]
+        return any(have_sent)
 
-    def _awaits_first(self, where: TopicPartition) -> bool:
-        """Say whether the first batch of a partition is on its way.
+    def _has_identity(self) -> bool:
+        if not self._settings.is_idempotent or self._identity.is_known:
+            return True
+        self._errands.run(_IDENTITY, self._acquire_identity, self._fail_if_final)
+        return False
 
-        Until it is acknowledged, no other follows. If the first was refused, or went to an old leader, a
-        broker would take the second one, and the first could only come after it.
-        """
-        is_first = self._settings.is_idempotent and not self._identity.is_known_in(where)
-        return is_first and bool(self._in_flight.get(where))
+    def _fail_if_final(self, error: ClientError) -> None:
+        if not error.retriable:
+            self.fail_all(error)
 
-    async def _send_to(self, leader: int, partitions: list[TopicPartition]) -> None:
-        connection = await self._cluster.connection(leader)
+    def _send_to(self, leader: int, partitions: list[TopicPartition]) -> bool:
+        connection = self._cluster.open_connection(leader)
+        if connection is None:
+            self._connect(leader, partitions)
+            return False
+        partitions = self._admitted(partitions)
         if connection.in_flight >= self._settings.max_in_flight_requests_per_connection:
-            return  # The next answer wakes us, or we look again in a second.
-        # Asked first: nothing may wait, or fail, between taking a batch and sending it.
-        allowed = [where for where in partitions if await self._may_send(where)]
+            return False  # The next answer wakes us, or we look again in a second.
         batches: list[Batch] = []
         size_bytes = 0
-        for where in allowed:
-            if not self.accumulator.queue_length(where) or where in self._held_back:
-                continue  # The transaction was aborted, or another batch refused, meanwhile.
+        for where in partitions:
             batch = self.accumulator.take(where)
             self._produce_requests.encode(batch)
             assert batch.encoded is not None
             if batches and size_bytes + len(batch.encoded) > self._settings.max_request_size:
                 self.accumulator.put_back(batch)
-                self._work.set()
                 break
             size_bytes += len(batch.encoded)
             batches.append(batch)
         if batches:
             self._send(connection, batches)
-            self._work.set()  # More batches of the same partitions may be ready.
+        return bool(batches)
 
-    async def _may_send(self, where: TopicPartition) -> bool:
-        """Ask for a partition. If its transaction has failed, and waits to be aborted, its batches fail.
+    def _connect(self, leader: int, partitions: list[TopicPartition]) -> None:
+        def failed(error: ClientError) -> None:
+            if error.retriable:
+                # Whether it leads them still, others may know.
+                self._learn_soon({where.topic for where in partitions})
+                return
+            for where in partitions:
+                while self.accumulator.queue_length(where):
+                    self._fail(self.accumulator.take(where), error)
 
-        An abort takes everything out of the queues, perhaps while the partition is being sent to the
-        coordinator. The abort has to come after that, or it would leave a transaction open: `flush` waits.
-        """
-        if not self.accumulator.queue_length(where):
-            return False
-        self._is_asking = True
-        try:
-            may_send = await self._gate.may_send(where)
-        finally:
-            self._is_asking = False
-            self._note_if_idle()
-        if may_send:
-            return True
-        error = BrokerError(ErrorCode.TRANSACTION_ABORTABLE, "another record of the transaction failed")
-        while self.accumulator.queue_length(where):
-            self._fail(self.accumulator.take(where), error)
-        self._note_if_idle()
-        return False
+        self._errands.run(leader, lambda: self._cluster.connection(leader), failed)
+
+    def _admitted(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Return those that are part of the transaction. For the others the coordinator is asked."""
+        missing = [where for where in partitions if not self._gate.is_admitted(where)]
+        if missing:
+            self._errands.run(_ADMISSION, lambda: self._gate.admit(missing), self.fail_all)
+        return [where for where in partitions if where not in missing]
 
     def _send(self, connection: BrokerConnection, batches: list[Batch]) -> None:
         for batch in batches:
             batch.attempts += 1
-            self._in_flight[batch.where].append(batch)
+            self._in_use.add(batch.where.topic)
+            self._on_the_way.left(batch)
             if self._listener is not None:
                 self._tell(Stage.SENT, batch, broker=str(connection.address), attempt=batch.attempts)
-        task = asyncio.create_task(self._exchange(connection, batches))
-        self._requests.add(task)
-        task.add_done_callback(self._requests.discard)
-
-    async def _exchange(self, connection: BrokerConnection, batches: list[Batch]) -> None:
         try:
             version = self._produce_requests.version_for(connection)
             request = self._produce_requests.make(batches, version)
@@ -250,32 +277,49 @@ class Sender:
                 for batch in batches:
                     self._landed(batch, Acknowledged(-1, -1))
                 return
-            answer = await connection.ask(request, version)
-            self._take_answer(batches, answer, version)
-        except ClientError as error:
-            if not error.retriable:
-                for batch in batches:
-                    self._home(batch)
-                    self._fail(batch, error)
-            else:
-                self._cluster_changed({batch.where.topic for batch in batches})
-                for batch in batches:
-                    self._try_again(batch, error)
-        except Exception as error:  # a bug of ours: callers that wait must learn of it, not hang
-            _logger.exception("an exchange with %s failed", connection.address)
-            for batch in batches:
-                if batch in self._in_flight.get(batch.where, ()):
-                    self._home(batch)
-                    self._fail(batch, ClientError(f"the record was not acknowledged: {error!r}"))
+            # Sent here and not in the task: from now on it counts as in flight.
+            answer = connection.send(request, version)
+        except Exception as error:
+            self._was_not_answered(connection, batches, error)
+            return
+        names = self._cluster.topology.topic_names if version >= TOPIC_IDS_FROM else None
+        task = asyncio.create_task(self._exchange(connection, batches, answer, names))
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
+
+    async def _exchange(
+        self,
+        connection: BrokerConnection,
+        batches: list[Batch],
+        answer: asyncio.Future[Any],
+        names: Mapping[Uuid, str] | None,
+    ) -> None:
+        try:
+            self._take_answer(batches, await connection.answer_to(answer, "ProduceRequest"), names)
+        except Exception as error:
+            self._was_not_answered(connection, batches, error)
         finally:
             self._work.set()
-            self._note_if_idle()
 
-    def _take_answer(self, batches: list[Batch], answer: Any, version: int) -> None:
-        names = self._cluster.topology.topic_names
+    def _was_not_answered(self, connection: BrokerConnection, batches: list[Batch], error: Exception) -> None:
+        if not isinstance(error, ClientError):  # a bug of ours: callers that wait must learn of it, not hang
+            _logger.error("an exchange with %s failed", connection.address, exc_info=error)
+            error = ClientError(f"the record was not acknowledged: {error!r}")
+        if error.retriable:
+            self._learn_soon({batch.where.topic for batch in batches})
+        for batch in batches:
+            if batch not in self._on_the_way:
+                continue
+            if error.retriable:
+                self._try_again(batch, error)
+            else:
+                self._refused(batch, error)
+
+    def _take_answer(self, batches: list[Batch], answer: Any, names: Mapping[Uuid, str] | None) -> None:
+        """Take the answer to a request. `names` has those of topics as they were when it was sent."""
         by_partition = {batch.where: batch for batch in batches}
         for topic in answer.responses:
-            name = names.get(topic.topic_id) if version >= 13 else topic.name
+            name = topic.name if names is None else names.get(topic.topic_id)
             for part in topic.partition_responses:
                 batch = by_partition.pop(TopicPartition(name or "", part.partition_index), None)
                 if batch is not None:
@@ -296,117 +340,116 @@ class Sender:
         elif code in _SEQUENCE_ERRORS and self._settings.is_idempotent:
             self._lost_sequence(batch, error)
         elif code in _FENCED and self._gate.transactional_id is not None:
-            self._home(batch)
-            self._fail(batch, error)
             self._gate.failed(error, fatal=True)
+            self._refused(batch, error)
         elif code.retriable:
             if code.refreshes_metadata:
-                self._cluster_changed({batch.where.topic})
+                self._learn_soon({batch.where.topic})
             self._try_again(batch, error)
         else:
-            self._home(batch)
-            self._fail(batch, error)
-            self._gate.failed(error, fatal=False)
+            self._refused(batch, error)
 
     def _lost_sequence(self, batch: Batch, error: BrokerError) -> None:
         """Act on a sequence the broker did not expect.
 
         Behind another batch that failed this is no news: both go again, in order. For the first of its
-        partition the broker has forgotten us, or lost records: only a new epoch leads on (KIP-360).
+        partition the broker has forgotten us, or never got what was given up: only a new epoch leads on
+        (KIP-360).
         """
-        first = self._in_flight[batch.where][0] is batch and batch.where not in self._held_back
-        if first and self._gate.transactional_id is not None:
-            self._home(batch)
-            self._fail(batch, error)
-            self._gate.failed(error, fatal=False)
-            return
-        self._must_bump_epoch = self._must_bump_epoch or first
+        if self._on_the_way.is_first(batch):
+            if self._gate.transactional_id is not None:
+                self._refused(batch, error)
+                return
+            self._on_the_way.was_out_of_order(batch.where)
         self._try_again(batch, error)
 
-    async def _start_new_epoch(self) -> None:
-        await self._acquire_identity()
-        for where in {batch.where for _, batch in self.accumulator.ready(float("inf"))}:
-            for batch in self.accumulator.queued(where):
-                batch.renumber()
-        self._must_bump_epoch = False
-
     def _try_again(self, batch: Batch, error: ClientError) -> None:
-        self._held_back.add(batch.where)
-        loop_now_s = asyncio.get_running_loop().time()
-        give_up_s = batch.created_s + self._settings.delivery_timeout_ms / 1000
-        if loop_now_s >= give_up_s:
-            self._home(batch)
-            self._give_up(batch, error)
+        self._on_the_way.hold_back(batch.where)
+        now_s = asyncio.get_running_loop().time()
+        if now_s >= batch.created_s + self._settings.delivery_timeout_ms / 1000:
+            self._refused(batch, error)
             return
-        batch.retry_at_s = loop_now_s + next(self._backoff)
+        batch.retry_at_s = now_s + pause_s(batch.attempts, *self._rests)
         self.accumulator.put_back(batch)
-        self._home(batch)
+        self._on_the_way.came_home(batch)
 
-    def _give_up(self, batch: Batch, error: ClientError) -> None:
-        # Whether the broker has it is not known, so the numbers after it may not be trusted any more.
-        self._must_bump_epoch = self._settings.is_idempotent and self._gate.transactional_id is None
+    def _refused(self, batch: Batch, error: ClientError) -> None:
         self._fail(batch, error)
-        self._gate.failed(error, fatal=False)
+        self._on_the_way.came_home(batch)
 
     def _expire(self, now_s: float) -> None:
         for batch in self.accumulator.expired(now_s - self._settings.delivery_timeout_ms / 1000):
             error = RequestTimedOut(
                 f"a batch for {batch.where} was not acknowledged within delivery.timeout.ms"
             )
-            if batch.attempts:
-                self._give_up(batch, error)
-            else:
-                self._fail(batch, error)
-                self._gate.failed(error, fatal=False)
-        self._note_if_idle()
+            self._fail(batch, error)
 
     def _split(self, batch: Batch) -> None:
         """Send the halves of a batch that is too large for the broker. Their numbers follow each other."""
-        halves = batch.split()
-        self._held_back.add(batch.where)
-        for half in reversed(halves):
+        self._on_the_way.hold_back(batch.where)
+        for half in batch.split():
             self.accumulator.put_back(half)
-        self._home(batch)
+        self._on_the_way.came_home(batch)
 
     def _landed(self, batch: Batch, how: Acknowledged) -> None:
-        self._identity.acknowledged(batch.where)
-        self._home(batch)
+        if batch.base_sequence >= 0:
+            topic = self._cluster.topology.topics.get(batch.where.topic)
+            topic_id = ZERO_UUID if topic is None else topic.topic_id
+            self._identity.acknowledged(batch.where, batch.base_sequence, len(batch.records), topic_id)
+        self._on_the_way.came_home(batch)
         self.accumulator.release(batch)
         if self._listener is not None:
             self._tell(Stage.ACKNOWLEDGED, batch, base_offset=how.base_offset, count=len(batch.records))
         batch.landed(*how)
 
-    def _fail(self, batch: Batch, error: ClientError, level: int = logging.WARNING) -> None:
+    def _fail(self, batch: Batch, error: ClientError, *, is_wanted: bool = False) -> None:
+        """Fail a batch. Its transaction must hear of it, whatever the reason, or it would commit the rest."""
         self.accumulator.release(batch)
         self._tell(Stage.FAILED, batch, error=str(error))
+        level = logging.DEBUG if is_wanted else logging.WARNING
         _logger.log(level, "%d records for %s were not sent: %s", len(batch.records), batch.where, error)
+        if batch.base_sequence >= 0:
+            self._gate.left_gap()
+        if not is_wanted:
+            self._gate.failed(error, fatal=False)
         batch.fail(error)
+        self._on_the_way.was_given_up(batch)
 
-    def _home(self, batch: Batch) -> None:
-        """A batch is not on the way any more; its partition is free again once all of it is home."""
-        on_the_way = self._in_flight[batch.where]
-        if batch in on_the_way:
-            on_the_way.remove(batch)
-        if not on_the_way:
-            del self._in_flight[batch.where]
-            self._held_back.discard(batch.where)
+    def _maybe_learn(self, now_s: float) -> None:
+        """Look for new partitions now and then, though all is well (metadata.max.age.ms).
 
-    def _cluster_changed(self, topics: set[str]) -> None:
-        async def learn() -> None:
-            with contextlib.suppress(ClientError):
-                await self._cluster.refresh(topics)
-            self._work.set()
+        Topics to which nothing was sent since the last time are forgotten: `send` learns them again.
+        """
+        if now_s < self._learn_all_at_s:
+            return
+        self._note_refresh()
+        left = [*self.accumulator.everything(), *self._on_the_way]
+        used = {*self._in_use, *(batch.where.topic for batch in left)}
+        topology = self._cluster.topology
+        self._cluster.topology = topology.without(topology.topics.keys() - used)
+        self._in_use.clear()
+        self._learn_soon(used)
 
-        task = asyncio.create_task(learn())
-        self._requests.add(task)
-        task.add_done_callback(self._requests.discard)
+    def _note_refresh(self) -> None:
+        age_s = max(self._settings.metadata_max_age_ms / 1000, self._rests[0], _REFRESH_S_MIN)
+        self._learn_all_at_s = asyncio.get_running_loop().time() + age_s
 
-    def _note_if_idle(self) -> None:
-        if self._has_nothing_to_do():
-            self._idle.set()
+    def _learn_soon(self, topics: Collection[str]) -> None:
+        self._to_learn.update(topics)
+        if self._to_learn:
+            self._errands.run(_METADATA, self._learn)
 
-    def _has_nothing_to_do(self) -> bool:
-        return not len(self.accumulator) and not any(self._in_flight.values()) and not self._is_asking
+    async def _learn(self) -> None:
+        topics, self._to_learn = self._to_learn, set()
+        try:
+            await self._cluster.refresh(topics)
+        except ClientError:
+            self._to_learn |= topics
+            raise
+        for batch in self.accumulator.everything():
+            where = batch.where
+            if where.topic in topics and self._cluster.topology.leader_of(where) is None:
+                raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{where} has no leader yet")
 
     def _tell(self, stage: Stage, batch: Batch, **detail: Any) -> None:
         if self._listener is not None:

@@ -3,11 +3,18 @@
 States: UNINITIALIZED -> READY -> IN_TRANSACTION -> ENDING -> READY; FAILED until the open transaction is
 aborted; FENCED for ever when another producer took the transactional id.
 
+An end that is cut off, by a cancelled call or a coordinator that is away for too long, leaves ENDING: the
+same call goes on with it. Once the coordinator was asked to commit, there is no other way: the transaction
+may be committed.
+
 Transactions v2 (KIP-890) need no word to the coordinator before records go to a partition, and each end gives
-the epoch for the next transaction. Which of the two it is, the cluster's finalized features say.
+the epoch for the next transaction. Which of the two it is, the cluster's finalized features say. Before v2
+the producer itself asks for the next epoch after a transaction with a failure: some numbers were never used,
+so no broker would take the ones that follow (KIP-360).
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import Enum
 from typing import Any
 
@@ -32,6 +39,7 @@ from ottla.wire.messages.txn_offset_commit import (
 _LAST_CLIENT_VERSION_OF_ADD_PARTITIONS = 3
 _LAST_V1_VERSION = 4
 _FIRST_VERSION_WITH_MEMBER = 3
+_FIRST_VERSION_WITH_EPOCH = 3
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _FENCED = (
     ErrorCode.PRODUCER_FENCED,
@@ -73,30 +81,44 @@ class Transactions:
         self._partitions: set[TopicPartition] = set()
         self._has_content = False
         self._error: ClientError | None = None
+        self._commits = False
+        self._was_asked = False
+        """Whether the coordinator may have been asked to end the transaction."""
+        self._needs_epoch = False
+        self._ending = asyncio.Lock()
+        self.number = 0
+        """How many transactions were begun."""
+
+    @property
+    def is_aborting(self) -> bool:
+        """Say whether the transaction is being aborted because the user wants that."""
+        return self.state is TransactionState.ENDING and not self._commits
+
+    @property
+    def may_abort(self) -> bool:
+        """Say whether the transaction is open, and nobody knows it to be over."""
+        if self.state is TransactionState.ENDING:
+            return not (self._commits and self._was_asked)
+        return self.state in (TransactionState.IN_TRANSACTION, TransactionState.FAILED)
 
     async def initialize(self) -> None:
         """Get the id and epoch. An open transaction of an earlier life is aborted, its producer fenced."""
-        request = InitProducerIdRequest(
-            transactional_id=self.transactional_id,
-            transaction_timeout_ms=self._settings.transaction_timeout_ms,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.producer_epoch,
-        )
         if self.transactional_id is None:
-            answer = await self._cluster.retry(lambda: self._acquire_plain(request))
-        else:
-            answer = await self._ask_coordinator(request)
-            features = (await self._cluster.any_connection()).finalized_features
-            self.is_v2 = features.get("transaction.version", 0) >= 2
-            self.state = TransactionState.READY
-        self._identity.assume(answer.producer_id, answer.producer_epoch)
+            answer = await self._cluster.retry(self._acquire_plain)
+            self._identity.take_another(answer.producer_id, answer.producer_epoch)
+            return
+        await self._acquire_epoch()
+        features = (await self._cluster.any_connection()).finalized_features
+        self.is_v2 = features.get("transaction.version", 0) >= 2
+        self.state = TransactionState.READY
 
     def begin(self) -> None:
         """Open a transaction. The broker learns of it with the first record."""
         self._require(TransactionState.READY)
         self.state = TransactionState.IN_TRANSACTION
+        self.number += 1
         self._partitions.clear()
-        self._has_content = False
+        self._has_content = self._was_asked = self._needs_epoch = False
         self._error = None
 
     def check_may_send(self) -> None:
@@ -104,17 +126,38 @@ class Transactions:
         if self.transactional_id is not None:
             self._require(TransactionState.IN_TRANSACTION)
 
-    async def may_send(self, where: TopicPartition) -> bool:
-        """Make a partition part of the transaction before the first record goes there."""
-        if self.transactional_id is None:
+    def refusal(self) -> ClientError | None:
+        """Return why no record may leave now. None of a transaction that failed, or is being aborted."""
+        if self.transactional_id is None or self.state is TransactionState.IN_TRANSACTION:
+            return None
+        if self.state is TransactionState.ENDING:
+            return None if self._commits else aborted()
+        if self.state is TransactionState.FENCED:
+            return Fenced(f"transactional id {self.transactional_id!r} now belongs to another producer")
+        return BrokerError(ErrorCode.TRANSACTION_ABORTABLE, "another record of the transaction failed")
+
+    def is_admitted(self, where: TopicPartition) -> bool:
+        """Say whether records may go to a partition. In version 2 the first one tells the coordinator."""
+        if self.transactional_id is None or where in self._partitions:
             return True
-        if self.state not in (TransactionState.IN_TRANSACTION, TransactionState.ENDING):
-            return False
-        if where not in self._partitions:
-            if not self.is_v2:
-                await self._add_partition(where)
+        if self.is_v2:
             self._partitions.add(where)
             self._has_content = True
+        return self.is_v2
+
+    async def admit(self, partitions: Collection[TopicPartition]) -> None:
+        """Make partitions part of the transaction before the first record goes there."""
+        # Before asking: if the answer is lost, the coordinator may have begun the transaction all the same.
+        self._has_content = True
+        await self._add_partitions(partitions)
+        self._partitions.update(partitions)
+
+    async def may_send(self, where: TopicPartition) -> bool:
+        """Make a partition part of the transaction, and say whether records may go there."""
+        if self.refusal() is not None:
+            return False
+        if not self.is_admitted(where):
+            await self.admit([where])
         return True
 
     async def send_offsets(
@@ -127,6 +170,8 @@ class Transactions:
         self._require(TransactionState.IN_TRANSACTION)
         assert self.transactional_id is not None
         member = GroupMetadata(group) if isinstance(group, str) else group
+        # Before asking: if the answer is lost, the coordinator may have begun the transaction all the same.
+        self._has_content = True
         if not self.is_v2:
             await self._ask_coordinator(
                 AddOffsetsToTxnRequest(
@@ -136,7 +181,6 @@ class Transactions:
                     group_id=member.group_id,
                 )
             )
-        self._has_content = True
         topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
         for where, item in offsets.items():
             chosen = item if isinstance(item, OffsetAndMetadata) else OffsetAndMetadata(item, metadata)
@@ -162,53 +206,115 @@ class Transactions:
         )
         await self._guarded(lambda: self._commit_offsets(member.group_id, request))
 
+    def begin_end(self, commit: bool) -> None:
+        """Let no more records in. What is there can then be flushed, and `end` called."""
+        if self.state is TransactionState.ENDING:
+            self._require_same_end(commit)
+        elif commit or self.state is not TransactionState.FAILED:
+            self._require(TransactionState.IN_TRANSACTION)
+        self.state = TransactionState.ENDING
+        self._commits = commit
+
     async def end(self, commit: bool) -> None:
         """Commit or abort. All records must have been flushed."""
-        if commit or self.state is not TransactionState.FAILED:
-            self._require(TransactionState.IN_TRANSACTION)
-        must_tell = self._has_content or (self.is_v2 and self.state is TransactionState.FAILED)
-        self.state = TransactionState.ENDING
-        assert self.transactional_id is not None
-        if must_tell:
-            request = EndTxnRequest(
-                transactional_id=self.transactional_id,
-                producer_id=self._identity.producer_id,
-                producer_epoch=self._identity.producer_epoch,
-                committed=commit,
-            )
-            try:
-                answer = await self._ask_coordinator(request, None if self.is_v2 else _LAST_V1_VERSION)
-            except ClientError:
-                if self.state is TransactionState.ENDING:
-                    self.state = TransactionState.FAILED
-                raise
-            if self.is_v2 and answer.producer_id >= 0:
-                self._identity.assume(answer.producer_id, answer.producer_epoch)
-        self.state = TransactionState.READY
+        self.begin_end(commit)
+        async with self._ending:
+            if self.state is not TransactionState.ENDING:
+                self._require(TransactionState.IN_TRANSACTION)
+            if self._has_content or (self.is_v2 and self._needs_epoch):
+                await self._ask_to_end(commit)
+            if self._needs_epoch:
+                await self._acquire_epoch()
+                self._needs_epoch = False
+            self.state = TransactionState.READY
 
     def failed(self, error: ClientError, fatal: bool) -> None:
-        """Take note that a record of the open transaction could not be sent."""
-        if self.transactional_id is None:
+        """Take note that a record of the open transaction could not be sent, or the coordinator refused."""
+        if self.transactional_id is None or self.state is TransactionState.FENCED:
             return
         self._error = error
+        self._needs_epoch = True
         if fatal:
             self.state = TransactionState.FENCED
-        elif self.state in (TransactionState.IN_TRANSACTION, TransactionState.ENDING):
+        elif self.may_abort and not self.is_aborting:
             self.state = TransactionState.FAILED
 
-    async def _acquire_plain(self, request: InitProducerIdRequest) -> Any:
+    def left_gap(self) -> None:
+        """Take note that a batch that had a number will not be sent."""
+        self._needs_epoch = True
+
+    async def _ask_to_end(self, commit: bool) -> None:
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id or "",
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.producer_epoch,
+            committed=commit,
+        )
+        self._was_asked = True
+        try:
+            answer = await self._ask_coordinator(request, None if self.is_v2 else _LAST_V1_VERSION)
+        except Fenced:
+            raise
+        except ClientError as error:
+            if error.retriable:
+                raise  # The answer is lost, not the transaction: the same call asks again.
+            self._was_asked = False
+            if commit:
+                self.state = TransactionState.FAILED
+                raise
+            # There is nothing that could be aborted. Its next epoch puts an end to whatever there is.
+            self._needs_epoch = True
+        else:
+            if self.is_v2 and answer.producer_id >= 0:
+                self._identity.assume(answer.producer_id, answer.producer_epoch)
+                self._needs_epoch = False
+        self._has_content = False
+
+    async def _acquire_epoch(self) -> None:
+        """Get the id and the next epoch. Whatever transaction is open is aborted by that."""
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=self._settings.transaction_timeout_ms,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.producer_epoch,
+        )
+        answer = await self._ask_coordinator(request)
+        self._identity.assume(answer.producer_id, answer.producer_epoch)
+
+    def _require_same_end(self, commit: bool) -> None:
+        if commit is self._commits or (self._commits and not self._was_asked):
+            return
+        if self._commits:
+            raise WrongTransactionState(
+                "the commit was cut off and may have taken effect, so the transaction cannot be aborted: "
+                "call commit_transaction() again"
+            )
+        raise WrongTransactionState(
+            "the transaction is being aborted, so it cannot be committed: call abort_transaction() again"
+        )
+
+    async def _acquire_plain(self) -> Any:
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=self._settings.transaction_timeout_ms
+        )
         answer = await (await self._cluster.any_connection()).ask(request)
         if answer.error_code is not ErrorCode.NONE:
             raise BrokerError(answer.error_code, "cannot get a producer id")
         return answer
 
-    async def _add_partition(self, where: TopicPartition) -> None:
+    async def _add_partitions(self, partitions: Collection[TopicPartition]) -> None:
         assert self.transactional_id is not None
+        by_topic: dict[str, list[int]] = {}
+        for where in partitions:
+            by_topic.setdefault(where.topic, []).append(where.partition)
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self._identity.producer_id,
             v3_and_below_producer_epoch=self._identity.producer_epoch,
-            v3_and_below_topics=(AddPartitionsToTxnTopic(name=where.topic, partitions=(where.partition,)),),
+            v3_and_below_topics=tuple(
+                AddPartitionsToTxnTopic(name=name, partitions=tuple(numbers))
+                for name, numbers in by_topic.items()
+            ),
         )
         await self._ask_coordinator(request, _LAST_CLIENT_VERSION_OF_ADD_PARTITIONS)
 
@@ -241,7 +347,13 @@ class Transactions:
             node_id = await self._cluster.coordinator(TRANSACTION, transactional_id)
             try:
                 connection = await self._cluster.connection(node_id)
-                answer = await connection.ask(request, connection.version_for(type(request), at_most))
+                version = connection.version_for(type(request), at_most)
+                if isinstance(request, InitProducerIdRequest) and version < _FIRST_VERSION_WITH_EPOCH:
+                    # Before Kafka 2.5 the coordinator gave the next epoch to anyone that asked.
+                    ask = replace(request, producer_id=-1, producer_epoch=-1)
+                    answer = await connection.ask(ask, version)
+                else:
+                    answer = await connection.ask(request, version)
             except ClientError:
                 self._cluster.forget_coordinator(TRANSACTION, transactional_id)
                 raise
@@ -276,16 +388,30 @@ class Transactions:
             raise Fenced(
                 f"transactional id {self.transactional_id!r} now belongs to another producer"
             ) from self._error
-        if self.state is not state:
+        if self.state is TransactionState.ENDING:
+            call = "commit_transaction" if self._commits else "abort_transaction"
             raise WrongTransactionState(
-                f"this call needs the state '{state.value}', but the state is '{self.state.value}'"
+                f"the transaction has not ended yet: wait for {call}(), or call it again if it was cut off"
+            )
+        if self.state is not state:
+            why = f" ({self._error})" if self._error is not None else ""
+            raise WrongTransactionState(
+                f"this call needs the state '{state.value}', but the state is '{self.state.value}'{why}"
             ) from self._error
+
+
+def aborted() -> BrokerError:
+    """Return what becomes of records that an abort discards."""
+    return BrokerError(ErrorCode.TRANSACTION_ABORTABLE, "the transaction was aborted")
 
 
 def _first_error(answer: Any) -> ErrorCode:
     results = getattr(answer, "results_by_topic_v3_and_below", None)
     if results is not None:
-        codes = [part.partition_error_code for topic in results for part in topic.results_by_partition]
-        return next((code for code in codes if code is not ErrorCode.NONE), ErrorCode.NONE)
+        codes = {part.partition_error_code for topic in results for part in topic.results_by_partition}
+        codes -= {ErrorCode.NONE}
+        # What was not attempted waits for what was refused, which says more.
+        telling = codes - {ErrorCode.OPERATION_NOT_ATTEMPTED} or codes
+        return min(telling, default=ErrorCode.NONE, key=lambda code: code.retriable)
     code: ErrorCode = answer.error_code
     return code

@@ -20,6 +20,9 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
+        # What is handed over is begun before the loop is stopped, or is refused.
+        self._handing_over = threading.Lock()
+        self._is_stopping = False
         # A daemon: a program that forgets to close may end all the same.
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
@@ -27,7 +30,7 @@ class LoopThread:
     @property
     def is_running(self) -> bool:
         """Say whether coroutines can be run."""
-        return not self.loop.is_closed()
+        return not self._is_stopping
 
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine on the loop and return its result, or raise its error, here."""
@@ -36,9 +39,6 @@ class LoopThread:
             raise RuntimeError(
                 "a callback of a synchronous client must not call the client: it would wait for itself"
             )
-        if not self.is_running:
-            coroutine.close()
-            raise RuntimeError("the client is closed")
         answer: Future[R] = Future()
         tasks: list[asyncio.Task[R]] = []
 
@@ -53,7 +53,11 @@ class LoopThread:
             tasks[0].cancel()
 
         try:
-            self.loop.call_soon_threadsafe(begin)
+            with self._handing_over:
+                if self._is_stopping:
+                    coroutine.close()
+                    raise RuntimeError("the client is closed")
+                self.loop.call_soon_threadsafe(begin)
             return answer.result()
         except KeyboardInterrupt:
             self.loop.call_soon_threadsafe(cancel)
@@ -71,9 +75,11 @@ class LoopThread:
 
     def stop(self) -> None:
         """Cancel what still runs, and end the thread."""
-        if self.is_running:
+        with self._handing_over:
+            is_first, self._is_stopping = not self._is_stopping, True
+        if is_first:
             self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join()
+        self._thread.join()
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)

@@ -123,6 +123,7 @@ class Producer:
         headers: Iterable[tuple[str, bytes | None]] = (),
     ) -> Delivery:
         """Hand a record over. Waits only while records come faster than they are taken."""
+        self._twin._transactions.check_may_send()
         header_pairs = tuple(headers)
         if self._adds_headers:
             key_bytes, added = serialize_with_headers(self._key_serializer, topic, key)
@@ -173,14 +174,15 @@ class Producer:
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:
-        """Open a transaction; commit at the end of the block, abort when it raises."""
+        """Open a transaction; commit at the end of the block, abort when it raises or cannot be committed."""
         self.begin_transaction()
         try:
             yield self
+            self.commit_transaction()
         except BaseException:
-            self.abort_transaction()
+            if self._twin.may_abort:
+                self.abort_transaction()
             raise
-        self.commit_transaction()
 
     def begin_transaction(self) -> None:
         """Open a transaction."""
@@ -200,7 +202,11 @@ class Producer:
         self._run_in_order(self._twin.send_offsets_to_transaction(offsets, group))
 
     def commit_transaction(self) -> None:
-        """Make everything of the transaction count."""
+        """Make everything of the transaction count.
+
+        Raises if any of its records could not be sent; then it can only be aborted. If this call is
+        interrupted, or the coordinator is away for too long, call it again: the transaction may be committed.
+        """
         self._run_in_order(self._twin.commit_transaction())
 
     def abort_transaction(self) -> None:
@@ -216,6 +222,22 @@ class Producer:
             self._room.notify_all()
         try:
             self._run_in_order(self._twin.close())
+        except KeyboardInterrupt:
+            # A caller in a hurry does not wait for records, but no connection is left open.
+            self._thread.run(self._twin.abandon())
+            raise
+        finally:
+            self._thread.stop()
+
+    def abandon(self) -> None:
+        """Close without sending what is left: it fails."""
+        with self._room:
+            if self._closed:
+                return
+            self._closed = True
+            self._room.notify_all()
+        try:
+            self._thread.run(self._twin.abandon())
         finally:
             self._thread.stop()
 
