@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from tests.unit.explain.test_causes import NOW_MS, event, first, group, journal, record
+from tests.support.made_up_evidence import NOW_MS, event, first, group, journal, record
 
 from ottla.client.admin.descriptions import MemberDescription
 from ottla.client.admin.group_offsets import PartitionLag
