@@ -88,6 +88,64 @@ def test_a_producer_is_known_by_its_client_and_where_it_writes(node: ThreadNode)
     assert any(event["ends"].get("seen/1") == 1 for event in events(node, "appended-at"))
 
 
+def test_where_a_reader_began_is_told(node: ThreadNode) -> None:
+    node.create_topic("begun", 1)
+    node.produce("begun", "a", "b")
+    for reset, asked in (("latest", [-1, 2]), ("earliest", [-2, 0])):
+        settings = {"group.id": reset, "client.id": f"from-{reset}", "auto.offset.reset": reset}
+        consumer = joined(node, "begun", **settings)
+        deadline = time.monotonic() + 60
+        while True:
+            consumer.poll(0.1)
+            said = [
+                event["began"]
+                for event in events(node, "fetch-position", client=f"from-{reset}")
+                if "began" in event
+            ]
+            if said:
+                break
+            assert time.monotonic() < deadline
+        consumer.close()
+        assert said == [{"begun/0": asked}]
+
+
+def test_a_producer_without_an_id_that_comes_and_goes_is_told(node: ThreadNode) -> None:
+    node.create_topic("imported", 1)
+    for _ in range(2):
+        producer = Producer({"bootstrap.servers": node.bootstrap, "client.id": "importer"})
+        producer.produce("imported", b"x")
+        assert producer.flush(60) == 0
+        del producer
+    deadline = time.monotonic() + 60
+    while len({event["port"] for event in events(node, "writes", client="importer", closed=True)}) < 2:
+        assert time.monotonic() < deadline
+
+
+def test_a_member_whose_assignors_do_not_match_is_told_with_its_group(node: ThreadNode) -> None:
+    node.create_topic("assigned", 1)
+    first = joined(node, "assigned", **{"group.id": "mixed", "partition.assignment.strategy": "range"})
+    other = Consumer(
+        {
+            "bootstrap.servers": node.bootstrap,
+            "group.id": "mixed",
+            "client.id": "newer",
+            "partition.assignment.strategy": "cooperative-sticky",
+        }
+    )
+    other.subscribe(["assigned"])
+    refused: list[dict[str, Any]] = []
+    deadline = time.monotonic() + 60
+    while not refused:
+        other.poll(0.1)
+        lines = [json.loads(value or b"{}") for value in journal(node)]
+        refused = [line for line in lines if line["k"] == "join-refused" and line["group"] == "mixed"]
+        assert time.monotonic() < deadline
+    assert refused[0]["offers"] == ["cooperative-sticky"]
+    assert (refused[0]["client"], refused[0]["error"]) == ("newer", "INCONSISTENT_GROUP_PROTOCOL")
+    other.close()
+    first.close()
+
+
 def test_where_clients_read_is_sampled(node: ThreadNode) -> None:
     node.create_topic("read", 1)
     node.produce("read", "a", "b")

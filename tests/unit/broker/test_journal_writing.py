@@ -1,5 +1,6 @@
 """The journal is written when there is something to write, into a partition that is the node's own."""
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,7 +92,13 @@ def test_the_first_event_has_the_topic_created_and_waits_for_it() -> None:
     world.host((2,), leads=0)
     world.second()
     (records,) = world.written
-    assert len(records) == 2
+    assert [json.loads(record.value)["k"] for record in records] == [
+        "node-started",
+        "topic-created",
+        "topic-created",
+    ]
+    world.second("topic/c")
+    assert len(world.written[-1]) == 1, "that the node has started stands there once"
 
 
 def test_a_node_adds_a_partition_of_its_own() -> None:

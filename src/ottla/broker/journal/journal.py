@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 WHOLE_MAX: Final = 30
 """How many events of one kind and subject are kept whole in a minute."""
+SAMPLES_MAX: Final = 600
+"""The same of what is sampled, which comes at most once in an interval for each connection or hundred partitions."""
+SAMPLED: Final = frozenset(("appended-at", "fetch-position", "fetch-stopped", "writes"))
 PENDING_MAX: Final = 2_000
 """How many events wait to be written; a second of a busy node has a few dozen."""
 TOPICS_MAX: Final = 20
@@ -89,6 +92,8 @@ class Journal:
         """The connections there are, in the order they came."""
         self.gone: list[tuple[RequestContext, bool]] = []
         """Readers whose last position is still to be written."""
+        self.gone_writers: list[RequestContext] = []
+        """Producers without an id that are gone, and that nobody may have looked at."""
         self._events: list[Event] = []
         self._lost = 0
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -105,7 +110,7 @@ class Journal:
             self._minute = now_ms // _MINUTE_MS
             self._tell_more(now_ms)
         self._counts[subject, kind] += 1
-        if self._counts[subject, kind] > WHOLE_MAX:
+        if self._counts[subject, kind] > _whole_max(kind):
             return
         self._keep(Event(subject, kind, now_ms, facts))
 
@@ -142,6 +147,8 @@ class Journal:
         if self.is_on and context.fetched and not is_follower(context) and len(self.gone) < PENDING_MAX:
             # A fetch that waits for records will never bring any.
             self.gone.append((context, context.abandon is None))
+        if self.is_on and context.wrote and len(self.gone_writers) < PENDING_MAX:
+            self.gone_writers.append(context)
 
     def refused(self, context: "RequestContext", errors: "list[tuple[ApiKey, ErrorCode]]") -> None:
         """A client got errors. They are counted, and written once a second.
@@ -158,6 +165,21 @@ class Journal:
         """A client has asked for topics that do not exist, and that it does not create."""
         subject = client_subject(context.client_id or "", context.peer_host)
         self.note(subject, "topic-unknown", client=context.client_id or "", topics=names[:TOPICS_MAX])
+
+    def join_refused(
+        self, context: "RequestContext", group_id: str, error: ErrorCode, offers: "tuple[str, ...]"
+    ) -> None:
+        """A client could not join a group. `offers` are the assignors that it knows."""
+        self.note(
+            client_subject(context.client_id or "", context.peer_host),
+            "join-refused",
+            group=group_id,
+            client=context.client_id or "",
+            host=context.peer_host,
+            port=context.peer_port,
+            error=error.name,
+            offers=list(offers[:TOPICS_MAX]),
+        )
 
     def throttled(self, context: "RequestContext", milliseconds: int, quota: str) -> None:
         """A client was over a quota."""
@@ -180,6 +202,7 @@ class Journal:
             txn=transactional_id,
             client=context.client_id or "",
             host=context.peer_host,
+            port=context.peer_port,
             principal=str(context.principal),
         )
 
@@ -236,9 +259,13 @@ class Journal:
 
     def _tell_more(self, now_ms: int) -> None:
         for (subject, kind), count in self._counts.items():
-            if count > WHOLE_MAX:
-                self._keep(Event(subject, kind, now_ms, {"more": count - WHOLE_MAX}))
+            if count > _whole_max(kind):
+                self._keep(Event(subject, kind, now_ms, {"more": count - _whole_max(kind)}))
         self._counts.clear()
+
+
+def _whole_max(kind: str) -> int:
+    return SAMPLES_MAX if kind in SAMPLED else WHOLE_MAX
 
 
 def client_subject(client_id: str, host: str) -> str:

@@ -2,9 +2,11 @@
 
     appended-at       where partitions end, each second, for those that have grown
     producer-wrote    a producer id or epoch that is new in a partition
-    fetch-position    where clients read, every `ottla.journal.interval.ms` while they move
+    fetch-position    where clients read, every `ottla.journal.interval.ms` while they move, and when they go;
+                      with where they began, if they asked for the first or the last offset
     fetch-stopped     a client that has not asked for so long, and is still connected
-    writes            which partitions a client without a producer id may write to: by its produce lanes
+    writes            which partitions a client without a producer id may write to: by its produce lanes; and
+                      when it goes
     sync-slow         syncs that took long
 
 It costs nothing while nothing happens, and with many partitions it looks at them less often, and in slices.
@@ -115,13 +117,19 @@ class Sampler:
             if context.fetched is not None and not is_follower(context):
                 self._look_at_fetches(context, before.get(context), now_ms)
             if context.wrote:
-                places = tuple(f"{one.topic}/{one.index}" for one in context.wrote)[:PARTITIONS_IN_RECORD_MAX]
+                places = _places_of(context)
                 self._written[context] = places
                 if written.get(context) != places:
-                    self._note(context, "writes", at=places, acks=min(context.wrote.values()))
+                    self._note_writes(context)
+
+    def _note_writes(self, context: "RequestContext", **facts: Any) -> None:
+        self._note(context, "writes", at=_places_of(context), acks=min(context.wrote.values()), **facts)
 
     def _look_at_gone(self, now_ms: int) -> None:
         """Write where readers were when they went: between two looks they may have read much."""
+        writers, self._broker.journal.gone_writers = self._broker.journal.gone_writers, []
+        for context in writers:
+            self._note_writes(context, closed=True)
         gone, self._broker.journal.gone = self._broker.journal.gone, []
         for context, was_answered in gone:
             assert context.fetched is not None, "only readers are kept"
@@ -133,6 +141,7 @@ class Sampler:
                     "fetch-position",
                     at=positions,
                     isolation=ask.isolation_level,
+                    **_began(context, positions),
                     closed=True,
                     answered=was_answered,
                     for_ms=now_ms - asked_ms,
@@ -155,8 +164,9 @@ class Sampler:
         # One that waits for records at the end of a log has not stopped.
         has_stopped = now_ms - asked_ms >= self._interval_ms and context.abandon is None
         self._positions[context] = (positions, has_stopped)
-        if before is None or before[0] != positions:
-            self._note(context, "fetch-position", at=positions, isolation=ask.isolation_level)
+        began = _began(context, positions)
+        if before is None or before[0] != positions or began:
+            self._note(context, "fetch-position", at=positions, isolation=ask.isolation_level, **began)
         if has_stopped and (before is None or not before[1]):
             self._note(context, "fetch-stopped", at=positions, for_ms=now_ms - asked_ms)
         elif before is not None and before[1] and not has_stopped and before[0] == positions:
@@ -170,4 +180,17 @@ class Sampler:
 
     def _note(self, context: "RequestContext", kind: str, **facts: Any) -> None:
         client, host = context.client_id or "", context.peer_host
-        self._broker.journal.note(client_subject(client, host), kind, client=client, host=host, **facts)
+        self._broker.journal.note(
+            client_subject(client, host), kind, client=client, host=host, port=context.peer_port, **facts
+        )
+
+
+def _places_of(context: "RequestContext") -> tuple[str, ...]:
+    return tuple(f"{one.topic}/{one.index}" for one in context.wrote)[:PARTITIONS_IN_RECORD_MAX]
+
+
+def _began(context: "RequestContext", positions: dict[str, int]) -> dict[str, Any]:
+    """Take what a reader asked for, and was answered, before it read these partitions."""
+    asked = context.looked_up
+    found = {place: list(asked.pop(place)) for place in positions if place in asked}
+    return {"began": found} if found else {}

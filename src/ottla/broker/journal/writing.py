@@ -49,6 +49,10 @@ class JournalWriter:
         self._sampler = Sampler(broker)
         self._is_creating = False
         self._has_complained = False
+        self._started: Event | None = Event(
+            f"node/{broker.node_id}", "node-started", broker.clock.now_ms(), {}
+        )
+        """Told before everything else. It alone is no reason to make the topic."""
 
     def each_second(self) -> None:
         """Look, and write what there is."""
@@ -58,6 +62,10 @@ class JournalWriter:
         events = journal.take()
         if not events:
             return
+        if self._started is not None:
+            # Whoever was connected before is not any more, also if nobody could write that.
+            events.insert(0, self._started)
+            self._started = None
         partition = self._find_partition()
         if partition is not None:
             self._append(partition, events)

@@ -101,6 +101,7 @@ class RequestContext:
         "local_host",
         "local_port",
         "login",
+        "looked_up",
         "node",
         "peer_host",
         "peer_port",
@@ -147,6 +148,8 @@ class RequestContext:
         # For the journal: the last fetch with its partitions and its time, and the partitions written to.
         self.fetched: tuple[FetchRequest, Sequence[tuple[PartitionKey, FetchPartition]], int] | None = None
         self.wrote: dict[Partition, int] = {}
+        # Also for it: of which partitions the first or the last offset was asked for, which, and the answer.
+        self.looked_up: dict[str, tuple[int, int]] = {}
 
     @property
     def user(self) -> str:

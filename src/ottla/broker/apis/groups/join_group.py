@@ -1,12 +1,26 @@
 """JoinGroup: a member joins a classic group. Answered when all of its members have joined."""
 
+from typing import Final
+
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_group
 from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.join_group import NO_PROTOCOL_FROM, JoinGroupRequest, JoinGroupResponse
+
+
+_LASTING: Final = frozenset(
+    (
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        ErrorCode.INVALID_SESSION_TIMEOUT,
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+        ErrorCode.FENCED_INSTANCE_ID,
+    )
+)
+"""Errors that joining again does not mend: the journal tells for which group."""
 
 
 @serves(JoinGroupRequest, "0-9", on_group(Operation.READ))
@@ -15,7 +29,14 @@ def join_group(ask: JoinGroupRequest, context: RequestContext) -> Deferred[JoinG
     broker = context.broker
     answer: Deferred[JoinGroupResponse] = Deferred()
     broker.groups.coordinator.join_group(ask, client_of(context), broker.clock.now_ms(), answer.resolve)
+    answer.when_done(lambda response: _note_refusal(ask, response, context))
     return answer.then(_without_empty_name if context.version >= NO_PROTOCOL_FROM else _with_protocol)
+
+
+def _note_refusal(ask: JoinGroupRequest, response: JoinGroupResponse, context: RequestContext) -> None:
+    if response.error_code in _LASTING:
+        offers = tuple(one.name for one in ask.protocols)
+        context.node.journal.join_refused(context, ask.group_id, ErrorCode(response.error_code), offers)
 
 
 def _with_protocol(response: JoinGroupResponse) -> JoinGroupResponse:

@@ -45,6 +45,8 @@ _CONSUMER: Final = -1
 _DEBUGGING_REPLICA: Final = -2
 """Asks any replica for what it has, also one that does not lead."""
 _NOT_AVAILABLE_FROM: Final = 5
+_NOTED_MAX: Final = 100
+"""Of so many partitions a connection's look-ups are kept for the journal."""
 _READ_COMMITTED: Final = 1
 
 
@@ -116,12 +118,20 @@ def _look_up(
         found = _find(partition, ask.timestamp, limit)
     except (LogDirectoryOffline, DamagedRecords):
         return _refused(ask, ErrorCode.KAFKA_STORAGE_ERROR)
+    if limit is not ReadLimit.LOG_END and ask.timestamp in (LATEST, EARLIEST):
+        _note(context, f"{topic}/{ask.partition_index}", ask.timestamp, found.offset)
     return ListOffsetsPartitionResponse(
         partition_index=ask.partition_index,
         offset=found.offset,
         timestamp=found.timestamp,
         leader_epoch=found.leader_epoch if context.version >= 4 else -1,
     )
+
+
+def _note(context: RequestContext, place: str, timestamp: int, offset: int) -> None:
+    """Keep where a reader may begin. The journal tells it if the same connection fetches the partition."""
+    if place in context.looked_up or len(context.looked_up) < _NOTED_MAX:
+        context.looked_up[place] = (timestamp, offset)
 
 
 def _is_behind(partition: Partition, timestamp: int, limit: ReadLimit) -> bool:
