@@ -68,7 +68,7 @@ def ask(code: int, *words: str, bootstrap: str) -> Typed:
 
 def test_a_group_that_nobody_has_is_a_cause(bootstrap: str) -> None:
     answer = ask(10, "why", "silent", "nobody", "--over=0.1", "--json", bootstrap=bootstrap).data
-    assert (answer["verdict"], answer["cause"], answer["confidence"]) == ("cause", "no-such-group", "proved")
+    assert (answer["verdict"], answer["cause"], answer["strength"]) == ("cause", "no-such-group", "proved")
     assert answer["evidence"]
     assert answer["advice"]
     text = ask(10, "why", "silent", "nobody", "--over=0.1", bootstrap=bootstrap).out

@@ -1,7 +1,8 @@
-"""What an answer is: causes with evidence, ranked; what could not be known; what to do.
+"""What an answer is: causes with evidence, ranked; what was looked at; what could not be known; what to do.
 
-Three rules. A cause is named only with evidence that a reader can check. What is not known is said, with what
-would have shown it. A healthy system gets "nothing wrong found", never a guess.
+Four rules. A cause is named only with evidence that a reader can check. One that follows from the evidence,
+but is not shown by it, says "probably". What is not known is said, with what would have shown it. "Nothing
+wrong found" is said only where everything that could be wrong was looked at, and was seen to be right.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,6 +18,13 @@ class Strength(IntEnum):
     POSSIBLE = 1
     LIKELY = 2
     PROVED = 3
+
+    def qualify(self, sentence: str) -> str:
+        """Return a sentence that says how sure it is."""
+        return f"{_WORDS[self]}: {sentence}" if self in _WORDS else sentence
+
+
+_WORDS: Final = {Strength.LIKELY: "probably", Strength.POSSIBLE: "possibly"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +70,17 @@ class Answer:
     """Whether too little could be seen to call it healthy."""
     journal_ms: tuple[int, int] | None = None
     """Of which time the journal tells that was read, if there is one."""
+    looked_at: tuple[str, ...] = ()
+    """What the answer is made from."""
+    next_steps: tuple[str, ...] = ()
+    """What to look at if nothing is proved."""
 
     @property
     def verdict(self) -> str:
-        """Return the answer in a word."""
-        if self.causes:
+        """Return the answer in a word. What is only possible is no answer."""
+        if self.causes and self.causes[0].strength > Strength.POSSIBLE:
             return CAUSE
-        return UNKNOWN if self.is_unknown else HEALTHY
+        return UNKNOWN if self.is_unknown or self.causes else HEALTHY
 
     @property
     def exit_code(self) -> int:
@@ -83,28 +95,32 @@ class Answer:
             "subject": self.subject,
             "verdict": self.verdict,
             "cause": None if first is None else first.name,
-            "confidence": None if first is None else first.strength.name.lower(),
+            "strength": None if first is None else first.strength.name.lower(),
             "sentence": self.sentence,
             "evidence": [] if first is None else [_evidence_json(item) for item in first.evidence],
             "advice": [] if first is None else list(first.advice),
             "also": [
                 {
                     "cause": item.name,
-                    "confidence": item.strength.name.lower(),
-                    "sentence": item.sentence,
+                    "strength": item.strength.name.lower(),
+                    "sentence": item.strength.qualify(item.sentence),
                     "evidence": [_evidence_json(one) for one in item.evidence],
                     "advice": list(item.advice),
                 }
                 for item in self.causes[1:]
             ],
+            "looked_at": list(self.looked_at),
             "missing": list(self.missing),
+            "next_steps": list(self.next_steps),
             "journal_ms": None if self.journal_ms is None else list(self.journal_ms),
         }
 
     @property
     def sentence(self) -> str:
         """Return the answer in one sentence."""
-        return self.causes[0].sentence if self.causes else self.healthy
+        if not self.causes:
+            return self.healthy
+        return self.causes[0].strength.qualify(self.causes[0].sentence)
 
 
 def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:
@@ -120,7 +136,10 @@ def render(answer: Answer) -> str:
         lines += _evidence_lines(first)
         lines += [f"  do: {text}" for text in first.advice]
         for other in answer.causes[1:]:
-            lines += ["", f"also {other.strength.name.lower()}: {other.sentence}", *_evidence_lines(other)]
+            lines += ["", f"also {other.strength.qualify(other.sentence)}", *_evidence_lines(other)]
+    if answer.verdict == UNKNOWN:
+        lines += [f"  next: {text}" for text in answer.next_steps]
+    lines += [f"looked at: {text}" for text in answer.looked_at]
     if answer.journal_ms is not None:
         first_ms, last_ms = answer.journal_ms
         lines.append(f"the journal covers {time_text(first_ms)} to {time_text(last_ms)}")

@@ -16,7 +16,7 @@ from ottla.client.admin.configs import ConfigResource
 from ottla.client.errors import BrokerError, ClientError
 from ottla.explain.access import Access
 from ottla.explain.answer import duration_text, time_text
-from ottla.explain.causes.silent import departure
+from ottla.explain.causes.absent import departure
 from ottla.explain.evidence.group_history import GroupHistory, read_group_history
 from ottla.explain.evidence.journal import JournalEvent, JournalView, read_journal
 from ottla.explain.evidence.logs import BatchFacts, RecordFacts, partitions_of, read_batches, sample_log

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WHOLE_MAX: Final = 30
 """How many events of one kind and subject are kept whole in a minute."""
 SAMPLES_MAX: Final = 600
-"""The same of what is sampled, which comes at most once in an interval for each connection or hundred partitions."""
+"""The same of what is sampled, which comes at most once in an interval for each connection."""
 SAMPLED: Final = frozenset(("appended-at", "fetch-position", "fetch-stopped", "writes"))
 PENDING_MAX: Final = 2_000
 """How many events wait to be written; a second of a busy node has a few dozen."""

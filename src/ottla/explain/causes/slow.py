@@ -14,9 +14,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked
-from ottla.explain.causes.silent import RECENT_MS, last_positions
+from ottla.explain.causes.hindered import RECENT_MS
+from ottla.explain.causes.standing import is_seen_fetching, last_positions, member_gone, reads, unread
 from ottla.explain.evidence.cases import NO_JOURNAL, GroupCase, TopicCase
 from ottla.explain.evidence.logs import BatchFacts, LogSample
+from ottla.explain.evidence.readers import Reader, readers_of
 from ottla.explain.lag.outlook import PartitionLook, seconds_to_zero, total, total_speed
 from ottla.model.ids import TopicPartition
 
@@ -37,21 +39,52 @@ def why_slow(case: GroupCase) -> Answer:
     """Answer for a group."""
     causes: tuple[Cause, ...] = ()
     lag = total(item.lag.lag for item in case.partitions) or 0
+    readers = readers_of(case.journal)
     if lag >= LAG_MIN:
         # Throttled readers read in bursts, so they may look as if they were catching up.
         causes = ranked(_throttled(case) if _catches_up(case) else _causes(case, lag))
-    missing = () if case.journal.exists else (NO_JOURNAL,)
+        causes = ranked([*member_gone(case, readers), *causes])
     healthy = (
         f"nothing wrong found: group {case.group_id} is {lag} records behind and catches up"
         if lag >= LAG_MIN
         else f"nothing wrong found: group {case.group_id} keeps up, {lag} records behind"
     )
+    unclear = _doubts(case, readers)
     is_unknown = lag >= LAG_MIN and not causes and not _catches_up(case)
     if is_unknown:
         healthy = f"group {case.group_id} is {lag} records behind and does not catch up: why is unknown"
+    elif unclear:
+        healthy = f"nothing is proved about group {case.group_id}: {unclear[0]}"
     return Answer(
-        "slow", f"group {case.group_id}", causes, healthy, missing, is_unknown, case.journal.span_ms
+        "slow",
+        f"group {case.group_id}",
+        causes,
+        healthy,
+        (*unclear[0 if is_unknown else 1 :], *case.not_seen),
+        is_unknown or bool(unclear),
+        case.journal.span_ms,
+        case.looked_at,
+        (f"ask again with `--over 30`, and see `ottla why silent {case.group_id}`",),
     )
+
+
+def _doubts(case: GroupCase, readers: Sequence[Reader]) -> list[str]:
+    """Return what keeps one from saying that the group keeps up."""
+    found = []
+    bare = [item for item in case.partitions if item.lag.committed is None and unread(item)]
+    if bare:
+        where = ", ".join(str(item.lag.where) for item in bare[:4])
+        found.append(
+            f"nothing is committed for {where}, so its lag is not known: at most "
+            f"{sum(map(unread, bare))} records"
+        )
+    if not case.partitions:
+        found.append("it has committed nothing, and has no partitions")
+    return found + [
+        f"nobody was seen to fetch {item.lag.where}, which has {item.lag.lag} unread records"
+        for item in case.partitions
+        if item.lag.lag and not is_seen_fetching(item, reads(readers, item))
+    ]
 
 
 def _catches_up(case: GroupCase) -> bool:

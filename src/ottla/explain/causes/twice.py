@@ -15,7 +15,7 @@ again, and what makes it harmless.
 from collections.abc import Iterator
 
 from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked
-from ottla.explain.causes.silent import departure
+from ottla.explain.causes.absent import departure
 from ottla.explain.evidence.cases import NO_JOURNAL, GroupCase, TopicCase
 from ottla.explain.evidence.group_history import Commit, Generation, MemberFacts
 from ottla.explain.evidence.journal import JournalEvent

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ottla.client.admin.configs import ConfigResource
 from ottla.client.admin.descriptions import GroupDescription
 from ottla.client.admin.offsets import OffsetSpec
 from ottla.client.errors import BrokerError, ClientError
@@ -16,6 +17,7 @@ from ottla.explain.access import Access
 from ottla.explain.evidence.group_history import GroupHistory, read_group_history
 from ottla.explain.evidence.journal import JournalView, read_journal
 from ottla.explain.evidence.logs import LogSample, partitions_of, sample_log
+from ottla.explain.evidence.readers import Doing, readers_of
 from ottla.explain.lag.looking import GroupLook, Looks, look, with_speeds
 from ottla.explain.lag.outlook import PartitionLook
 from ottla.model.ids import TopicPartition
@@ -26,6 +28,9 @@ NO_JOURNAL: Final = (
     "(Ottla writes one unless ottla.journal.enable is false)"
 )
 _RECORDS_FOR_GROUPS: Final = 20_000
+_TOPICS_MAX: Final = 50
+"""Of so many topics it is asked where all of their partitions end."""
+_MINUTES_MS: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,10 @@ class GroupCase:
     log: LogSample | None = None
     offsets_retention_ms: int | None = None
     """How long the offsets of an empty group are kept, if that may be known."""
+    bounds: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    """Where partitions begin and end: all of the topics that the group, or a client without one, reads."""
+    configs: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    """The configs in force of the topics that the group reads."""
 
     @property
     def partitions(self) -> tuple[PartitionLook, ...]:
@@ -77,6 +86,41 @@ class GroupCase:
         if self.description is not None:
             names |= {member.client_id for member in self.description.members}
         return frozenset(names)
+
+    @property
+    def looked_at(self) -> tuple[str, ...]:
+        """Return what the evidence is made of, for people."""
+        found = []
+        if self.look is not None:
+            found.append(
+                f"group {self.group_id} for {self.seconds:g} s: state {self.look.state}, "
+                f"{self.look.members} members, {len(self.look.partitions)} partitions"
+            )
+        history = self.history
+        if history.is_readable:
+            found.append(
+                f"{len(history.commits)} commits and {len(history.generations)} changes of members in "
+                "__consumer_offsets"
+            )
+        if self.log is not None:
+            found.append(f"the newest {len(self.log.records)} records of what it reads")
+        if self.journal.events:
+            found.append(f"{len(self.journal.events)} lines of the journal")
+        return tuple(found)
+
+    @property
+    def not_seen(self) -> tuple[str, ...]:
+        """Return what could not be seen, and what would have shown it."""
+        missing = [] if self.journal.exists else [NO_JOURNAL]
+        if not self.history.is_readable:
+            missing.append("when the group has committed what: __consumer_offsets cannot be read")
+        if self.log is None and self.partitions:
+            missing.append("what the records are like: they cannot be read")
+        missing += [
+            f"{count} events of kind {kind} in the last minutes: the journal had no room for them"
+            for kind, count in self.journal.left_out(self.now_ms - _MINUTES_MS).items()
+        ]
+        return tuple(missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +171,13 @@ async def gather_group(
         except ClientError:
             # The user may not read the topic. Everything else is evidence still.
             log = None
+    journal = await read_journal(access)
+    named = {where.topic for where in places}
+    if description is not None:
+        named |= {name for member in description.members for name in member.subscribed_topics}
+    read_now = [reader for reader in readers_of(journal) if reader.doing is not Doing.GONE]
+    named |= {where.topic for reader in read_now for where in reader.positions}
+    wanted = sorted(named & topics.keys())[:_TOPICS_MAX]
     return GroupCase(
         group_id,
         _now_ms(),
@@ -134,13 +185,15 @@ async def gather_group(
         looked,
         description,
         history,
-        await read_journal(access),
+        journal,
         topics,
         await _stable_ends(access, places),
         await _open_transactions(access, places),
         await _last_record_ms(access, places),
         log,
         await _offsets_retention_ms(access),
+        await _bounds(access, wanted),
+        await topic_configs(access, {where.topic for where in places}),
     )
 
 
@@ -149,6 +202,34 @@ async def _look(access: Access, group_id: str) -> Looks | None:
         return await look(access, [group_id])
     except BrokerError:
         return None
+
+
+async def _bounds(access: Access, topics: Collection[str]) -> dict[TopicPartition, tuple[int, int]]:
+    try:
+        places = await partitions_of(access, topics)
+        starts = (await access.admin.offsets.earliest(places)).succeeded
+        ends = (await access.admin.offsets.latest(places)).succeeded
+    except ClientError:
+        return {}
+    return {
+        where: (starts[where].offset, ends[where].offset)
+        for where in places
+        if where in starts and where in ends
+    }
+
+
+async def topic_configs(access: Access, topics: Collection[str]) -> dict[str, dict[str, str | None]]:
+    """Return the configs in force of topics, as far as they may be described."""
+    try:
+        found = await access.admin.configs.describe_many(
+            [ConfigResource(ResourceType.TOPIC, name) for name in sorted(topics)], synonyms=False
+        )
+    except ClientError:
+        return {}
+    return {
+        resource.name: {name: config.value for name, config in configs.items()}
+        for resource, configs in found.succeeded.items()
+    }
 
 
 async def _stable_ends(access: Access, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:

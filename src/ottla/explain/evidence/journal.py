@@ -122,6 +122,10 @@ class JournalEvent(NamedTuple):
         """Return the positions that a fetch event has."""
         return {place_of(place): offset for place, offset in self.facts.get("at", {}).items()}
 
+    def resets(self) -> dict[TopicPartition, tuple[int, int]]:
+        """Return which offsets a reader asked for before it fetched, and the answers."""
+        return {place_of(place): (one, other) for place, (one, other) in self.facts.get("began", {}).items()}
+
 
 class JournalView(NamedTuple):
     """The events that were read, in the order of their times."""
@@ -139,6 +143,15 @@ class JournalView(NamedTuple):
         for event in self.events:
             if event.kind in kinds and all(event.facts.get(name) == value for name, value in facts.items()):
                 yield event
+
+    def left_out(self, since_ms: int = 0) -> dict[str, int]:
+        """Return how many events of each kind were not kept, because they were too many."""
+        found: dict[str, int] = {}
+        for event in self.of(MORE, "lost"):
+            if event.at_ms >= since_ms:
+                kind = event.facts.get("of", "any")
+                found[kind] = found.get(kind, 0) + event.facts.get(MORE, event.facts.get("count", 0))
+        return found
 
     def until(self, at_ms: int) -> "JournalView":
         """Return what was known at a time."""

@@ -11,7 +11,6 @@ from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.join_group import NO_PROTOCOL_FROM, JoinGroupRequest, JoinGroupResponse
 
-
 _LASTING: Final = frozenset(
     (
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL,

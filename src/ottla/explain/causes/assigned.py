@@ -1,0 +1,81 @@
+"""Members that have nothing to read: they subscribe to nothing, or there are more of them than partitions."""
+
+from collections.abc import Iterator, Sequence
+
+from ottla.client.admin.descriptions import MemberDescription
+from ottla.explain.answer import Cause, Evidence, Strength
+from ottla.explain.evidence.cases import GroupCase
+
+
+def without_topic(
+    case: GroupCase, members: Sequence[MemberDescription], topic: str | None
+) -> Iterator[Cause]:
+    source = f"ottla group describe {case.group_id}"
+    if is_rebalancing(case):
+        # Brokers do not tell what members have subscribed to before they are done.
+        return
+    for member in members:
+        missing = [name for name in member.subscribed_topics if name not in case.topics]
+        if missing and not member.assignment:
+            yield Cause(
+                "topic-missing",
+                Strength.PROVED,
+                f"{member.client_id} subscribes to {', '.join(missing)}, which does not exist",
+                (Evidence(f"topics: {', '.join(sorted(case.topics)) or 'none'}", "ottla topic list"),),
+                ("create the topic, or correct its name in the consumer",),
+                weight=8,
+            )
+        elif member.subscribed_regex is not None and not member.assignment:
+            yield Cause(
+                "pattern-matches-nothing",
+                Strength.PROVED,
+                f"the pattern {member.subscribed_regex} of {member.client_id} matches no topic",
+                (Evidence(f"topics: {', '.join(sorted(case.topics)) or 'none'}", "ottla topic list"),),
+                ("correct the pattern: it has to match the whole name of a topic",),
+                weight=8,
+            )
+        elif not member.subscribed_topics and member.subscribed_regex is None and not member.assignment:
+            yield Cause(
+                "topic-missing",
+                Strength.LIKELY,
+                f"{member.client_id} is a member, but subscribes to no topic that exists",
+                (Evidence(f"member {member.member_id} has no topics and no partitions", source),),
+                ("check the topic or the pattern that the consumer subscribes to",),
+                weight=8,
+            )
+    if topic is not None and all(topic not in item.subscribed_topics for item in members):
+        subscribed = sorted({name for item in members for name in item.subscribed_topics})
+        yield Cause(
+            "another-topic",
+            Strength.PROVED,
+            f"no member of group {case.group_id} subscribes to {topic}",
+            (Evidence(f"they subscribe to {', '.join(subscribed) or 'nothing'}", source),),
+            ("correct the topics that the consumer subscribes to",),
+            weight=8,
+        )
+
+
+def without_partitions(case: GroupCase, members: Sequence[MemberDescription]) -> Iterator[Cause]:
+    assert case.description is not None, "asked only of groups with members"
+    idle = [item for item in members if not item.assignment and item.subscribed_topics]
+    if not idle or is_rebalancing(case):
+        return
+    topics = {name for item in case.description.members for name in item.subscribed_topics}
+    partitions = sum(case.topics.get(name, 0) for name in topics)
+    count = len(case.description.members)
+    if partitions and count > partitions:
+        names = ", ".join(sorted({item.client_id for item in idle}))
+        yield Cause(
+            "more-members-than-partitions",
+            Strength.PROVED,
+            f"{len(idle)} of {count} members get nothing: {', '.join(sorted(topics))} "
+            f"has only {partitions} partitions",
+            (Evidence(f"without partitions: {names}", f"ottla group describe {case.group_id}", case.now_ms),),
+            (f"run at most {partitions} members, or add partitions with `ottla topic alter`",),
+            weight=7,
+        )
+
+
+def is_rebalancing(case: GroupCase) -> bool:
+    """Say whether the group was dividing its partitions when it was described."""
+    return case.description is not None and case.description.state.lower() not in ("stable", "empty", "dead")
