@@ -83,11 +83,16 @@ def departure(event: JournalEvent) -> Evidence:
 
 def not_a_member(case: GroupCase, client: str) -> Cause:
     names = ", ".join(sorted(case.clients)) or "none"
+    other = case.elsewhere.get(client)
+    evidence = [Evidence(f"clients of its members: {names}", f"ottla group describe {case.group_id}")]
+    if other is not None:
+        evidence.append(Evidence(f"{client} is a member of group {other}", f"ottla group describe {other}"))
     return Cause(
         "not-a-member",
         Strength.PROVED,
-        f"client {client} is not a member of group {case.group_id}",
-        (Evidence(f"clients of its members: {names}", f"ottla group describe {case.group_id}"),),
+        f"client {client} is not a member of group {case.group_id}"
+        + ("" if other is None else f", but of group {other}"),
+        tuple(evidence),
         ("check the client.id and the group.id of the consumer",),
     )
 
@@ -141,7 +146,7 @@ def reads_by_itself(
 ) -> Iterator[Cause]:
     """Say what a client reads that is in no group, because it has assigned partitions to itself."""
     its = [one for one in readers if one.client == client and one.doing is not Doing.GONE and one.positions]
-    if not its:
+    if not its or client in case.elsewhere:
         return
     positions = {where: offset for one in its for where, offset in one.positions.items()}
     topics = {where.topic for where in positions} | ({topic} if topic is not None else set())

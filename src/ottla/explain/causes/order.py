@@ -7,7 +7,11 @@ Kafka keeps the order within a partition. So either the records of a key are in 
 
 or they are in one, and their create times go back:
 
-    several producers -> one without idempotence, whose batch was sent again -> clocks that differ
+    clocks that differ -> several producers -> one that sends in another order, or whose batches have changed
+    places
+
+or they are where they belong, and a deploy has changed what the key is. No cause speaks of a failed request:
+the log does not show one.
 """
 
 import zlib
@@ -15,19 +19,19 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ottla.client.producer.partitioner import murmur2
-from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked
+from ottla.explain.answer import Answer, Cause, Evidence, Strength, ranked
+from ottla.explain.causes.going_back import AHEAD_MS, going_back
+from ottla.explain.causes.keys_changed import keys_changed
+from ottla.explain.causes.names import key_text, producer_name, writer_name
 from ottla.explain.evidence.cases import TopicCase
 from ottla.explain.evidence.logs import RecordFacts
-
-_AHEAD_MS = 5_000
-"""Clocks that differ by less are not worth a word."""
 
 
 def why_order(case: TopicCase, key: bytes | None = None) -> Answer:
     """Answer for a topic, or for one key of it."""
     records = [item for item in case.sample.records if key is None or item.key in (key, None)]
     causes = ranked(_causes(case, records, key)) if case.partitions else ()
-    subject = f"topic {case.topic}" + (f", key {_text(key)}" if key is not None else "")
+    subject = f"topic {case.topic}" + (f", key {key_text(key)}" if key is not None else "")
     missing = [] if case.sample.is_whole else ["what older records are like: only the newest are read"]
     if not case.journal.exists:
         missing.append("which client wrote what, and when partitions were added: the cluster has no journal")
@@ -50,7 +54,8 @@ def _causes(case: TopicCase, records: Sequence[RecordFacts], key: bytes | None) 
         spread = {one: some for one, some in by_key.items() if len({item.where for item in some}) > 1}
         if spread:
             yield _spread(case, by_key, spread)
-    yield from _going_back(case, by_key, records)
+        yield from keys_changed(case, key)
+    yield from going_back(case, by_key, records)
 
 
 # In several partitions
@@ -61,7 +66,7 @@ def _without_keys(case: TopicCase, records: Sequence[RecordFacts], key: bytes | 
     if not bare or len({item.where for item in bare}) < 2:
         return
     names = case.journal.producer_names()
-    who = Counter(_writer(item, names) for item in bare).most_common(1)[0][0]
+    who = Counter(writer_name(item, names) for item in bare).most_common(1)[0][0]
     if key is not None and len(bare) == len(records):
         return
     yield Cause(
@@ -109,7 +114,7 @@ def _spread(
 ) -> Cause:
     key, some = max(spread.items(), key=lambda item: len(item[1]))
     places = sorted({item.where.partition for item in some})
-    said = f"key {_text(key)} is in partitions {', '.join(map(str, places))}"
+    said = f"key {key_text(key)} is in partitions {', '.join(map(str, places))}"
     evidence = [Evidence(f"{said}: {_first_per_partition(some)}", "the log", some[0].timestamp)]
     everything = [record for records in by_key.values() for record in records]
     return (
@@ -177,7 +182,7 @@ def _was_cut(
             return False
         last_old = max(item.timestamp for item in some if item.where.partition == old)
         first_new = min(item.timestamp for item in some if item.where.partition == new)
-        if last_old > first_new + _AHEAD_MS:
+        if last_old > first_new + AHEAD_MS:
             return False
     return True
 
@@ -207,7 +212,8 @@ def _another_partitioner(
     if len(used) < 2:
         used = defaultdict(list, {name: [-1] for name in list(PARTITIONERS)[:2]})
     said = " and ".join(
-        f"{name} ({', '.join(sorted(_producer(one, names) for one in some))})" for name, some in used.items()
+        f"{name} ({', '.join(sorted(producer_name(one, names) for one in some))})"
+        for name, some in used.items()
     )
     return Cause(
         "another-partitioner",
@@ -238,102 +244,3 @@ def _first_per_partition(some: Sequence[RecordFacts]) -> str:
     for item in some:
         first.setdefault(item.where.partition, item)
     return ", ".join(item.place for item in first.values())
-
-
-# In one partition
-
-
-def _going_back(
-    case: TopicCase, by_key: Mapping[bytes, list[RecordFacts]], records: Sequence[RecordFacts]
-) -> Iterator[Cause]:
-    back: list[tuple[RecordFacts, RecordFacts]] = []
-    rows: Iterator[list[RecordFacts]] = iter(by_key.values())
-    if not by_key:
-        rows = iter([list(records)])
-    for some in rows:
-        last: dict[int, RecordFacts] = {}
-        for item in sorted(some, key=lambda one: (one.where, one.offset)):
-            if item.batch.has_append_time:
-                continue
-            before = last.get(item.where.partition)
-            if before is not None and item.timestamp < before.timestamp:
-                back.append((before, item))
-            else:
-                last[item.where.partition] = item
-    if not back:
-        return
-    yield _why_back(case, back)
-
-
-def _why_back(case: TopicCase, back: Sequence[tuple[RecordFacts, RecordFacts]]) -> Cause:
-    before, after = max(back, key=lambda pair: pair[0].timestamp - pair[1].timestamp)
-    names = case.journal.producer_names()
-    by = before.timestamp - after.timestamp
-    evidence = (
-        Evidence(f"{before.place} by {_writer(before, names)}", "the log", before.timestamp),
-        Evidence(
-            f"{after.place} by {_writer(after, names)}, {duration_text(by)} older", "the log", after.timestamp
-        ),
-    )
-    ahead = _clock_ahead_ms(case, before)
-    if ahead is not None and ahead > _AHEAD_MS:
-        return Cause(
-            "clocks-differ",
-            Strength.PROVED,
-            f"the clock of {_writer(before, names)} is {duration_text(ahead)} ahead: its create times are "
-            "later than when the broker got the records, so the log only looks out of order",
-            evidence,
-            ("set the clocks by NTP, or message.timestamp.type=LogAppendTime for the topic",),
-            weight=8,
-        )
-    if before.batch.producer_id == after.batch.producer_id == -1:
-        return Cause(
-            "retry-without-idempotence",
-            Strength.LIKELY,
-            f"{len(back)} records of {case.topic} are behind younger ones: a producer without idempotence "
-            "had several requests in flight, one failed, and its batch was sent again after the others",
-            evidence,
-            ("set enable.idempotence=true, or max.in.flight.requests.per.connection=1",),
-            weight=6,
-        )
-    if before.batch.producer_id != after.batch.producer_id:
-        return Cause(
-            "several-producers",
-            Strength.PROVED,
-            f"several producers write the same keys to {case.topic}, and nothing orders them: "
-            f"{_writer(before, names)} and {_writer(after, names)}",
-            evidence,
-            ("let one producer write a key, or give records a sequence number of their own",),
-            weight=6,
-        )
-    return Cause(
-        "sent-out-of-order",
-        Strength.PROVED,
-        f"{_writer(after, names)} sent records of {case.topic} in another order than their create times",
-        evidence,
-        ("look at how the application sets timestamps, and whether several threads send",),
-        weight=5,
-    )
-
-
-def _clock_ahead_ms(case: TopicCase, record: RecordFacts) -> int | None:
-    """Return how much later a record says it was made than it was there, by the journal."""
-    place = f"{record.where.topic}/{record.where.partition}"
-    for event in case.journal.of("appended-at"):
-        if event.facts.get("ends", {}).get(place, -1) > record.offset:
-            return record.timestamp - event.at_ms
-    return record.timestamp - case.now_ms if record.timestamp > case.now_ms else None
-
-
-def _writer(record: RecordFacts, names: Mapping[int, str]) -> str:
-    return _producer(record.batch.producer_id, names)
-
-
-def _producer(producer_id: int, names: Mapping[int, str]) -> str:
-    if producer_id < 0:
-        return "a producer without an id"
-    return f"producer {producer_id}" + (f" ({names[producer_id]})" if producer_id in names else "")
-
-
-def _text(key: bytes | None) -> str:
-    return "none" if key is None else repr(key.decode(errors="replace"))

@@ -191,7 +191,7 @@ def _stuck(case: GroupCase, item: PartitionLook, reader: Reader, position: int) 
         "stuck-processing",
         Strength.LIKELY,
         f"{lag.member.client_id} has fetched records of {lag.where} that it has not committed, and asks for "
-        f"no more: its processing hangs or takes very long, at offset {offset}",
+        f"no more: its processing hangs or takes long, at offset {offset}, or it has paused the partition",
         (
             Evidence(
                 f"no fetch of {lag.where} since this time", f"journal {reader.last.place}", reader.last.at_ms

@@ -16,17 +16,14 @@ from collections.abc import Iterator
 
 from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked
 from ottla.explain.causes.absent import departure
-from ottla.explain.evidence.cases import NO_JOURNAL, GroupCase, TopicCase
+from ottla.explain.causes.written_twice import written_twice
+from ottla.explain.evidence.cases import GroupCase, TopicCase
 from ottla.explain.evidence.group_history import Commit, Generation, MemberFacts
 from ottla.explain.evidence.journal import JournalEvent
-from ottla.explain.evidence.logs import LogSample, RecordFacts
+from ottla.explain.evidence.readers import Doing, Reader, reader_of, readers_of, steps_back
 from ottla.model.ids import TopicPartition
 
 _IDEMPOTENT = "make the processing idempotent, for example by keeping the offset with the result"
-_VALUE_BYTES_MIN = 4
-"""Shorter values are the same by chance, or on purpose."""
-_REPEATED_SHARE_MAX = 0.5
-"""If more records than this are repeated, repetition is what the topic is for."""
 _COMMITS_REFUSED = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "STALE_MEMBER_EPOCH")
 _JUST_BEFORE_MS = 3_000
 
@@ -38,21 +35,32 @@ def why_twice(case: GroupCase) -> Answer:
             *_delivered_again(case),
             *_went_back(case),
             *_refused(case),
-            *([] if case.log is None else _written_twice(case.log, case.journal.producer_names())),
+            *_sought_back(case),
+            *([] if case.log is None else written_twice(case.log, case.journal, _isolations(case))),
         ]
     )
-    missing = []
-    if not case.journal.exists:
-        missing.append(NO_JOURNAL)
-    if not case.history.is_readable:
-        missing.append("when the group has committed what: __consumer_offsets cannot be read")
+    is_unknown = bool(case.not_seen)
     return Answer(
         "twice",
         f"group {case.group_id}",
         causes,
-        f"nothing wrong found: nothing shows that group {case.group_id} got a record twice",
-        tuple(missing),
-        journal_ms=case.journal.span_ms,
+        f"nothing is proved: nothing that could be seen shows that group {case.group_id} got a record twice"
+        if is_unknown
+        else f"nothing wrong found: nothing shows that group {case.group_id} got a record twice",
+        (*case.not_seen, "what the application did with a record: only it knows"),
+        is_unknown,
+        case.journal.span_ms,
+        case.looked_at,
+        (f"`ottla trace TOPIC/PARTITION@OFFSET` of a record that came twice, for group {case.group_id}",),
+    )
+
+
+def _isolations(case: GroupCase) -> frozenset[int]:
+    """Return with which isolation the members of a group were seen to read."""
+    return frozenset(
+        reader.isolation
+        for reader in readers_of(case.journal)
+        if reader.client in case.clients and reader.isolation is not None
     )
 
 
@@ -61,111 +69,68 @@ def why_topic_twice(case: TopicCase) -> Answer:
     return Answer(
         "twice",
         f"topic {case.topic}",
-        ranked(_written_twice(case.sample, case.journal.producer_names())),
+        ranked(written_twice(case.sample, case.journal)),
         f"nothing wrong found: no record is in {case.topic} twice",
         () if case.sample.is_whole else ("whether older records are there twice: only the newest are read",),
         journal_ms=case.journal.span_ms,
     )
 
 
-# Written twice
-
-
-def _written_twice(sample: LogSample, names: dict[int, str]) -> Iterator[Cause]:
-    pairs = list(_repeated(sample))
-    if not pairs or len(pairs) > len(sample.records) * _REPEATED_SHARE_MAX:
-        return
-    retried = [pair for pair in pairs if _is_retry(*pair)]
-    if retried:
-        first, again = retried[0]
-        yield Cause(
-            "produced-twice-by-retry",
-            Strength.PROVED,
-            f"{len(retried)} records are in the log twice: a producer without idempotence sent a batch again "
-            "whose first answer got lost",
-            (
-                Evidence(
-                    f"{first.place} and {again.place} are the same, with the same create time, and have no "
-                    "producer id",
-                    "the log",
-                    again.timestamp,
-                ),
-            ),
-            ("set enable.idempotence=true for the producer",),
-            weight=7,
-        )
-        return
-    for name, chosen, text, advice in (
-        (
-            "produced-by-two-producers",
-            [pair for pair in pairs if _is_by_another(*pair)],
-            (
-                "were written again by another producer: it was restarted and sent again what it did not "
-                "know to be written, or two run at once"
-            ),
-            "use a transactional.id, and send from where the last transaction has ended",
-        ),
-        (
-            "produced-twice-by-application",
-            [pair for pair in pairs if not _is_by_another(*pair)],
-            "were sent twice by the same application",
-            "look for a second call of send, or for a retry around it",
-        ),
-    ):
-        if chosen:
-            first, again = chosen[0]
-            yield Cause(
-                name,
-                Strength.LIKELY,
-                f"{len(chosen)} records are in the log twice: they {text}",
-                (
-                    Evidence(
-                        f"{first.place} ({_writer(first, names)}) and {again.place} "
-                        f"({_writer(again, names)}) have the same key and value",
-                        "the log",
-                        again.timestamp,
-                    ),
-                ),
-                (advice,),
-                weight=5 + len(chosen) / (len(pairs) + 1),
-            )
-
-
-def _repeated(sample: LogSample) -> Iterator[tuple[RecordFacts, RecordFacts]]:
-    """Give records with the same key, value and headers, each with the one before it."""
-    seen: dict[tuple[bytes | None, bytes | None, str], RecordFacts] = {}
-    for record in sample.records:
-        if record.value is None or len(record.value) < _VALUE_BYTES_MIN:
-            continue
-        key = (record.key, record.value, repr(record.headers))
-        before = seen.get(key)
-        if before is not None:
-            yield before, record
-        seen[key] = record
-
-
-def _is_retry(first: RecordFacts, again: RecordFacts) -> bool:
-    return (
-        first.where == again.where
-        and first.timestamp == again.timestamp
-        and first.batch.producer_id == again.batch.producer_id == -1
-        and first.batch.base_offset != again.batch.base_offset
-    )
-
-
-def _is_by_another(first: RecordFacts, again: RecordFacts) -> bool:
-    one, other = first.batch, again.batch
-    return (one.producer_id, one.producer_epoch) != (other.producer_id, other.producer_epoch)
-
-
-def _writer(record: RecordFacts, names: dict[int, str]) -> str:
-    producer_id = record.batch.producer_id
-    if producer_id < 0:
-        return "a producer without an id"
-    return f"producer {producer_id}" + (f", {names[producer_id]}" if producer_id in names else "")
-
-
 # Delivered twice
+
+
+def _sought_back(case: GroupCase) -> Iterator[Cause]:
+    """Find a connection that fetched from a lower offset than before, while the members were the same."""
+    for reader in readers_of(case.journal):
+        if reader.client not in case.clients:
+            continue
+        for where in reader.seen:
+            for before, then, after, now in steps_back(reader, where):
+                if _was_moved(case, reader, where, then, now):
+                    continue
+                commit = case.history.committed_at(where, now.at_ms)
+                is_below = commit is not None and commit.offset is not None and after < commit.offset
+                yield Cause(
+                    "seek-back",
+                    Strength.PROVED if is_below else Strength.POSSIBLE,
+                    f"{reader.client} went back in {where} from {before} to {after}, and fetched offsets "
+                    f"{after} to {before - 1} again: "
+                    + (
+                        "below what it had committed, so the application has sought back (seek)"
+                        if is_below
+                        else "by seek, or by pause and resume, which only drop what was fetched ahead"
+                    ),
+                    (
+                        Evidence(f"fetched from {before}", f"journal {then.place}", then.at_ms),
+                        Evidence(
+                            f"the same connection fetched from {after}", f"journal {now.place}", now.at_ms
+                        ),
+                        Evidence(
+                            f"committed {'nothing' if commit is None else commit.offset} then",
+                            "__consumer_offsets" + ("" if commit is None else f"@{commit.log_offset}"),
+                            None if commit is None else commit.at_ms,
+                        ),
+                    ),
+                    ("look for seek() in the application, in its error handling for example", _IDEMPOTENT),
+                    weight=7.9,
+                )
+                return
+
+
+def _was_moved(
+    case: GroupCase, reader: Reader, where: TopicPartition, then: JournalEvent, now: JournalEvent
+) -> bool:
+    """Say whether something else than its application may have set a reader back."""
+    place = f"{where.topic}/{where.partition}"
+    return (
+        where in now.resets()
+        or any(then.at_ms <= one.at_ms <= now.at_ms for one in case.history.generations)
+        or any(then.at_ms <= one.at_ms <= now.at_ms for one in case.journal.of("leader-changed", at=place))
+        or any(
+            then.at_ms <= one.at_ms <= now.at_ms and one.subject.startswith(f"client/{reader.client}@")
+            for one in case.journal.of("request-refused", error="OFFSET_OUT_OF_RANGE")
+        )
+    )
 
 
 def _went_back(case: GroupCase) -> Iterator[Cause]:
@@ -270,7 +235,7 @@ def _lost_hand(
     if is_orderly and commit is not None and after.at_ms - commit.at_ms < _JUST_BEFORE_MS:
         # It has committed when it gave the partition up. What it had fetched ahead, nobody has seen.
         return None
-    name, how = _how(left)
+    name, how = _how(left, _is_closed(case, member, where, left))
     if name is None:
         return None
     evidence = [
@@ -288,9 +253,10 @@ def _lost_hand(
         evidence.append(departure(left))
     return Cause(
         name,
-        Strength.PROVED if left is not None else Strength.LIKELY,
-        f"offsets {committed or 0} to {position - 1} of {where} were delivered again, or may have been: "
-        f"{member.client_id} {how} before it had committed them",
+        # Clients fetch ahead: what a member had fetched, its application may not have seen.
+        Strength.LIKELY,
+        f"offsets {committed or 0} to {position - 1} of {where} were delivered again, as far as the "
+        f"application had got them before: {member.client_id} {how} before it had committed them",
         tuple(evidence),
         (
             *_advice(name, member),
@@ -300,11 +266,21 @@ def _lost_hand(
     )
 
 
-def _how(left: JournalEvent | None) -> tuple[str | None, str]:
+def _is_closed(
+    case: GroupCase, member: MemberFacts, where: TopicPartition, left: JournalEvent | None
+) -> bool:
+    """Say whether the connection was gone by which a member had read: another may have its client id."""
+    if left is None:
+        return False
+    reader = reader_of(readers_of(case.journal.until(left.at_ms)), where, member.client_id, member.host)
+    return reader is not None and reader.doing is Doing.GONE
+
+
+def _how(left: JournalEvent | None, is_closed: bool) -> tuple[str | None, str]:
     if left is None:
         return None, ""
     facts = left.facts
-    why, is_connected = facts.get("why"), bool(facts.get("connected"))
+    why, is_connected = facts.get("why"), bool(facts.get("connected")) and not is_closed
     after = duration_text(facts.get("after_ms", 0))
     if why == "left" and (is_connected or "poll" in (facts.get("reason") or "")):
         return "poll-interval-exceeded", "exceeded max.poll.interval.ms and was removed from the group"

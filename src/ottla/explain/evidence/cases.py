@@ -30,6 +30,7 @@ NO_JOURNAL: Final = (
 _RECORDS_FOR_GROUPS: Final = 20_000
 _TOPICS_MAX: Final = 50
 """Of so many topics it is asked where all of their partitions end."""
+_GROUPS_MAX: Final = 200
 _MINUTES_MS: Final = 300_000
 
 
@@ -69,6 +70,8 @@ class GroupCase:
     """Where partitions begin and end: all of the topics that the group, or a client without one, reads."""
     configs: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     """The configs in force of the topics that the group reads."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """The groups that clients are members of, by client id."""
 
     @property
     def partitions(self) -> tuple[PartitionLook, ...]:
@@ -194,6 +197,7 @@ async def gather_group(
         await _offsets_retention_ms(access),
         await _bounds(access, wanted),
         await topic_configs(access, {where.topic for where in places}),
+        await _members_elsewhere(access, group_id),
     )
 
 
@@ -202,6 +206,16 @@ async def _look(access: Access, group_id: str) -> Looks | None:
         return await look(access, [group_id])
     except BrokerError:
         return None
+
+
+async def _members_elsewhere(access: Access, group_id: str) -> dict[str, str]:
+    try:
+        listed = [item.group_id for item in await access.admin.groups.list() if item.type != "share"]
+        others = [name for name in listed if name != group_id][:_GROUPS_MAX]
+        described = (await access.admin.groups.describe_many(others)).succeeded
+    except ClientError:
+        return {}
+    return {member.client_id: name for name, one in described.items() for member in one.members}
 
 
 async def _bounds(access: Access, topics: Collection[str]) -> dict[TopicPartition, tuple[int, int]]:

@@ -91,6 +91,7 @@ KINDS: Final[Mapping[str, Mapping[str, Check]]] = {
 """Which fields an event of a kind has in any case. Others may be there, or not."""
 
 OPTIONAL: Final[Mapping[str, Check]] = {
+    "acks": _is_number,
     "after_ms": _is_number,
     "answered": _is_flag,
     "began": _are_resets,

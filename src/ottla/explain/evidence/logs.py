@@ -16,6 +16,7 @@ from ottla.records.attributes import TimestampType
 from ottla.records.batch import BatchView, iter_batches
 from ottla.records.batch_records import iter_batch_record_tuples
 from ottla.records.codec import Headers
+from ottla.records.control import ControlType, decode_control_type, find_control_record
 from ottla.records.errors import RecordsError
 
 RECORDS_MAX: Final = 50_000
@@ -41,6 +42,8 @@ class BatchFacts(NamedTuple):
     base_sequence: int
     is_transactional: bool
     is_control: bool
+    aborts: bool = False
+    """Whether it is the marker of a transaction that was aborted."""
 
 
 class RecordFacts(NamedTuple):
@@ -69,6 +72,20 @@ class LogSample(NamedTuple):
     ends: Mapping[TopicPartition, int]
     is_whole: bool
     """Whether nothing was left out."""
+
+    def aborted(self) -> frozenset[tuple[TopicPartition, int]]:
+        """Return the batches of transactions that were aborted, by their base offsets."""
+        waiting: dict[tuple[TopicPartition, int], list[int]] = {}
+        found: set[tuple[TopicPartition, int]] = set()
+        for batch in sorted(self.batches, key=lambda one: (one.where, one.base_offset)):
+            key = (batch.where, batch.producer_id)
+            if batch.is_control:
+                offsets = waiting.pop(key, [])
+                if batch.aborts:
+                    found.update((batch.where, offset) for offset in offsets)
+            elif batch.is_transactional:
+                waiting.setdefault(key, []).append(batch.base_offset)
+        return frozenset(found)
 
 
 async def partitions_of(access: Access, topics: Collection[str]) -> list[TopicPartition]:
@@ -149,7 +166,16 @@ def _facts(where: TopicPartition, view: BatchView) -> BatchFacts:
         view.base_sequence,
         view.is_transactional,
         view.is_control,
+        view.is_control and _aborts(view),
     )
+
+
+def _aborts(view: BatchView) -> bool:
+    try:
+        record = find_control_record(view)
+        return record is not None and decode_control_type(record.key) is ControlType.ABORT
+    except RecordsError:
+        return False
 
 
 def _records(where: TopicPartition, view: BatchView, batch: BatchFacts) -> Iterable[RecordFacts]:
