@@ -63,7 +63,7 @@ class JournalWriter:
         if not events:
             return
         if self._started is not None:
-            # Whoever was connected before is not any more, also if nobody could write that.
+            # Clients that were connected before are not any more, also if nobody could write that.
             events.insert(0, self._started)
             self._started = None
         partition = self._find_partition()

@@ -4,10 +4,11 @@ The tree, from what is missing to what is in the way:
 
     no such group -> nobody in it -> nothing subscribed, or a topic that does not exist -> no partitions
     -> refused (rights, assignors, offsets that are gone) -> held back (open transaction) -> throttled
-    -> has partitions and is gone, or does not fetch (paused, stuck) -> began at the end, or anew
+    -> has partitions and is gone, or does not fetch (paused, stuck) -> began at the end, or again
     -> nothing to read -> reads, and does not commit
 
-Whoever has partitions, was seen to fetch them, and commits what is written keeps up. All else is not known.
+A member that has partitions, was seen to fetch them, and commits what is written keeps up. The rest is not
+known.
 """
 
 from collections.abc import Iterator, Sequence
@@ -91,7 +92,7 @@ def _causes(
     killed = list(kills_again(case))
     yield from killed
     if killed:
-        # Whoever is there, or not, at this moment will be gone at the next.
+        # A member that is there at this moment will be gone at the next.
         return
     if case.description is None or not case.description.members:
         yield no_members(case)

@@ -1,4 +1,4 @@
-"""Which records are in the log twice, and who has written them?
+"""Which records are in the log twice? Who has written them?
 
 Equal values without a key are not yet duplicates. Where producers have ids, the log tells them apart; where
 they have none, the journal knows the connections.

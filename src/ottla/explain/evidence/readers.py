@@ -62,7 +62,7 @@ class Reader:
             self.isolation = event.facts.get("isolation", self.isolation)
 
     def stops(self, event: JournalEvent) -> None:
-        """Take note that the node has started anew."""
+        """Take note that the node has started again."""
         if self.doing is not Doing.GONE:
             self.was_fetching, self.doing, self.last = self.doing is Doing.FETCHING, Doing.GONE, event
 
