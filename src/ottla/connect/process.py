@@ -43,7 +43,11 @@ async def _run(options: WorkerOptions, ready: Callable[[str], None]) -> None:
     secrets = Secrets()
     hide_in_logs(secrets)
     providers = read_providers(options.properties, secrets)
-    settings, properties = read_settings(providers.resolve(options.properties))
+    settings, properties = read_settings(
+        providers.resolve(options.properties),
+        answers_tls=http.certificate is not None,
+        wants_certificates=http.client_ca is not None,
+    )
     tls = http.tls_to_others()
 
     def make(url: str) -> tuple[Worker, ConnectApi]:

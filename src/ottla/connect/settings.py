@@ -6,6 +6,14 @@ from typing import Any, Final
 
 from ottla.client.properties import InvalidProperty
 from ottla.connect.configs.common import HEADER_CONVERTER, KEY_CONVERTER, VALUE_CONVERTER
+from ottla.connect.configs.permissions import (
+    ALLOWLIST,
+    POLICY,
+    SPARK_ALLOWED,
+    Permissions,
+    client_properties,
+    read_permissions,
+)
 
 _STRING_CONVERTER: Final = "org.apache.kafka.connect.storage.StringConverter"
 _CLIENT_PREFIXES: Final = ("producer.", "consumer.", "admin.")
@@ -22,7 +30,9 @@ _IGNORED: Final = (
     "inter.worker.",
     "metrics.",
     "metric.",
-    "connector.client.config.override.policy",
+    POLICY,
+    ALLOWLIST,
+    SPARK_ALLOWED,
     "topic.creation.enable",
     "task.shutdown.graceful.timeout.ms",
     "offset.flush.timeout.ms",
@@ -30,6 +40,11 @@ _IGNORED: Final = (
     "config.providers",
     "worker.",
 )
+# Properties that protect, and have no counterpart here.
+_REFUSED: Final = {
+    "rest.extension.classes": "use --users or --tls-client-ca, as extensions of Java cannot be loaded",
+    "response.http.headers.config": "put a proxy that adds headers in front of the worker",
+}
 
 
 @dataclass(frozen=True)
@@ -62,16 +77,25 @@ class WorkerSettings:
     clients: Mapping[str, str] = field(default_factory=dict)
     """Properties of the producers, consumers and admins of tasks, with their prefixes."""
 
-    def client(self, kind: str, config: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties of one kind of client, with what a connector overrides."""
-        prefix, override = f"{kind}.", f"{kind}.override."
-        found = {
-            key.removeprefix(prefix): value for key, value in self.clients.items() if key.startswith(prefix)
-        }
-        found |= {
-            key.removeprefix(override): value for key, value in config.items() if key.startswith(override)
-        }
-        return found
+    permissions: Permissions = field(default_factory=Permissions)
+    """What connectors may demand."""
+
+    def client(
+        self, kind: str, common: Mapping[str, str], config: Mapping[str, str], **defaults: str
+    ) -> dict[str, str]:
+        """Return the properties of one kind of client, with what a connector overrides.
+
+        `common` has those of all the worker's clients. Defaults give way to all others, with dots for
+        underscores.
+        """
+        return client_properties(
+            {
+                **common,
+                **{name.replace("_", "."): value for name, value in defaults.items()},
+                **_below(f"{kind}.", self.clients),
+            },
+            _below(f"{kind}.override.", config),
+        )
 
 
 _FIELDS: Final[Mapping[str, tuple[str, type]]] = {
@@ -93,8 +117,11 @@ _FIELDS: Final[Mapping[str, tuple[str, type]]] = {
 }
 
 
-def read_settings(properties: Mapping[str, str]) -> tuple[WorkerSettings, dict[str, str]]:
+def read_settings(
+    properties: Mapping[str, str], *, answers_tls: bool = False, wants_certificates: bool = False
+) -> tuple[WorkerSettings, dict[str, str]]:
     """Divide properties into those of the worker and those of its clients. Raises InvalidProperty."""
+    _refuse_unprotected(properties, answers_tls=answers_tls, wants_certificates=wants_certificates)
     given: dict[str, Any] = {}
     defaults = dict(WorkerSettings().defaults)
     clients: dict[str, str] = {}
@@ -109,7 +136,35 @@ def read_settings(properties: Mapping[str, str]) -> tuple[WorkerSettings, dict[s
             clients[name] = text
         elif not name.startswith(_IGNORED):
             common[name] = text
-    return WorkerSettings(**given, defaults=defaults, clients=clients), common
+    permissions = read_permissions(properties)
+    return WorkerSettings(**given, defaults=defaults, clients=clients, permissions=permissions), common
+
+
+def _below(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
+    return {name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)}
+
+
+def _refuse_unprotected(
+    properties: Mapping[str, str], *, answers_tls: bool, wants_certificates: bool
+) -> None:
+    """Refuse properties that protect a worker of Kafka and would not protect this one."""
+    for name, way_out in _REFUSED.items():
+        if properties.get(name, "").strip():
+            raise InvalidProperty(f"{name} is not supported: {way_out}")
+    if properties.get("admin.listeners") is not None:
+        raise InvalidProperty(
+            "admin.listeners is not supported: this worker has one listener for all, so leave it out"
+        )
+    listeners = properties.get("listeners", "") + properties.get("rest.advertised.listener", "")
+    if "https" in listeners.lower() and not answers_tls:
+        raise InvalidProperty(
+            "listeners has https, and this worker would answer without TLS: add --tls-certificate"
+        )
+    for name in ("listeners.https.ssl.client.auth", "ssl.client.auth"):
+        if properties.get(name, "none").strip().lower() == "required" and not wants_certificates:
+            raise InvalidProperty(
+                f"{name} is required, and this worker would ask for no certificates: add --tls-client-ca"
+            )
 
 
 def _read(name: str, kind: type, text: str) -> Any:

@@ -93,4 +93,7 @@ def test_properties_of_a_kafka_worker_are_understood() -> None:
     assert clients == {"bootstrap.servers": "h:1"}
     assert (settings.group_id, settings.offset_partitions, settings.config_replicas) == ("g", 3, None)
     assert settings.defaults["key.converter.schemas.enable"] == "false"
-    assert settings.client("producer", {"producer.override.acks": "all"}) == {"linger.ms": "7", "acks": "all"}
+    assert settings.client("producer", {}, {"producer.override.acks": "all"}) == {
+        "linger.ms": "7",
+        "acks": "all",
+    }

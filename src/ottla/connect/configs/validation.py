@@ -29,6 +29,7 @@ from ottla.connect.configs.keys import (
     show,
     text_of,
 )
+from ottla.connect.configs.permissions import Permissions
 from ottla.connect.errors import RestError
 from ottla.connect.plugins import ConnectorPlugin, Plugin, PluginKind, Plugins
 
@@ -105,12 +106,15 @@ def _modifier_keys(plugins: Plugins, config: Given, name: str) -> Iterator[Key]:
             yield replace(key, name=f"{prefix}{key.name}", group=group)
 
 
-def find_errors(plugins: Plugins, config: Given, keys: tuple[Key, ...]) -> dict[str, list[str]]:
+def find_errors(
+    plugins: Plugins, config: Given, keys: tuple[Key, ...], permissions: Permissions
+) -> dict[str, list[str]]:
     """Return what is wrong with a configuration, by key."""
     plugin = connector_of(plugins, config)
     errors = {key.name: found for key in keys if (found := key.errors(config))}
     if not plugin.is_source:
         _add(errors, _topic_errors(config))
+    _add(errors, permissions.errors(config))
     _add(errors, _unsupported(plugin, config, {key.name for key in keys}))
     if not errors:
         _add(errors, plugin.errors({key: value for key, value in config.items() if value is not None}))
@@ -174,7 +178,11 @@ def _topic_errors(config: Given) -> dict[str, list[str]]:
 
 
 def validate(
-    plugins: Plugins, config: Given, worker: Mapping[str, str], resolved: Given | None = None
+    plugins: Plugins,
+    config: Given,
+    worker: Mapping[str, str],
+    resolved: Given | None = None,
+    permissions: Permissions | None = None,
 ) -> dict[str, Any]:
     """Check a configuration, and return the answer of the REST API.
 
@@ -182,7 +190,7 @@ def validate(
     """
     checked = config if resolved is None else resolved
     keys = keys_of(plugins, checked, worker)
-    errors = find_errors(plugins, checked, keys)
+    errors = find_errors(plugins, checked, keys, permissions or Permissions())
     answers = [_answer(key, config, errors) for key in keys]
     known = {key.name for key in keys}
     answers += [
@@ -210,11 +218,13 @@ def _value(name: str, value: str | None, errors: list[str]) -> dict[str, Any]:
     return {"name": name, "value": value, "recommended_values": [], "errors": errors, "visible": True}
 
 
-def check_config(plugins: Plugins, config: Given, worker: Mapping[str, str]) -> ConnectorPlugin:
+def check_config(
+    plugins: Plugins, config: Given, worker: Mapping[str, str], permissions: Permissions | None = None
+) -> ConnectorPlugin:
     """Raise RestError for a configuration that cannot be used. Returns its connector."""
     plugin = connector_of(plugins, config)
     keys = keys_of(plugins, config, worker)
-    errors = find_errors(plugins, config, keys)
+    errors = find_errors(plugins, config, keys, permissions or Permissions())
     if errors:
         texts = [text for found in errors.values() for text in found]
         raise RestError(

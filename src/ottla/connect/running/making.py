@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ottla.connect.errors import ConnectError
 from ottla.connect.herding.units import Unit
 from ottla.connect.plugins import ConnectorPlugin, Plugins
 from ottla.connect.running.conversion import Conversion
@@ -52,10 +53,14 @@ class TaskMaker:
 
     def make(self, unit: Unit, plugin: ConnectorPlugin, config: dict[str, str]) -> Run:
         """Return one life of a task. Raises what a connector may raise."""
+        refused = self._settings.permissions.errors(config)
+        if refused:
+            # Another worker, with other settings, may have taken the configuration.
+            raise ConnectError(" ".join(text for texts in refused.values() for text in texts))
         tolerance = Tolerance(config, unit.connector, unit.task, self._mask)
         conversion = Conversion(self._plugins, config, self._settings.defaults, tolerance)
         task = plugin.make(config)
-        producer = {**self._properties, **self._settings.client("producer", config)}
+        producer = self._settings.client("producer", self._properties, config)
         if plugin.is_source:
             return SourceRun(
                 unit.connector,
@@ -83,16 +88,15 @@ class TaskMaker:
         )
 
     def _consumer(self, connector: str, config: Mapping[str, str]) -> dict[str, str]:
-        return {
-            **self._properties,
-            "group.id": sink_group(connector, config),
-            "auto.offset.reset": "earliest",
-            # Deviation: Kafka Connect reads what is not committed. Sources here are transactional, so topics
-            # have what was aborted as well.
-            "isolation.level": "read_committed",
-            **self._settings.client("consumer", config),
-            "enable.auto.commit": "false",
+        # Deviation: Kafka Connect reads what is not committed. Sources here are transactional, so topics
+        # have what was aborted as well.
+        defaults = {
+            "group_id": sink_group(connector, config),
+            "auto_offset_reset": "earliest",
+            "isolation_level": "read_committed",
         }
+        found = self._settings.client("consumer", self._properties, config, **defaults)
+        return {**found, "enable.auto.commit": "false"}
 
 
 def transactional_id(settings: WorkerSettings, unit: Unit) -> str:

@@ -74,7 +74,9 @@ async def validate_config(call: Call) -> Answer:
     except RestError as error:
         raise RestError(500, f"org.apache.kafka.common.config.ConfigException: {error.message}") from error
     try:
-        answer = validate(worker.plugins, config, worker.settings.defaults, resolved)
+        answer = validate(
+            worker.plugins, config, worker.settings.defaults, resolved, worker.settings.permissions
+        )
         for item in answer["configs"]:
             item["value"]["errors"] = [worker.secrets.mask(text) for text in item["value"]["errors"]]
         return Answer(body=answer)
@@ -139,7 +141,8 @@ def _resolved(call: Call, config: Mapping[str, str | None]) -> dict[str, str | N
 
 def _check(call: Call, config: Mapping[str, str | None]) -> None:
     """Refuse a configuration that cannot be used. Raises RestError."""
-    check_config(call.worker.plugins, _resolved(call, config), call.worker.settings.defaults)
+    settings = call.worker.settings
+    check_config(call.worker.plugins, _resolved(call, config), settings.defaults, settings.permissions)
 
 
 def _initial_state(value: Any) -> str | None:
