@@ -1,7 +1,7 @@
 """What clients without rights, or with some of them, get from Apache Kafka and from us: the same.
 
 Every API is sent in every version: by a user that has no rights, and where an API asks for several rights, by
-users that have one of them.
+users that have one of them. What it says of a topic that does not exist depends on who may know that.
 """
 
 import json
@@ -23,7 +23,7 @@ from tests.support.readiness import wait_until_led
 from ottla.broker.serving.handlers import declared_of
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.model.uuid import Uuid
-from ottla.security.rights import CLUSTER, ResourceType, Right
+from ottla.security.rights import CLUSTER, Operation, ResourceType, Right, on_topic
 from ottla.security.standard_authorizer import CLASS_NAME
 from ottla.wire.apis import ApiKey
 from ottla.wire.error_code import ErrorCode
@@ -34,6 +34,9 @@ from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 TOPIC = "payments"
+ABSENT = "refunds"
+ABSENT_ID = Uuid(b"an id of nothing")
+DESCRIBE = on_topic(Operation.DESCRIBE)
 NOBODY = "nobody"
 RIGHTS = sorted({right for key in SERVED for right in declared_of(key).rights})
 NOT_COMPARED = {
@@ -95,7 +98,8 @@ def _prepared(bootstrap: str, port: int) -> Side:
     with PlainClient(bootstrap) as client:
         topic_id = create_topic(client, TOPIC, 1, None)
         wait_until_led(client, TOPIC, 1)
-        answer = client.ask(CreateAclsRequest(creations=tuple(map(_rule, RIGHTS))))
+        rules = tuple(_rule(right, name) for right in RIGHTS for name in (TOPIC, ABSENT))
+        answer = client.ask(CreateAclsRequest(creations=rules))
         assert {result.error_code for result in answer.results} == {ErrorCode.NONE}
         _wait_for_coordinators(client)
     return Side(f"127.0.0.1:{port}", topic_id)
@@ -116,10 +120,10 @@ def _wait_for_coordinators(client: PlainClient) -> None:
         time.sleep(0.1)
 
 
-def _rule(right: Right) -> AclCreation:
+def _rule(right: Right, name: str) -> AclCreation:
     return AclCreation(
         resource_type=right.resource_type,
-        resource_name=CLUSTER if right.resource_type is ResourceType.CLUSTER else TOPIC,
+        resource_name=CLUSTER if right.resource_type is ResourceType.CLUSTER else name,
         principal=f"User:{user_with(right)}",
         host="*",
         operation=right.operation,
@@ -135,10 +139,11 @@ def log_in(side: Side, user: str) -> PlainClient:
     return client
 
 
-def ask(side: Side, client: PlainClient, key: ApiKey, version: int) -> str:
+def ask(side: Side, client: PlainClient, key: ApiKey, version: int, topic: str) -> str:
     """Return the answer without what differs between any two brokers; "closed" if there is none."""
+    topic_id = side.topic_id if topic == TOPIC else ABSENT_ID
     try:
-        answer = client.ask(request_about(key, version, TOPIC, side.topic_id), version)
+        answer = client.ask(request_about(key, version, topic, topic_id), version)
     except (ConnectionError, AssertionError, EOFError):
         return "closed"
     text = repr(essence(answer)).replace(repr(side.topic_id), "the topic")
@@ -169,13 +174,38 @@ def test_denied_answers_are_those_of_apache_kafka(
     assert ask_all(ottla_side, user, key) == expected
 
 
-def ask_all(side: Side, user: str, key: ApiKey) -> dict[str, str]:
+ABOUT_TOPICS = [
+    pytest.param(key, user, topic, id=f"{key.name.lower()}-{user}-{topic}")
+    for key in sorted(SERVED)
+    if Listener.BROKER in SERVED[key].listeners and key not in NOT_COMPARED
+    for rights in [[right for right in declared_of(key).rights if right.resource_type is ResourceType.TOPIC]]
+    if rights
+    for user in dict.fromkeys((NOBODY, user_with(DESCRIBE), *map(user_with, rights)))
+    for topic in (TOPIC, ABSENT)
+    if topic == ABSENT or (user == user_with(DESCRIBE) and DESCRIBE not in rights)
+]
+
+
+@pytest.mark.parametrize(("key", "user", "topic"), ABOUT_TOPICS)
+def test_who_may_know_that_a_topic_does_not_exist_is_as_in_apache_kafka(
+    request: pytest.FixtureRequest, oracle: Oracle, ottla_side: Side, key: ApiKey, user: str, topic: str
+) -> None:
+    def ask_kafka() -> str:
+        return json.dumps(ask_all(request.getfixturevalue("apache_side"), user, key, topic))
+
+    expected = json.loads(
+        oracle.answer(f"{key.name} {SERVED[key].versions} about {topic} as {user}", ask_kafka)
+    )
+    assert ask_all(ottla_side, user, key, topic) == expected
+
+
+def ask_all(side: Side, user: str, key: ApiKey, topic: str = TOPIC) -> dict[str, str]:
     """Return the answer to each version."""
     versions = SERVED[key].versions
     answers = {}
     client = log_in(side, user)
     for version in range(versions.first, versions.last + 1):
-        answers[str(version)] = answer = ask(side, client, key, version)
+        answers[str(version)] = answer = ask(side, client, key, version, topic)
         if answer == "closed":
             client.close()
             client = log_in(side, user)

@@ -251,7 +251,9 @@ def create_topics(ask: CreateTopicsRequest, context: RequestContext, serve: Serv
 
 @guards(ApiKey.DELETE_TOPICS)
 def delete_topics(ask: DeleteTopicsRequest, context: RequestContext, serve: Serve) -> Any:
-    """Ask for the cluster or for each topic. Who may not describe a topic does not learn its name."""
+    """Ask for the cluster or for each topic. Its name, and that it does not exist, is for users who may
+    describe it.
+    """
     if context.may(on_cluster(Operation.DELETE), CLUSTER):
         return serve(ask)
     topics = context.node.image.topics
@@ -259,7 +261,11 @@ def delete_topics(ask: DeleteTopicsRequest, context: RequestContext, serve: Serv
     def refuse(asked: DeleteTopicState | str) -> DeletableTopicResult | None:
         name = asked if isinstance(asked, str) else asked.name
         if name is not None:
-            return None if context.allows(_DELETE, name) else _deletion_refused(name, ZERO_UUID)
+            if context.allows(_DELETE, name):
+                return None
+            if topics.find(name) is None and context.may(_DESCRIBE, name):
+                return _deletion_refused(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return _deletion_refused(name, ZERO_UUID)
         assert not isinstance(asked, str), "only newer versions ask by id"
         found = topics.find_by_id(asked.topic_id)
         if found is None or context.allows(_DELETE, found.name):
@@ -271,9 +277,11 @@ def delete_topics(ask: DeleteTopicsRequest, context: RequestContext, serve: Serv
     return sort_out(context, ask, serve, field, "responses", refuse, DeleteTopicsResponse)
 
 
-def _deletion_refused(name: str | None, topic_id: Uuid) -> DeletableTopicResult:
+def _deletion_refused(
+    name: str | None, topic_id: Uuid, error_code: ErrorCode = _DENIED
+) -> DeletableTopicResult:
     return DeletableTopicResult(
-        name=name, topic_id=topic_id, error_code=_DENIED, error_message=MESSAGES[_DENIED]
+        name=name, topic_id=topic_id, error_code=error_code, error_message=MESSAGES[error_code]
     )
 
 
