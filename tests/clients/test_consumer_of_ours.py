@@ -38,7 +38,7 @@ JAVA_NAMES = {
     "sticky": "StickyAssignor",
     "cooperative-sticky": "CooperativeStickyAssignor",
 }
-QUICK = {"heartbeat_interval_ms": 200, "session_timeout_ms": 10_000, "auto_offset_reset": "earliest"}
+QUICK = {"heartbeat_interval_ms": 200, "session_timeout_ms": 10_000}
 
 
 def _topic(bootstrap: str, partitions: int = 1) -> str:
@@ -55,7 +55,8 @@ async def _fill(bootstrap: str, topic: str, values: Iterable[bytes], partition: 
 
 @asynccontextmanager
 async def _open(bootstrap: str, **settings: Any) -> AsyncIterator[Consumer]:
-    async with Consumer(bootstrap, **{**QUICK, **settings}) as consumer:
+    quick = {} if settings.get("group_protocol") == "consumer" else QUICK
+    async with Consumer(bootstrap, **{"auto_offset_reset": "earliest", **quick, **settings}) as consumer:
         yield consumer
 
 

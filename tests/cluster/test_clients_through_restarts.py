@@ -7,6 +7,7 @@ again. RESTARTS=20 makes it longer.
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.ottla_node import OttlaNode
@@ -19,6 +20,7 @@ RESTARTS = int(os.environ.get("RESTARTS", "3"))
 PARTITIONS = 3
 RECORDS_BETWEEN = 600
 TOPIC = "payments"
+_QUICK_SESSIONS: dict[str, Any] = {"heartbeat_interval_ms": 200, "session_timeout_ms": 10_000}
 
 
 class Ledger:
@@ -48,8 +50,7 @@ async def _member(bootstrap: str, protocol: str, ledger: Ledger, stop: asyncio.E
         group_protocol=protocol,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        heartbeat_interval_ms=200,
-        session_timeout_ms=10_000,
+        **({} if protocol == "consumer" else _QUICK_SESSIONS),
     ) as consumer:
         consumer.subscribe([TOPIC])
         while not stop.is_set():

@@ -5,6 +5,7 @@ A settings class is made from keyword arguments (`linger_ms=5`) or from Kafka's 
 """
 
 import dataclasses
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -130,10 +131,15 @@ class CommonSettings:
                 raise InvalidProperty(
                     f"unknown property {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
                 )
-            values[item.name] = _read(name, hints[item.name], value)
+            values[item.name] = _read(name, hints[item.name], value, bool(item.metadata["choices"]))
         if "bootstrap_servers" not in values:
             raise InvalidProperty("bootstrap.servers is missing: give the address of a broker as `host:port`")
+        cls._check_given(values)
         return cls(**values)
+
+    @classmethod
+    def _check_given(cls, values: Mapping[str, Any]) -> None:
+        """Refuse properties that have no effect together. `values` has those that were given."""
 
 
 def _read_file(path: str | os.PathLike[str], known: Mapping[str, Any]) -> dict[str, str]:
@@ -164,19 +170,32 @@ def _check(item: "dataclasses.Field[Any]", value: Any) -> None:
         raise InvalidProperty(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")
 
 
-def _read(name: str, hint: Any, value: Any) -> Any:
+def _read(name: str, hint: Any, value: Any, is_choice: bool) -> Any:
+    if get_origin(hint) is not None and type(None) in get_args(hint):
+        hint = next(arg for arg in get_args(hint) if arg is not type(None))
     if not isinstance(value, str):
         if hint == tuple[Address, ...]:
             return tuple(item if isinstance(item, Address) else parse_address(item) for item in value)
-        return value
-    if get_origin(hint) is not None and type(None) in get_args(hint):
-        hint = next(arg for arg in get_args(hint) if arg is not type(None))
+        if hint in (int, float, bool):
+            return _typed(name, hint, value)
+        # Some choices are numbers in Kafka's own words: `acks=1`.
+        return str(value) if is_choice and type(value) is int else value
     try:
         return _READERS.get(hint, lambda text: text)(value)
     except InvalidProperty as error:
         raise InvalidProperty(f"{name}: {error}") from error
     except ValueError as error:
         raise InvalidProperty(f"{name} is {value!r}: it must be {_KINDS[hint]}") from error
+
+
+def _typed(name: str, kind: type[Any], value: Any) -> Any:
+    """Return a value that is not text as the kind that a property has."""
+    fits = type(value) is kind or (kind is float and type(value) is int)
+    if isinstance(value, float):
+        fits = math.isfinite(value) and (kind is float or (kind is int and value.is_integer()))
+    if not fits:
+        raise InvalidProperty(f"{name} is {value!r}: it must be {_KINDS[kind]}")
+    return kind(value)
 
 
 def parse_address(text: str) -> Address:
@@ -195,11 +214,18 @@ def _read_bool(text: str) -> bool:
     return text.lower() == "true"
 
 
+def _read_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 
 _READERS: dict[Any, Any] = {
     int: int,
-    float: float,
+    float: _read_float,
     bool: _read_bool,
     tuple[Address, ...]: lambda text: tuple(parse_address(part) for part in text.split(",") if part.strip()),
     tuple[str, ...]: lambda text: tuple(part.strip() for part in text.split(",") if part.strip()),

@@ -38,6 +38,8 @@ SETTINGS: Final = {
     "group.consumer.min.session.timeout.ms": "1000",
 }
 _WORDS: Final = ("orders", "payments", "parcels", "clicks", "rides", "meters", "trades", "visits")
+# The broker sets them for groups of the newer protocol.
+_QUICK_SESSIONS: Final = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "500"}
 
 
 class Gone(Exception):
@@ -169,8 +171,7 @@ class Stage:
                 "client.id": name,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": "false",
-                "session.timeout.ms": "10000",
-                "heartbeat.interval.ms": "500",
+                **({} if properties.get("group_protocol") == "consumer" else _QUICK_SESSIONS),
                 **{key.replace("_", "."): str(value) for key, value in properties.items()},
             },
         }

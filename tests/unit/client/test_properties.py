@@ -23,6 +23,12 @@ def test_kafka_names_and_ours_mean_the_same() -> None:
     [
         ({"linger_mss": 5}, "did you mean 'linger.ms'"),
         ({"linger_ms": -1}, "must be at least 0"),
+        ({"linger_ms": float("nan")}, "linger.ms is nan: it must be a whole number"),
+        ({"linger_ms": 0.5}, "must be a whole number"),
+        ({"linger_ms": None}, "must be a whole number"),
+        ({"linger_ms": True}, "must be a whole number"),
+        ({"enable_idempotence": 1}, "must be true or false"),
+        ({"acks": 2}, "must be one of"),
         ({"acks": "2"}, "must be one of"),
         ({"linger.ms": "soon"}, "linger.ms is 'soon': it must be a (whole )?number"),
         ({"enable.idempotence": "perhaps"}, "it must be true or false"),
@@ -35,6 +41,13 @@ def test_kafka_names_and_ours_mean_the_same() -> None:
 def test_a_wrong_setting_says_what_is_allowed(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidProperty, match=message):
         ProducerSettings.of({"bootstrap.servers": "a:1", **settings})
+
+
+def test_numbers_that_are_names_may_be_numbers() -> None:
+    for acks, required in ((0, 0), (1, 1), (-1, -1), ("all", -1)):
+        assert ProducerSettings.of(bootstrap_servers="a:1", acks=acks).required_acks == required
+    linger_ms = ProducerSettings.of(bootstrap_servers="a:1", linger_ms=5.0).linger_ms
+    assert (type(linger_ms), linger_ms) == (int, 5)
 
 
 def test_a_missing_address_says_what_to_write() -> None:
@@ -103,7 +116,7 @@ def test_a_file_is_read_as_kafkas_clients_read_it(
         ("ssl.truststore.location=/etc/trust.jks", "in the format JKS.*set ssl.ca.location to that file"),
         ("sasl.jaas.config=com.sun.Krb5LoginModule required;", "use PLAIN, SCRAM or OAUTHBEARER"),
         ("linger.ms=soon", "linger.ms is 'soon'"),
-        ("client.id=\\u12", "cannot read .*client.properties: line 2: malformed"),
+        ("client.id=\\u12", "cannot read .*client.properties: line 2: a .u without four hexadecimal"),
     ],
 )
 def test_what_a_file_asks_for_in_vain_is_told(tmp_path: Path, line: str, message: str) -> None:

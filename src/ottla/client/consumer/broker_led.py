@@ -66,11 +66,11 @@ class BrokerLedMembership(Membership):
         return self.metadata if self._epoch > 0 else None
 
     @property
-    def needs_work(self) -> bool:
+    def _needs_step(self) -> bool:
         """Say whether there is something to do inside `poll`."""
         return self._lost or self._target is not None or self.failure is not None
 
-    async def work(self) -> None:
+    async def _do_step(self) -> None:
         """Make what is owned what the broker said."""
         if self.failure is not None:
             raise self.failure

@@ -78,13 +78,13 @@ class ClassicMembership(Membership):
         )
 
     @property
-    def needs_work(self) -> bool:
+    def _needs_step(self) -> bool:
         """Say whether there is something to do inside `poll`."""
         if self._joining is not None:
             return self._joining.done()
         return self._must_join or self._lost or self.failure is not None
 
-    async def work(self) -> None:
+    async def _do_step(self) -> None:
         """Give up, join, take on: one step of it."""
         if self.failure is not None:
             raise self.failure

@@ -77,6 +77,7 @@ class Consumer(Opened):
         self._committing: asyncio.Task[None] | None = None
         self._commit_due_s = 0.0
         self._breathe_due_s = 0.0
+        self._is_polling = False
 
     def __aiter__(self) -> Self:
         return self
@@ -88,6 +89,7 @@ class Consumer(Opened):
             membership.polled(now_s)
         if now_s >= self._breathe_due_s:
             await self._breathe(now_s)
+        self._refuse_two_at_once()
         if fetcher.failure is None and (membership is None or not membership.needs_work):
             if now_s >= self._commit_due_s:
                 self._maybe_commit(now_s)
@@ -102,6 +104,8 @@ class Consumer(Opened):
 
     async def start(self) -> None:
         """Find the cluster."""
+        if self._fetcher is not None:
+            raise ClientError("the consumer is open already: `start` was called twice")
         await self._cluster.start()
         positions = Positions(
             self._cluster,
@@ -116,14 +120,17 @@ class Consumer(Opened):
 
     async def close(self) -> None:
         """Commit if that is automatic, leave the group, close."""
-        if self._fetcher is None:
+        fetcher = self._fetcher
+        if fetcher is None:
             return
         try:
             await self._leave()
         finally:
-            fetcher, self._fetcher = self._fetcher, None
-            await fetcher.stop()
-            await self._cluster.close()
+            self._fetcher = None
+            try:
+                await fetcher.stop()
+            finally:
+                await self._cluster.close()
 
     # What to read
 
@@ -159,8 +166,10 @@ class Consumer(Opened):
 
     async def unsubscribe(self) -> None:
         """Read nothing any more, and leave the group."""
-        await self._leave()
-        self._assignment.replace((), Status.NEEDS_COMMITTED)
+        try:
+            await self._leave()
+        finally:
+            self._assignment.replace((), Status.NEEDS_COMMITTED)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions, shared with nobody. With a group.id, from where that group left off."""
@@ -182,6 +191,14 @@ class Consumer(Opened):
 
     async def poll(self, timeout_ms: int = 1000, max_records: int | None = None) -> list[ConsumerRecord]:
         """Return records as soon as there are some, or none when the time is over."""
+        self._refuse_two_at_once()
+        self._is_polling = True
+        try:
+            return await self._poll(timeout_ms, max_records)
+        finally:
+            self._is_polling = False
+
+    async def _poll(self, timeout_ms: int, max_records: int | None) -> list[ConsumerRecord]:
         fetcher, loop = self._running(), asyncio.get_running_loop()
         records_max = self._settings.max_poll_records if max_records is None else max_records
         deadline_s = loop.time() + timeout_ms / 1000
@@ -192,6 +209,8 @@ class Consumer(Opened):
             self._maybe_commit(now_s)
             if self._membership is not None:
                 self._membership.polled(now_s)
+                if not await self._membership.is_free(deadline_s):
+                    return []
                 if self._membership.needs_work:
                     await self._membership.work()
             records = self._records.take(records_max)
@@ -337,19 +356,24 @@ class Consumer(Opened):
         return GroupMetadata(self._settings.group_id)
 
     async def _leave(self) -> None:
-        if self._committing is not None:
-            await asyncio.gather(self._committing, return_exceptions=True)
         membership = self._membership
-        if membership is None:
-            await self._commit_before_revoking()
-            return
         try:
-            # As a member still, with heartbeats: what is committed here, also by a callback, must count.
-            await membership.give_up_all()
+            if self._committing is not None:
+                await asyncio.wait([self._committing])
+            if membership is None:
+                await self._commit_before_revoking()
+            else:
+                # As a member still, with heartbeats: what is committed here, also by a callback, must count.
+                await membership.give_up_all()
         finally:
-            self._membership = None
-            await membership.stop()
-            await membership.leave()
+            if self._committing is not None:
+                self._committing.cancel()
+            if membership is not None:
+                self._membership = None
+                try:
+                    await membership.stop()
+                finally:
+                    await membership.leave()
 
     async def _breathe(self, now_s: float) -> None:
         """Let heartbeats and fetches have their turn, also if the user never waits for anything."""
@@ -399,6 +423,13 @@ class Consumer(Opened):
         self._running()
         found = await list_offsets(self._cluster, dict.fromkeys(partitions, place), self._settings.isolation)
         return {where: item.offset for where, item in found.items()}
+
+    def _refuse_two_at_once(self) -> None:
+        if self._is_polling:
+            raise ClientError(
+                "another task, or the poll that called this callback, is asking this consumer for records: "
+                "only one at a time may call poll or iterate"
+            )
 
     def _look_again(self) -> None:
         if self._fetcher is not None:

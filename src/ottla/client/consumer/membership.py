@@ -3,8 +3,12 @@
 A member has two sides. One runs all the time: `Heartbeats`. The other runs only inside `poll`, in the task of
 the user: giving partitions up and taking them on, with the user's callbacks. So a callback never runs while
 records are being handled, and what was handed over before it has been handled.
+
+A step of the second side is never left half done. If `poll` is cancelled meanwhile, the step goes on by
+itself, and the next `poll` waits for it first.
 """
 
+import asyncio
 import inspect
 import logging
 import re
@@ -91,6 +95,7 @@ class Membership(Heartbeats):
         self._settings = settings
         self._handover = handover
         self._lost = False
+        self._step: asyncio.Task[None] | None = None
 
     @property
     @abstractmethod
@@ -103,13 +108,49 @@ class Membership(Heartbeats):
         return None
 
     @property
-    @abstractmethod
     def needs_work(self) -> bool:
         """Say whether `work` has something to do."""
+        return self._step is not None or self._needs_step
+
+    @property
+    @abstractmethod
+    def _needs_step(self) -> bool:
+        """Say whether there is something to do inside `poll`."""
+
+    async def work(self) -> None:
+        """Do what has to be done inside `poll`. Returns without waiting for other members."""
+        if self._step is None:
+            self._step = asyncio.create_task(self._do_step())
+        step = self._step
+        try:
+            await asyncio.shield(step)
+        except asyncio.CancelledError:
+            if not step.cancelled():
+                raise  # The call was cancelled, and the step goes on. The next call learns what came of it.
+        except BaseException:
+            self._step = None
+            raise
+        self._step = None
+
+    async def is_free(self, deadline_s: float) -> bool:
+        """Wait for a step whose `poll` was cancelled. Returns False if it is not done at the deadline."""
+        if self._step is None or self._step.done():
+            return True
+        timeout_s = max(0.0, deadline_s - asyncio.get_running_loop().time())
+        return bool((await asyncio.wait([self._step], timeout=timeout_s))[0])
+
+    async def _finish_step(self) -> None:
+        """Wait for a step whose `poll` was cancelled. Its error goes to the log: nobody polls any more."""
+        if self._step is not None:
+            step = self._step
+            await asyncio.wait([step])
+            self._step = None
+            if not step.cancelled() and step.exception() is not None:
+                _logger.warning("a rebalance of group %r failed: %r", self.group_id, step.exception())
 
     @abstractmethod
-    async def work(self) -> None:
-        """Do what has to be done inside `poll`. Returns without waiting for others."""
+    async def _do_step(self) -> None:
+        """Do one step of a rebalance."""
 
     @abstractmethod
     def subscription_changed(self) -> None:
@@ -139,6 +180,7 @@ class Membership(Heartbeats):
 
     async def give_up_all(self) -> None:
         """Give up everything while the group still counts us: the first step of leaving it."""
+        await self._finish_step()
         await self._handle_loss()
         if owned := self._handover.owned:
             await self._handover.give_up(owned)

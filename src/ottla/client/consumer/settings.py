@@ -1,8 +1,9 @@
 """The consumer's properties."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ottla.client.consumer.assignors import ASSIGNORS, Assignor
 from ottla.client.fetching import FetchLimits, IsolationLevel
@@ -15,6 +16,13 @@ _JAVA_NAMES: Final = {
     "org.apache.kafka.clients.consumer.StickyAssignor": "sticky",
     "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
 }
+# What only one of the protocols has, and what to do with the other.
+_OF_CLASSIC_GROUPS: Final = {
+    "session_timeout_ms": "set consumer.session.timeout.ms for the group on the broker",
+    "heartbeat_interval_ms": "set consumer.heartbeat.interval.ms for the group on the broker",
+    "partition_assignment_strategy": "set group.remote.assignor",
+}
+_OF_CONSUMER_GROUPS: Final = {"group_remote_assignor": "set partition.assignment.strategy"}
 _DURATION: Final = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
     re.IGNORECASE,
@@ -100,6 +108,15 @@ class ConsumerSettings(CommonSettings):
         if self.group_instance_id is not None and self.group_id is None:
             raise InvalidProperty("group.instance.id needs a group.id")
         self.reset_policy  # noqa: B018 - reading it checks it
+
+    @classmethod
+    def _check_given(cls, values: Mapping[str, Any]) -> None:
+        """Refuse what only the other protocol has, as Kafka's consumer does."""
+        protocol = values.get("group_protocol", "classic")
+        for field, instead in (_OF_CLASSIC_GROUPS if protocol == "consumer" else _OF_CONSUMER_GROUPS).items():
+            if values.get(field) is not None:
+                name = field.replace("_", ".")
+                raise InvalidProperty(f"{name} has no effect with group.protocol={protocol}: {instead}")
 
     @property
     def assignors(self) -> tuple[Assignor, ...]:

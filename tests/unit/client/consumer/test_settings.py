@@ -61,3 +61,25 @@ def test_a_reset_policy_that_does_not_exist_is_told(text: str) -> None:
 def test_what_cannot_be_is_told_in_a_sentence(settings: dict[str, object], sentence: str) -> None:
     with pytest.raises(InvalidProperty, match=sentence):
         _settings(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"session_timeout_ms": 6000}, "session.timeout.ms has no effect .* consumer.session.timeout.ms"),
+        ({"heartbeat.interval.ms": "200"}, "heartbeat.interval.ms has no effect"),
+        ({"partition_assignment_strategy": "range"}, "set group.remote.assignor"),
+    ],
+)
+def test_what_the_broker_decides_is_refused_in_the_newer_protocol(
+    settings: dict[str, object], message: str
+) -> None:
+    _settings(**settings)
+    with pytest.raises(InvalidProperty, match=message):
+        _settings(group_protocol="consumer", **settings)
+
+
+def test_an_assignor_of_the_broker_is_refused_in_classic_groups() -> None:
+    _settings(group_protocol="consumer", group_remote_assignor="range")
+    with pytest.raises(InvalidProperty, match=r"set partition\.assignment\.strategy"):
+        _settings(group_remote_assignor="range")
