@@ -19,6 +19,10 @@ class ToleranceExceeded(ConnectError):
     """A record that the task may not leave out. Trying again would meet the same record."""
 
 
+class Superseded(Exception):
+    """A task that is not to start, since there is a newer one in its place."""
+
+
 def not_found(name: str) -> RestError:
     """Return the error for a connector that does not exist."""
     return RestError(404, f"Connector {name} not found")

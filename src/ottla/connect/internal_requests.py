@@ -63,20 +63,27 @@ class InternalRequests:
             raise RestError(500, f"IO Error trying to forward REST request: {error!r}") from error
 
     async def send_tasks(self, name: str, tasks: list[dict[str, str]]) -> None:
-        """Send the configurations of tasks to the leader."""
+        """Send the configurations of tasks to the leader. Raises ConnectError or RestError."""
+        answer = await self._ask_leader("POST", f"{quote(name, safe=':')}/tasks", encode_json(tasks))
+        if answer.status_code >= 300:
+            raise ConnectError(f"the leader did not take the tasks of {name}: {answer.text}")
+
+    async def send_fencing(self, name: str) -> None:
+        """Have the leader fence earlier tasks of a source. Raises ConnectError or RestError."""
+        answer = await self._ask_leader("PUT", f"{quote(name, safe=':')}/fence", b"")
+        if answer.status_code >= 300:
+            raise ConnectError(f"the leader did not fence the earlier tasks of {name}: {answer.text}")
+
+    async def _ask_leader(self, method: str, path: str, body: bytes) -> httpx.Response:
         leader, key = self._worker.leader_url, self._worker.configs.session_key
         if leader is None or key is None:
             raise ConnectError("the leader of the workers is not known yet")
-        body = encode_json(tasks)
         headers = {
             "content-type": "application/json",
             SIGNATURE: base64.b64encode(_signature(base64.b64decode(key.key), body)).decode(),
             ALGORITHM: key.algorithm,
         }
-        target = f"/connectors/{quote(name, safe=':')}/tasks?forward=false"
-        answer = await self.send("POST", leader, target, body, headers)
-        if answer.status_code >= 300:
-            raise ConnectError(f"the leader did not take the tasks of {name}: {answer.text}")
+        return await self.send(method, leader, f"/connectors/{path}?forward=false", body, headers)
 
     def check(self, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool) -> None:
         """Refuse a request that no worker has signed. Raises RestError."""

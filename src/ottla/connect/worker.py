@@ -13,6 +13,7 @@ import math
 import secrets
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla import __version__
@@ -29,6 +30,7 @@ from ottla.connect.configs.providers import ConfigProviders, with_variables
 from ottla.connect.configs.secrets import Secrets
 from ottla.connect.configs.validation import connector_of
 from ottla.connect.errors import ConnectError, RestError
+from ottla.connect.fencing import Fencing
 from ottla.connect.herding import protocol
 from ottla.connect.herding.assign import divide
 from ottla.connect.herding.decide import Records, decide_tasks, is_key_due, is_restarted, wanted_units
@@ -38,7 +40,7 @@ from ottla.connect.herding.units import Unit
 from ottla.connect.internal_requests import InternalRequests
 from ottla.connect.loggers import Loggers, parse_level
 from ottla.connect.plugins import PluginKind
-from ottla.connect.running.making import Positions, TaskMaker, transactional_id
+from ottla.connect.running.making import Positions, TaskMaker
 from ottla.connect.running.supervised import Run, SupervisedUnit
 from ottla.connect.settings import WorkerSettings
 from ottla.connect.store import records
@@ -99,6 +101,7 @@ class Worker:
         )
         self.internal = InternalRequests(self, tls, trusts_group=trusts_group)
         self.instances = self.internal.instances
+        self.fencing = Fencing(self)
         self._tasks = TaskMaker(
             self.plugins,
             settings,
@@ -175,6 +178,10 @@ class Worker:
         self._work.set()
         if self.is_leader and wanted_units(self.configs) != self._divided:
             self._group.rejoin()
+
+    async def catch_up_with_configs(self) -> None:
+        """Read the config topic to its end."""
+        await self._config_log.catch_up()
 
     async def change(self, decide: Callable[[], Records]) -> None:
         """Decide and write, as the leader. Raises RestError."""
@@ -394,7 +401,7 @@ class Worker:
             # Converters and transformations are the connector's, not the task's.
             config = self.resolve({**connector, **wish.config, **_only_class(connector)})
             plugin = connector_of(self.plugins, config)
-            return self._tasks.make(unit, plugin, config)
+            return self._tasks.make(unit, plugin, config, _TaskBarrier(self.fencing, unit, wish.generation))
 
         return make
 
@@ -442,15 +449,30 @@ class Worker:
         self, name: str, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> None:
         """Change where a source goes on. No task of it can write any more that was running before."""
-        async with Admin(properties=self.properties) as admin:
-            for number in range(max(1, len(self.statuses.tasks.get(name, {})))):
-                await admin.transactions.fence(transactional_id(self.settings, Unit(name, number)))
+        await self.fencing.fence(name)
         writer = TopicWriter(self.properties, self.offset_log)
         await writer.start()
         try:
             await writer.append([records.offset_record(name, part, offset) for part, offset in offsets])
         finally:
             await writer.stop()
+
+
+@dataclass(frozen=True)
+class _TaskBarrier:
+    """Keeps a task apart from those of other generations."""
+
+    fencing: Fencing
+    unit: Unit
+    generation: int
+
+    async def wait_until_fenced(self, is_stopping: Callable[[], bool]) -> None:
+        """See that no task of an earlier generation can write any more. Raises Superseded."""
+        await self.fencing.wait_until_fenced(self.unit, is_stopping)
+
+    async def check(self) -> None:
+        """See that the task is of the last generation. Raises Superseded."""
+        await self.fencing.check(self.unit, self.generation)
 
 
 class _ConnectorRun:

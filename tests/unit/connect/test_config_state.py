@@ -115,3 +115,34 @@ def test_a_stopped_connector_has_no_tasks_that_run() -> None:
     )
 
     assert list(wanted_by([Unit("a"), Unit("a", 0)], state)) == [Unit("a")]
+
+
+def test_tasks_that_are_committed_wait_until_the_earlier_ones_are_fenced() -> None:
+    tasks = decide_tasks(_replayed(records.connector_record("a", CONFIG)), "a", [{"n": "0"}, {"n": "1"}])
+    state = _replayed(records.connector_record("a", CONFIG), *tasks)
+    assert (state.unfenced, state.fenced_tasks) == ({"a"}, {})
+    fenced = records.fencing_record("a", 2)
+    assert fenced == (b"tasks-fencing-a", b'{"tasks":2}')
+    state.replay(*fenced)
+    assert (state.unfenced, state.fenced_tasks) == (set(), {"a": 2})
+    for record in decide_delete(state, "a"):
+        state.replay(record.key, record.value)
+    # Tasks of the deleted connector may still be at work.
+    assert state.fenced_tasks == {"a": 2}
+    with pytest.raises(UnreadableRecord, match="no number of tasks"):
+        state.replay(b"tasks-fencing-a", b"{}")
+
+
+def test_all_tasks_of_an_earlier_generation_stop_also_those_that_have_the_same_configuration() -> None:
+    state = _replayed(records.connector_record("a", CONFIG))
+    for record in decide_tasks(state, "a", [{"n": "0"}, {"n": "1"}]):
+        state.replay(record.key, record.value)
+    units = [Unit("a"), Unit("a", 0), Unit("a", 1)]
+    before = wanted_by(units, state)
+    for record in decide_tasks(state, "a", [{"n": "0"}]):
+        state.replay(record.key, record.value)
+
+    steps = decide_steps(wanted_by(units, state), before)
+
+    assert steps.stop == [Unit("a", 0), Unit("a", 1)]
+    assert list(steps.start) == [Unit("a", 0)]

@@ -175,9 +175,9 @@ def send(
     config: Mapping[str, str] | None = None,
     *,
     reported: list[tuple[Record, Exception]] | None = None,
-    each: Callable[[int], None] = lambda _: None,
+    each: Callable[[RetryLater], None] = lambda _: None,
 ) -> None:
-    """Put records several times, again until they are taken."""
+    """Put records several times, what is left of them again until they are taken."""
 
     def report(refused: Record, error: Exception) -> None:
         if reported is None:
@@ -189,11 +189,13 @@ def send(
         await task.start(SinkContext("c", 0, report))
         assert await task.opened(frozenset({TopicPartition("t", 2)})) == {}
         for records in puts:
-            for attempt in range(5):
+            left = list(records)
+            for _ in range(5):
                 try:
-                    await task.put(records)
-                except RetryLater:
-                    each(attempt)
+                    await task.put(left)
+                except RetryLater as error:
+                    each(error)
+                    del left[: error.done]
                 else:
                     break
         await task.flush()
@@ -248,11 +250,45 @@ def test_what_may_not_have_arrived_is_sent_again_and_what_has_arrived_is_not(
     monkeypatch: pytest.MonkeyPatch, answer: httpx.Response | Exception
 ) -> None:
     server = Server(monkeypatch, httpx.Response(200), answer, *[httpx.Response(200)] * 2)
-    retried: list[int] = []
+    retried: list[RetryLater] = []
     send([[record(1, "a"), record(2, "b"), record(3, "c")]], each=retried.append)
-    assert retried == [0]
+    assert [error.done for error in retried] == [1]
     assert [request.content for request in server.asked] == [b"a", b"b", b"b", b"c"]
     assert len({request.headers["idempotency-key"] for request in server.asked}) == 3
+
+
+@pytest.mark.parametrize(
+    ("header", "least_s", "most_s"),
+    [
+        ("7", 7, 7),
+        ("Fri, 31 Dec 1999 23:59:59 GMT", 0, 0),
+        ("Fri, 31 Dec 2199 23:59:59 GMT", 4e9, 6e9),
+        ("Fri, 31 Dec 1999 23:59:59", None, None),
+        ("soon", None, None),
+        ("-1", None, None),
+        ("", None, None),
+    ],
+)
+def test_the_other_side_says_how_long_it_wants_to_be_left_alone(
+    monkeypatch: pytest.MonkeyPatch, header: str, least_s: float | None, most_s: float | None
+) -> None:
+    Server(monkeypatch, httpx.Response(503, headers={"Retry-After": header}), httpx.Response(200))
+    retried: list[RetryLater] = []
+    send([[record(1, "a")]], each=retried.append)
+    (after_s,) = [error.after_s for error in retried]
+    if least_s is None or most_s is None:
+        assert after_s is None
+    else:
+        assert after_s is not None
+        assert least_s <= after_s <= most_s
+
+
+def test_a_topic_that_was_deleted_and_made_again_is_sent_from_its_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Server(monkeypatch, *[httpx.Response(200)] * 3)
+    send([[record(6, "old"), record(7, "old")], [record(0, "new")]])
+    assert [request.content for request in server.asked] == [b"old", b"old", b"new"]
 
 
 @pytest.mark.parametrize("status", [400, 404, 499])

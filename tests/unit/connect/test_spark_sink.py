@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.client.consumer.record import ConsumerRecord
-from ottla.connect.connectors.spark import sink
+from ottla.connect.connectors.spark import batches, sink
 from ottla.connect.connectors.spark.sink import SparkSinkTask, local_path
 from ottla.connect.data.record import Record
 from ottla.connect.data.schema import INT64, struct
@@ -140,15 +140,38 @@ def test_what_an_earlier_life_left_unfinished_goes_and_does_not_count(
     asyncio.run(story())
 
 
-def test_records_of_partitions_that_others_have_now_are_dropped(session: Session, tmp_path: Path) -> None:
+def test_only_records_of_partitions_that_are_given_up_are_dropped(session: Session, tmp_path: Path) -> None:
     async def story() -> None:
         task = await started({"spark.path": str(tmp_path / "lake")})
-        await task.put([record(1, 0), record(2, 1)])
+        await task.opened(frozenset({ONE}))
+        await task.put([record(1, 0)])
+        # One more partition: those that the task has stay.
         await task.opened(frozenset({TWO}))
+        await task.put([record(2, 1)])
+        await task.closed(frozenset({ONE}))
         await task.flush()
         assert [saved["rows"] for saved in session.saved] == [[2]]
 
     asyncio.run(story())
+
+
+def test_a_task_that_has_lost_a_partition_writes_nothing_twice(session: Session, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+
+    async def story() -> None:
+        first, second = [await started({"spark.path": str(lake)}, task=number) for number in range(2)]
+        await first.put([record(1), record(2)])
+        # The group has dropped the first, which does not know it.
+        assert await second.opened(frozenset({ONE})) == {}
+        await second.put([record(1), record(2), record(3)])
+        await second.flush()
+        with pytest.raises(ConnectError, match=r"another task has written offset 1 of .*lost the partition"):
+            await first.flush()
+        again = await started({"spark.path": str(lake)})
+        assert await again.opened(frozenset({ONE})) == {ONE: 4}
+
+    asyncio.run(story())
+    assert [path.name for path in lake.iterdir()] == ["ottla_batch=c-1-000000001"]
 
 
 def test_many_records_are_written_before_they_are_to_be_durable(session: Session, tmp_path: Path) -> None:
@@ -185,7 +208,7 @@ def test_other_targets_keep_no_offsets(session: Session, config: dict[str, str],
 def test_offsets_that_cannot_be_read_stop_the_task(session: Session, tmp_path: Path) -> None:
     batch = tmp_path / "ottla_batch=c-0-000000001"
     batch.mkdir()
-    (batch / sink._OFFSETS).write_text("{")
+    (batch / batches.OFFSETS_FILE).write_text("{")
 
     async def story() -> None:
         task = await started({"spark.path": str(tmp_path)})

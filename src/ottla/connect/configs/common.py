@@ -126,7 +126,8 @@ def _error_keys() -> tuple[Key, ...]:
         Key(
             RETRY_TIMEOUT,
             Kind.LONG,
-            "For how many milliseconds an operation that fails is tried again. 0: not at all, -1: for ever.",
+            "Taken as Kafka Connect's, and without effect: what may be better later is tried again until it "
+            "is, and what never will be is not tried again.",
             0,
             _MEDIUM,
             _ERRORS,
@@ -135,7 +136,7 @@ def _error_keys() -> tuple[Key, ...]:
         Key(
             RETRY_DELAY_MAX,
             Kind.LONG,
-            "The longest pause between two attempts, in milliseconds.",
+            "The longest pause between two attempts to put records, in milliseconds.",
             60_000,
             _MEDIUM,
             _ERRORS,

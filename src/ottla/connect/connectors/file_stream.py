@@ -129,6 +129,9 @@ class FileStreamSinkTask:
         """A file keeps no offsets."""
         return {}
 
+    async def closed(self, partitions: frozenset[TopicPartition]) -> None:
+        """Each put is in the file."""
+
     async def put(self, records: Sequence[Record]) -> None:
         """Append lines."""
         assert self._file is not None, "it was started"

@@ -1,8 +1,10 @@
 """Records from and to HTTP."""
 
 import asyncio
+import datetime
 import json
 from collections.abc import Iterable, Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import httpx
@@ -71,7 +73,6 @@ class HttpSinkTask:
         self._converter = JsonConverter({"schemas.enable": "false", "decimal.format": "NUMERIC"})
         self._client: httpx.AsyncClient | None = None
         self._context: SinkContext | None = None
-        self._sent: dict[TopicPartition, int] = {}
 
     async def start(self, context: SinkContext) -> None:
         """Make a client."""
@@ -82,18 +83,20 @@ class HttpSinkTask:
         """The other side keeps no offsets."""
         return {}
 
+    async def closed(self, partitions: frozenset[TopicPartition]) -> None:
+        """Each put has arrived."""
+
     async def put(self, records: Sequence[Record]) -> None:
-        """Send records. Those of an earlier attempt that arrived are left out."""
+        """Send records, up to the first that does not arrive now."""
         assert self._context is not None, "it was started"
-        for record in records:
-            assert record.origin is not None, "a sink's records come from topics"
-            if self._sent.get(record.origin.where, -1) >= record.origin.offset:
-                continue
+        for number, record in enumerate(records):
             try:
                 await self._send(record)
             except DataError as error:
                 self._context.report(record, error)
-            self._sent[record.origin.where] = record.origin.offset
+            except RetryLater as error:
+                error.done = number
+                raise
 
     async def _send(self, record: Record) -> None:
         assert self._client is not None, "it was started"
@@ -118,7 +121,7 @@ class HttpSinkTask:
         except httpx.HTTPError as error:
             raise RetryLater(f"{url} does not answer: {error!r}") from error
         if answer.status_code in (408, 429) or answer.status_code >= 500:
-            raise RetryLater(f"{url} answered {answer.status_code}")
+            raise RetryLater(f"{url} answered {answer.status_code}", after_s=_retry_after_s(answer))
         if answer.status_code >= 400:
             raise DataError(f"{url} answered {answer.status_code}: {answer.text[:200]}")
 
@@ -129,6 +132,20 @@ class HttpSinkTask:
         """Close the connections."""
         if self._client is not None:
             await self._client.aclose()
+
+
+def _retry_after_s(answer: httpx.Response) -> float | None:
+    """Return how long the other side wants to be left alone: seconds, or the time when that ends."""
+    text = answer.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if until.tzinfo is None:
+        return None
+    return max(0.0, (until - datetime.datetime.now(datetime.UTC)).total_seconds())
 
 
 class HttpSourceTask(SourceTask):

@@ -12,6 +12,8 @@ class Wanted(NamedTuple):
 
     config: Mapping[str, Any]
     target: str
+    generation: int = 0
+    """Of a task: which commit of the connector's tasks it belongs to. All of an earlier one stop."""
 
 
 class Steps(NamedTuple):
@@ -35,7 +37,8 @@ def wanted_by(assigned: Collection[Unit], state: ConfigState) -> dict[Unit, Want
             continue
         tasks = state.tasks.get(unit.connector, [])
         if target != STOPPED and unit.task < len(tasks):
-            wanted[unit] = Wanted(tasks[unit.task], target)
+            generation = state.generations.get(unit.connector, 0)
+            wanted[unit] = Wanted(tasks[unit.task], target, generation)
     return wanted
 
 

@@ -8,7 +8,7 @@ from ottla.connect.herding.units import Unit
 from ottla.connect.plugins import ConnectorPlugin, Plugins
 from ottla.connect.running.conversion import Conversion
 from ottla.connect.running.sink import SinkRun
-from ottla.connect.running.source import SourceRun
+from ottla.connect.running.source import Barrier, SourceRun
 from ottla.connect.running.supervised import Run
 from ottla.connect.running.tolerance import Tolerance
 from ottla.connect.settings import WorkerSettings
@@ -51,7 +51,7 @@ class TaskMaker:
         self._uses_topic = uses_topic
         self._mask = mask
 
-    def make(self, unit: Unit, plugin: ConnectorPlugin, config: dict[str, str]) -> Run:
+    def make(self, unit: Unit, plugin: ConnectorPlugin, config: dict[str, str], barrier: Barrier) -> Run:
         """Return one life of a task. Raises what a connector may raise."""
         refused = self._settings.permissions.errors(config)
         if refused:
@@ -69,6 +69,7 @@ class TaskMaker:
                 task,
                 conversion,
                 self._positions,
+                barrier,
                 self._settings.offset_topic,
                 producer,
                 transactional_id(self._settings, unit),

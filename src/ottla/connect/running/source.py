@@ -1,8 +1,9 @@
 """A source task at work: each batch of records and the positions behind them are one transaction.
 
 The producer has a transactional id of its own for each task. Starting it fences the task's earlier life and
-ends what that left open. Only then are the positions read that the task goes on from. So a record is in the
-topic exactly once if the task reads the same again from the same position.
+ends what that left open. Tasks of an earlier division of the work are fenced before that. Only then are the
+positions read that the task goes on from. So a record is in the topic exactly once if the task reads the same
+again from the same position.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,16 @@ class Positions(Protocol):
         """Return a position."""
 
 
+class Barrier(Protocol):
+    """What keeps apart the tasks of a source before and after a change."""
+
+    async def wait_until_fenced(self, is_stopping: Callable[[], bool]) -> None:
+        """See that no task from before the change can write any more. Raises Superseded."""
+
+    async def check(self) -> None:
+        """See that there was no change since. Raises Superseded."""
+
+
 class SourceRun:
     """One life of a source task."""
 
@@ -46,6 +57,7 @@ class SourceRun:
         task: SourceTask,
         conversion: Conversion,
         positions: Positions,
+        barrier: Barrier,
         offset_topic: str,
         properties: Mapping[str, str],
         transactional_id: str,
@@ -57,6 +69,7 @@ class SourceRun:
         self._task = task
         self._conversion = conversion
         self._positions = positions
+        self._barrier = barrier
         self._offset_topic = offset_topic
         self._properties = properties
         self._transactional_id = transactional_id
@@ -68,11 +81,17 @@ class SourceRun:
 
     async def run(self, ready: Callable[[], None], is_stopping: Callable[[], bool]) -> None:
         """Read and write until the task is stopped. `ready` is called when the source is open, and again."""
+        timeout_ms = await self._timeout_ms()
+        await self._barrier.wait_until_fenced(is_stopping)
+        # Who is from before the change must not fence who is from after it.
+        await self._barrier.check()
         async with Producer(
             properties=self._properties,
             transactional_id=self._transactional_id,
-            transaction_timeout_ms=await self._timeout_ms(),
+            transaction_timeout_ms=timeout_ms,
         ) as producer:
+            # The producer was made after the fencing if there was no change until now.
+            await self._barrier.check()
             await self._positions.catch_up()
             context = SourceContext(
                 self._connector, self._number, lambda part: self._positions.find(self._connector, part)

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from ottla.connect.errors import ToleranceExceeded
+from ottla.connect.errors import Superseded, ToleranceExceeded
 from ottla.connect.herding.units import Unit
 from ottla.connect.store.statuses import FAILED, RUNNING
 
@@ -66,6 +66,10 @@ class SupervisedUnit:
                 await run.run(self._ready_after(rounds_until_told), lambda: self._is_stopping)
             except asyncio.CancelledError:
                 raise
+            except Superseded as error:
+                # The worker is about to stop this unit. Another one starts in its place.
+                _logger.info("%s does not start: %s", self._unit, error)
+                return
             except ToleranceExceeded as error:
                 self._failed(error, "")
                 return

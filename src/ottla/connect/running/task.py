@@ -66,10 +66,15 @@ class SinkTask(Protocol):
         """Open the target."""
 
     async def opened(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, int]:
-        """Take on partitions. Returns from where to read those whose position the target keeps."""
+        """Take on partitions, beside those it has. Returns from where to read those whose position the
+        target keeps.
+        """
+
+    async def closed(self, partitions: frozenset[TopicPartition]) -> None:
+        """Give partitions up. What was put of them and is not durable is forgotten: others read it again."""
 
     async def put(self, records: Sequence[Record]) -> None:
-        """Write records. Raises ConnectError."""
+        """Write records. Raises RetryLater or ConnectError."""
 
     async def flush(self) -> None:
         """Make what was put durable: its offsets are committed next."""
@@ -79,4 +84,11 @@ class SinkTask(Protocol):
 
 
 class RetryLater(Exception):
-    """A target or a source that cannot be reached now. The same records are put again."""
+    """A target that cannot be reached now. What is left of the same records is put again later."""
+
+    def __init__(self, message: str, *, done: int = 0, after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.done = done
+        """How many of the records, from the first on, need not be put again."""
+        self.after_s = after_s
+        """How long the target wants to be left alone. None: it did not say."""

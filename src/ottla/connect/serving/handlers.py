@@ -289,8 +289,9 @@ async def put_tasks(call: Call) -> Answer:
 
 
 async def fence_connector(call: Call) -> Answer:
-    """Fence earlier tasks of a source. Internal and signed; here starting a task does that."""
+    """Fence the earlier tasks of a source, before one of the next starts. Internal and signed."""
     call.worker.internal.check(call.headers, call.data, is_forwarded=call.is_forwarded)
+    await call.worker.fencing.fence(call.connector)
     return nothing(204)
 
 

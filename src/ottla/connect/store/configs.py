@@ -43,6 +43,13 @@ class ConfigState:
     loggers: dict[str, str] = field(default_factory=dict)
     deferred: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
     """Configurations of tasks whose commit record has not come yet."""
+    generations: dict[str, int] = field(default_factory=dict)
+    """How often the tasks of a connector were committed, as far as this worker has read."""
+    fenced_tasks: dict[str, int] = field(default_factory=dict)
+    """How many tasks of a source could run since its earlier ones were fenced. It outlives the connector: one
+    of the same name fences these tasks."""
+    unfenced: set[str] = field(default_factory=set)
+    """Connectors with tasks that may start only when the earlier ones are fenced."""
 
     def target_state(self, name: str) -> str:
         """Say whether a connector is to run."""
@@ -59,7 +66,7 @@ class ConfigState:
         if name.startswith(records.RESTART):
             return _restart(name.removeprefix(records.RESTART), content)
         for prefix, apply in (
-            (records.FENCING, self._ignore),
+            (records.FENCING, self._fenced),
             (records.TARGET_STATE, self._target_state),
             (records.LOGGER, self._logger),
             (records.CONNECTOR, self._connector),
@@ -71,8 +78,12 @@ class ConfigState:
                 return None
         raise UnreadableRecord(f"the key {name!r} is not known")
 
-    def _ignore(self, _name: str, _content: Mapping[str, Any] | None) -> None:
-        """Pass over what concerns workers of Kafka alone."""
+    def _fenced(self, name: str, content: Mapping[str, Any] | None) -> None:
+        count = None if content is None else content.get("tasks")
+        if not isinstance(count, int):
+            raise UnreadableRecord(f"the record of fenced tasks of {name!r} has no number of tasks")
+        self.fenced_tasks[name] = count
+        self.unfenced.discard(name)
 
     def _connector(self, name: str, content: Mapping[str, Any] | None) -> None:
         if content is None:
@@ -99,6 +110,8 @@ class ConfigState:
         if name in self.connectors and all(number in known for number in range(count)):
             # Otherwise compaction has removed some: the connector is asked for its tasks again.
             self.tasks[name] = [known[number] for number in range(count)]
+            self.generations[name] = self.generations.get(name, 0) + 1
+            self.unfenced.add(name)
 
     def _target_state(self, name: str, content: Mapping[str, Any] | None) -> None:
         if content is None:

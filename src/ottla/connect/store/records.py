@@ -62,6 +62,11 @@ def commit_record(name: str, tasks: int) -> StoredRecord:
     return _record(f"{COMMIT}{name}", {"tasks": tasks})
 
 
+def fencing_record(name: str, tasks: int) -> StoredRecord:
+    """Return the record that says that all earlier tasks of a source are fenced, and how many start now."""
+    return _record(f"{FENCING}{name}", {"tasks": tasks})
+
+
 def target_state_record(name: str, state: str | None) -> StoredRecord:
     """Return the record that says whether a connector is to run. Old workers know no STOPPED."""
     if state is None:

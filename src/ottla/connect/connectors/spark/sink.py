@@ -6,8 +6,6 @@ goes on after the last batch. Other targets are appended to, at least once.
 """
 
 import asyncio
-import json
-import os
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ottla.connect.configs.keys import Importance, Key, Kind, at_least
+from ottla.connect.connectors.spark.batches import BATCH, Batches
 from ottla.connect.connectors.spark.shared_session import shared_session
 from ottla.connect.data.record import Record
 from ottla.connect.errors import ConnectError
@@ -23,9 +22,7 @@ from ottla.connect.running.task import SinkContext
 from ottla.model.ids import TopicPartition
 
 FILE_FORMATS: Final = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
-_BATCH: Final = "ottla_batch="
 _STAGING: Final = "_ottla-staging-"
-_OFFSETS: Final = "_ottla_offsets.json"
 
 SPARK_KEYS: Final = (
     Key(
@@ -84,8 +81,8 @@ class SparkSinkTask:
         self._files = int(config.get("spark.files.per.batch", "1"))
         self._directory = local_path(config)
         self._records: list[Record] = []
-        self._offsets: dict[TopicPartition, int] = {}
         self._batches = 0
+        self._stored: Batches | None = None
         self._context: SinkContext | None = None
         self._session: Any = None
 
@@ -99,9 +96,10 @@ class SparkSinkTask:
     def _prepare(self, directory: Path) -> None:
         assert self._context is not None, "it was started"
         directory.mkdir(parents=True, exist_ok=True)
+        self._stored = Batches(directory, self._context.connector)
         for left in directory.glob(f"{_STAGING}{self._name}-*"):
             shutil.rmtree(left, ignore_errors=True)
-        mine = [path.name for path in directory.glob(f"{_BATCH}{self._name}-*")]
+        mine = [path.name for path in directory.glob(f"{BATCH}{self._name}-*")]
         self._batches = max((int(name.rpartition("-")[2]) for name in mine), default=0)
 
     @property
@@ -111,14 +109,18 @@ class SparkSinkTask:
 
     async def opened(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, int]:
         """Return from where to read, as the directories say."""
-        self._records = [
-            record for record in self._records if record.origin and record.origin.where in partitions
-        ]
-        if self._directory is None:
+        if self._stored is None:
             return {}
-        assert self._context is not None, "it was started"
-        found = await asyncio.to_thread(read_batches, self._directory, self._context.connector)
+        found = await asyncio.to_thread(self._stored.offsets)
         return {where: offset for where, offset in found.items() if where in partitions}
+
+    async def closed(self, partitions: frozenset[TopicPartition]) -> None:
+        """Forget what was collected of partitions that others have now."""
+        self._records = [
+            record
+            for record in self._records
+            if record.origin is None or record.origin.where not in partitions
+        ]
 
     async def put(self, records: Sequence[Record]) -> None:
         """Collect records."""
@@ -155,50 +157,15 @@ class SparkSinkTask:
             writer.save(path)
 
     def _commit(self, staging: Path, records: Sequence[Record]) -> None:
-        assert self._context is not None, "it was started"
-        assert self._directory is not None, "only files are committed"
-        offsets = {
-            f"{record.origin.topic}:{record.origin.partition}": record.origin.offset + 1
-            for record in records
-            if record.origin is not None
-        }
-        content = {"connector": self._context.connector, "offsets": offsets}
-        (staging / _OFFSETS).write_text(json.dumps(content))
-        for path in (*staging.iterdir(), staging):
-            _sync(path)
+        offsets = [
+            (record.origin.where, record.origin.offset) for record in records if record.origin is not None
+        ]
+        assert self._stored is not None, "only files are committed"
+        self._stored.commit(staging, f"{self._name}-{self._batches + 1:09}", offsets)
         self._batches += 1
-        staging.rename(self._directory / f"{_BATCH}{self._name}-{self._batches:09}")
-        _sync(self._directory)
 
     async def stop(self) -> None:
         """The session stays for other connectors."""
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def read_batches(directory: Path, connector: str) -> dict[TopicPartition, int]:
-    """Return the offsets behind all batches of a connector."""
-    found: dict[TopicPartition, int] = {}
-    for path in directory.glob(f"{_BATCH}*/{_OFFSETS}"):
-        try:
-            content = json.loads(path.read_text())
-        except ValueError as error:
-            raise ConnectError(
-                f"{path} cannot be read, so it is unknown what was written: {error}"
-            ) from error
-        if content["connector"] != connector:
-            continue
-        for name, offset in content["offsets"].items():
-            topic, _, partition = name.rpartition(":")
-            where = TopicPartition(topic, int(partition))
-            found[where] = max(found.get(where, 0), int(offset))
-    return found
 
 
 def _alter_offsets(

@@ -87,6 +87,9 @@ class TableSinkTask:
         found = await asyncio.to_thread(read_offsets, self._database, self._context.connector)
         return {where: offset for where, offset in found.items() if where in partitions}
 
+    async def closed(self, partitions: frozenset[TopicPartition]) -> None:
+        """Each put is in the database."""
+
     async def put(self, records: Sequence[Record]) -> None:
         """Write rows and offsets in one transaction. Rows that are refused are reported one by one."""
         try:
