@@ -231,11 +231,16 @@ class Worker:
     async def _lead(self) -> None:
         """Become the one who writes to the config topic: no earlier leader can from now on."""
         writer = TopicWriter(self.properties, self._config_log, f"connect-cluster-{self.settings.group_id}")
-        await writer.start()
-        await self._config_log.catch_up()
-        due = self._due_key()
-        if due:
-            await writer.append(due)
+        try:
+            await writer.start()
+            await self._config_log.catch_up()
+            due = self._due_key()
+            if due:
+                await writer.append(due)
+        except BaseException:
+            with contextlib.suppress(ClientError):
+                await writer.stop()
+            raise
         self._config_writer = writer
         _logger.info("this worker leads the group %s now: %s", self.settings.group_id, self.url)
 

@@ -48,9 +48,9 @@ _WORKER: Final = {
 class Site:
     """A node, and the workers beside it."""
 
-    def __init__(self) -> None:
-        self.simulation = Simulation(1)
-        self.simulation.events_max = _EVENTS_MAX
+    def __init__(self, seed: int = 1, events_max: int = _EVENTS_MAX) -> None:
+        self.simulation = Simulation(seed)
+        self.simulation.events_max = events_max
         network = SimulatedNetwork(self.simulation)
         self.cluster = SimulatedCluster(self.simulation, network, 1, settings=_SETTINGS)
         self.bootstrap = self.cluster.bootstrap
@@ -59,9 +59,9 @@ class Site:
         self.apps: dict[str, Any] = {}
         """By host and port. One that is gone does not answer."""
 
-    def run(self, story: Callable[["Site"], Coroutine[Any, Any, T]]) -> T:
+    def run(self, story: Callable[["Site"], Coroutine[Any, Any, T]], within_ms: int = 600_000) -> T:
         """Let a story happen."""
-        return self._loop.run(story(self))
+        return self._loop.run(story(self), within_ms)
 
     @asynccontextmanager
     async def worker(
@@ -87,33 +87,33 @@ class Site:
             self.apps.pop(host, None)
             await worker.stop()
 
-    async def produce(self, topic: str, *values: bytes) -> None:
+    async def produce(self, topic: str, *values: bytes, partition: int = 0) -> None:
         """Write records."""
         async with Producer(self.bootstrap) as producer:
             for value in values:
-                await (await producer.send(topic, value, partition=0))
+                await (await producer.send(topic, value, partition=partition))
 
-    async def records(self, topic: str) -> list[ConsumerRecord]:
-        """Return all committed records of partition 0 of a topic."""
+    async def records(self, topic: str, *numbers: int) -> list[ConsumerRecord]:
+        """Return all committed records of some partitions of a topic, by default of the first."""
         found: list[ConsumerRecord] = []
-        where = TopicPartition(topic, 0)
         async with Consumer(
             self.bootstrap,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             allow_auto_create_topics=False,
         ) as consumer:
-            if not await consumer.partitions_for(topic):
-                return found
-            end = (await consumer.end_offsets([where]))[where]
-            consumer.assign([where])
-            while await consumer.position(where) < end:
-                found += await consumer.poll(500)
+            there = await consumer.partitions_for(topic)
+            wanted = [TopicPartition(topic, number) for number in numbers or (0,)]
+            for where in (where for where in wanted if where in there):
+                end = (await consumer.end_offsets([where]))[where]
+                consumer.assign([where])
+                while await consumer.position(where) < end:
+                    found += await consumer.poll(500)
         return found
 
-    async def values(self, topic: str) -> list[str]:
-        """Return the texts in partition 0 of a topic."""
-        return [(record.value or b"").decode() for record in await self.records(topic)]
+    async def values(self, topic: str, *numbers: int) -> list[str]:
+        """Return the texts in some partitions of a topic, by default in the first."""
+        return [(record.value or b"").decode() for record in await self.records(topic, *numbers)]
 
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[Admin]:
@@ -230,13 +230,18 @@ class RunningWorker:
         return await self.wait_for(f"/connectors/{name}/status", has)
 
 
-async def until(find: Callable[[], Coroutine[Any, Any, T]], explain: Callable[[], object] = str) -> T:
+async def until(
+    find: Callable[[], Coroutine[Any, Any, T]],
+    explain: Callable[[], object] = str,
+    within_s: float = WAIT_S,
+    pause_s: float = 0.1,
+) -> T:
     """Wait until there is something, and return it."""
     found: Any = None
     try:
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(within_s):
             while not (found := await find()):
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(pause_s)
     except TimeoutError:
         raise AssertionError(f"it did not come to hold in time: {explain()}") from None
     result: T = found

@@ -29,6 +29,7 @@ from ottla.client.consumer.positions import Positions
 from ottla.client.consumer.record import ConsumerRecord, RecordMaker
 from ottla.client.consumer.settings import ConsumerSettings
 from ottla.client.errors import ClientError
+from ottla.client.fetching import IsolationLevel
 from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.client.journey import Listener, Stage, tell
 from ottla.client.list_offsets import EARLIEST, LATEST, FoundOffset, list_offsets
@@ -303,9 +304,17 @@ class Consumer(Opened):
         """Return the offset of the first record of each partition."""
         return await self._places(partitions, EARLIEST)
 
-    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the offset after the last record that this consumer may see, of each partition."""
-        return await self._places(partitions, LATEST)
+    async def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, includes_open: bool = False
+    ) -> dict[TopicPartition, int]:
+        """Return the offset after the last record that this consumer may see, of each partition.
+
+        With `includes_open`, the offset after the last record, also of transactions that are not ended yet.
+        A consumer of committed records that gets there has seen all that is committed now.
+        """
+        return await self._places(
+            partitions, LATEST, IsolationLevel.READ_UNCOMMITTED if includes_open else None
+        )
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
@@ -419,9 +428,12 @@ class Consumer(Opened):
         self._running().failure = None
         self._look_again()
 
-    async def _places(self, partitions: Iterable[TopicPartition], place: int) -> dict[TopicPartition, int]:
+    async def _places(
+        self, partitions: Iterable[TopicPartition], place: int, isolation: IsolationLevel | None = None
+    ) -> dict[TopicPartition, int]:
         self._running()
-        found = await list_offsets(self._cluster, dict.fromkeys(partitions, place), self._settings.isolation)
+        seen = self._settings.isolation if isolation is None else isolation
+        found = await list_offsets(self._cluster, dict.fromkeys(partitions, place), seen)
         return {where: item.offset for where, item in found.items()}
 
     def _refuse_two_at_once(self) -> None:

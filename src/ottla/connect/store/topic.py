@@ -47,7 +47,8 @@ class TopicFollower:
         self._partitions = await self._consumer.partitions_for(self.topic)
         self._consumer.assign(self._partitions)
         self._task = asyncio.create_task(self._follow())
-        await self.catch_up()
+        # A transaction that a dead worker left open is no reason not to start.
+        await self._wait_for(await self._consumer.end_offsets(self._partitions))
 
     async def stop(self) -> None:
         """Stop following."""
@@ -57,8 +58,14 @@ class TopicFollower:
         await self._consumer.close()
 
     async def catch_up(self) -> None:
-        """Wait until everything is read that is in the topic now."""
-        ends = await self._consumer.end_offsets(self._partitions)
+        """Wait until everything is read that is committed now.
+
+        An open transaction hides what others have committed behind it. So this waits for the end of all
+        that were open.
+        """
+        await self._wait_for(await self._consumer.end_offsets(self._partitions, includes_open=True))
+
+    async def _wait_for(self, ends: Mapping[TopicPartition, int]) -> None:
         async with self._moved:
             await self._moved.wait_for(lambda: self._is_at(ends))
 
