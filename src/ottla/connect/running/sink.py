@@ -235,8 +235,8 @@ class SinkRun:
             if not (error.retriable or isinstance(error, CommitFailed | RebalanceInProgress)):
                 self._has_failed = True
                 raise
-            # Whoever has the partitions reads again from the last commit. If that is this task, it commits
-            # these offsets with the next ones.
+            # A task that takes the partitions on reads again from the last commit. If that is this one, it
+            # commits these offsets with the next ones.
             self._put = {**offsets, **self._put}
             _logger.warning("task %s-%d could not commit: %s", self._connector, self._number, error)
 

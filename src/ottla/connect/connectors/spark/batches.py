@@ -1,8 +1,8 @@
 """Directories of batches, each with the offsets behind it: what a sink of files has written.
 
 A batch is written to a hidden directory, and counts when that is renamed. Tasks of one connector share the
-directory. Whoever commits holds a lock on it, and refuses records that a batch has already: so a task that
-has lost a partition without knowing it writes nothing twice.
+directory. A task that commits holds a lock on it, and refuses records that a batch has already: so a task
+that has lost a partition without knowing it writes nothing twice.
 """
 
 import fcntl
