@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 WAIT_S: Final = 120
 _EVENTS_MAX: Final = 60_000
-"""Whoever goes round in circles is noticed."""
+"""A story that goes round in circles is noticed."""
 _SETTINGS: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
