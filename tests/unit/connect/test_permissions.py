@@ -148,4 +148,4 @@ def test_a_configuration_that_another_worker_took_is_not_run() -> None:
     config = {**SINK, "consumer.override.bootstrap.servers": "evil:9092"}
     plugin = check_config(PLUGINS, config, settings.defaults)
     with pytest.raises(ConnectError, match="The 'None' policy does not allow"):
-        maker.make(Unit("c", 0), plugin, config)
+        maker.make(Unit("c", 0), plugin, config, None)  # type: ignore[arg-type]
