@@ -4,23 +4,22 @@ Each hop is judged by what can be seen of it, not by what somebody has configure
 transactions in the log, replicas and configs, commits and how they follow positions, ledgers of pipelines.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.client.admin.configs import ConfigResource
 from ottla.explain.access import Access
-from ottla.explain.evidence.cases import GroupCase, gather_group
+from ottla.explain.evidence.cases import GroupCase, gather_group, topic_configs
 from ottla.explain.evidence.logs import LogSample
 from ottla.model.ledger_groups import LEDGER_PREFIX
-from ottla.wire.config_kinds import ResourceType
 
 EXACTLY_ONCE: Final = "exactly once"
 AT_LEAST_ONCE: Final = "at least once"
 AT_MOST_ONCE: Final = "at most once"
 MAY_LOSE: Final = "may lose"
 UNKNOWN: Final = "unknown"
-_ORDER: Final = (MAY_LOSE, AT_MOST_ONCE, AT_LEAST_ONCE, UNKNOWN, EXACTLY_ONCE)
+_ORDER: Final = (MAY_LOSE, AT_MOST_ONCE, UNKNOWN, AT_LEAST_ONCE, EXACTLY_ONCE)
+"""The weakest first. What is not known may be as weak as at most once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ async def audit(access: Access, group_id: str) -> list[Hop]:
     hops = list(_producing(case.log)) if case.log is not None else []
     for topic in sorted({item.lag.where.topic for item in case.partitions}):
         hops += await _storing(access, topic)
-    hops += _reading(case)
+    hops += judge_reading(case)
     if f"{LEDGER_PREFIX}{group_id}" in listed:
         hops.append(
             Hop(
@@ -82,56 +81,55 @@ def _producing(log: LogSample) -> Iterator[Hop]:
 
 
 async def _storing(access: Access, topic: str) -> list[Hop]:
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-    found = await access.admin.configs.describe_many([resource], synonyms=False)
-    configs = {name: config.value for name, config in found.succeeded.get(resource, {}).items()}
+    configs = (await topic_configs(access, [topic])).get(topic)
     described = (await access.admin.topics.describe_many([topic])).succeeded.get(topic)
     if described is None:
         return []
-    replicas = described.replication_factor
+    return [judge_storing(topic, described.replication_factor, configs)]
+
+
+def judge_storing(topic: str, replicas: int, configs: Mapping[str, str | None] | None) -> Hop:
+    """Judge a topic by the configs in force."""
+    name = f"topic {topic}"
+    if not configs:
+        return Hop(name, UNKNOWN, "its configs may not be described", "ask as a user who may describe them")
     needed = int(configs.get("min.insync.replicas") or 1)
     is_unclean = configs.get("unclean.leader.election.enable") == "true"
+    # Apache Kafka has no such config, and acknowledges before it syncs.
     syncs = configs.get("ottla.acks.all.sync") == "true"
-    name = f"topic {topic}"
+    is_ottla = "ottla.acks.all.sync" in configs
     if is_unclean:
-        return [
-            Hop(
-                name,
-                MAY_LOSE,
-                "unclean.leader.election.enable lets a replica lead that does not have everything",
-                "set unclean.leader.election.enable=false",
-            )
-        ]
-    if replicas > 1 and needed < 2:
-        return [
-            Hop(
-                name,
-                MAY_LOSE,
-                f"{replicas} replicas, but min.insync.replicas=1: a write may be on one disk only",
-                "set min.insync.replicas=2",
-            )
-        ]
-    if replicas == 1 and not syncs:
-        return [
-            Hop(
-                name,
-                MAY_LOSE,
-                "one replica, and writes are acknowledged before they are on disk",
-                "use three replicas, or set ottla.acks.all.sync=true",
-            )
-        ]
-    where = "on disk" if syncs else "in memory of all in-sync replicas"
-    return [
-        Hop(
+        return Hop(
             name,
-            EXACTLY_ONCE,
-            f"{replicas} replicas, at least {needed} in sync, acknowledged when {where} (with acks=all)",
-            "use three replicas: the only one is lost with its disk" if replicas == 1 else None,
+            MAY_LOSE,
+            "unclean.leader.election.enable lets a replica lead that does not have everything",
+            "set unclean.leader.election.enable=false",
         )
-    ]
+    if replicas > 1 and needed < 2:
+        return Hop(
+            name,
+            MAY_LOSE,
+            f"{replicas} replicas, but min.insync.replicas=1: a write may be on one disk only",
+            "set min.insync.replicas=2",
+        )
+    if replicas == 1 and not syncs:
+        return Hop(
+            name,
+            MAY_LOSE,
+            "one replica, and writes are acknowledged before they are on disk",
+            "use three replicas" + (", or set ottla.acks.all.sync=true" if is_ottla else ""),
+        )
+    where = "on disk" if syncs else "in memory of all in-sync replicas"
+    return Hop(
+        name,
+        EXACTLY_ONCE,
+        f"{replicas} replicas, at least {needed} in sync, acknowledged when {where} (with acks=all)",
+        "use three replicas: the only one is lost with its disk" if replicas == 1 else None,
+    )
 
 
-def _reading(case: GroupCase) -> list[Hop]:
+def judge_reading(case: GroupCase) -> list[Hop]:
+    """Judge a group by its commits."""
     name = f"group {case.group_id} reads"
     commits = case.history.commits
     if not commits:
@@ -159,8 +157,10 @@ def _reading(case: GroupCase) -> list[Hop]:
     return [
         Hop(
             name,
-            AT_LEAST_ONCE,
-            f"{len(commits)} plain commits: what was processed after the last one comes again after a crash",
-            "make the processing idempotent, or commit in the transaction that writes the result",
+            UNKNOWN,
+            f"{len(commits)} plain commits: at least once if the application commits after processing, "
+            "at most once if before; the commits do not show which",
+            "commit after processing, and make it idempotent, or commit in the transaction that writes the "
+            "result",
         )
     ]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.cluster import with_admin
+from ottla.cli.failure import Failure
 from ottla.cli.output import json_option, show_done, show_rows
 from ottla.cli.profiles import cluster_options, parse_assignments
 
@@ -46,7 +47,25 @@ def get(
         for item in sorted(found.values(), key=lambda item: item.name)
         if not (set_only and item.is_default)
     ]
+    _refuse_unknown(keys, set(found), kind)
     show_rows(rows, as_json, f"nothing is set for {kind} {name}")
+
+
+def _refuse_unknown(keys: tuple[str, ...], found: set[str], kind: str) -> None:
+    """Refuse keys that the cluster does not know, with those that may have been meant."""
+    from difflib import get_close_matches
+
+    from ottla.metadata.configs.node import NodeConfig
+    from ottla.metadata.configs.topic import TopicConfig
+
+    known = {*found, *(NodeConfig.keys if kind == "broker" else TopicConfig.keys if kind == "topic" else ())}
+    for key in keys:
+        if key not in found and (key not in known or kind == "topic"):
+            near = get_close_matches(key, known, 1)
+            raise Failure(
+                f"there is no config {key} of a {kind}"
+                + (f"; did you mean {near[0]}?" if near else f"; `ottla config get {kind} NAME` lists all")
+            )
 
 
 @config.command("set")

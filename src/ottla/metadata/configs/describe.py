@@ -3,11 +3,11 @@
 The list of synonyms is Kafka's, oddities included. Only places from the config's own name on are shown, so a
 `log.retention.ms` that only `log.retention.hours` sets has none; its value then passes for a default. A
 broker's config that nobody declares is listed with its value hidden: it might be a secret of a plugin. Kafka
-answers in no particular order, Ottla by name.
+answers in no particular order, Ottla by name. Ottla's own configs are listed, too.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.metadata.configs.client_metrics import ClientMetricsConfig
 from ottla.metadata.configs.declare import ConfigKey, ConfigValues
@@ -83,7 +83,7 @@ def describe_client_metrics(
 def describe_broker(configs: EffectiveConfigs, wanted: Wanted) -> tuple[DescribeConfigsResourceResult, ...]:
     """Describe what holds for this broker."""
     texts = configs.layers.merged()
-    names = {name for name, key in NodeConfig.keys.items() if not key.unlisted} | texts.keys()
+    names = {name for name, key in NodeConfig.keys.items() if not _is_hidden(key)} | texts.keys()
     return tuple(
         _describe_broker_config(name, _broker_value(name, configs.node, texts), configs.layers, wanted)
         for name in sorted(filter(wanted.selects, names))
@@ -117,6 +117,17 @@ def describe_loggers(levels: Mapping[str, str], wanted: Wanted) -> tuple[Describ
     )
 
 
+_OWN: Final = "ottla."
+
+
+def _is_hidden(key: ConfigKey[Any]) -> bool:
+    """Say whether a config is left out while it has its default: some of Kafka's own, as Kafka does.
+
+    Ottla's are shown: somebody who asks which promise a topic gives must see those that no one has set.
+    """
+    return key.unlisted and not key.name.startswith(_OWN)
+
+
 def _true_source(key: ConfigKey[Any], overrides: Mapping[str, str], layers: BrokerLayers) -> ConfigSource:
     if key.name in overrides:
         return ConfigSource.TOPIC
@@ -129,7 +140,7 @@ def _true_source(key: ConfigKey[Any], overrides: Mapping[str, str], layers: Brok
 
 def _broker_value(name: str, node: NodeConfig, texts: Mapping[str, str]) -> str | None:
     key = NodeConfig.keys.get(name)
-    if key is None or key.unlisted:
+    if key is None or _is_hidden(key):
         return texts[name]
     return key.format(node.value_of(name))
 
@@ -164,7 +175,7 @@ def _describe_inherited(
     """Describe configs that a resource has itself or takes from the broker."""
     for name, key in sorted(values.keys.items()):
         # What nobody declares is passed over, as Kafka passes over such an override in the metadata.
-        if not wanted.selects(name) or (key.unlisted and name not in overrides):
+        if not wanted.selects(name) or (_is_hidden(key) and name not in overrides):
             continue
         value = key.format(values.value_of(name))
         synonyms = _inherited_synonyms(key, own_source, layers)
@@ -212,7 +223,7 @@ def _broker_synonyms(
 
 def _has_default(name: str) -> bool:
     key = NodeConfig.keys.get(name)
-    return key is not None and (key.internal or not key.unlisted) and key.format_default() is not None
+    return key is not None and (key.internal or not _is_hidden(key)) and key.format_default() is not None
 
 
 def _default_synonym(key: ConfigKey[Any]) -> DescribeConfigsSynonym:

@@ -57,10 +57,12 @@ def test_only_what_is_wanted_is_described() -> None:
     assert (config.name, config.value, config.synonyms, config.documentation) == ("node.id", "0", (), None)
 
 
-def test_internal_configs_and_our_own_are_listed_only_when_they_are_set() -> None:
-    assert (
-        not {"ottla.acks.all.sync", "log.initial.task.delay.ms"}
-        & by_name(describe_broker(CONFIGS, ALL)).keys()
+def test_internal_configs_are_listed_only_when_they_are_set_and_our_own_always() -> None:
+    defaults = by_name(describe_broker(CONFIGS, ALL))
+    assert "log.initial.task.delay.ms" not in defaults
+    assert (defaults["ottla.acks.all.sync"].value, defaults["ottla.acks.all.sync"].config_source) == (
+        "true",
+        ConfigSource.DEFAULT,
     )
     configs = EffectiveConfigs({**STATIC, "ottla.acks.all.sync": "false", "log.initial.task.delay.ms": "5"})
     described = by_name(describe_broker(configs, ALL))
@@ -84,16 +86,16 @@ def test_a_topics_config_shows_what_stands_behind_it() -> None:
         ("log.segment.bytes", "1073741824"),
     ]
     unlisted = {"internal.segment.bytes", "errors.deadletterqueue.group.enable"}
-    assert described.keys() == {
-        name for name in TopicConfig.keys if not name.startswith("ottla.") and name not in unlisted
-    }
+    assert described.keys() == TopicConfig.keys.keys() - unlisted
 
 
 def test_an_unknown_override_of_a_topic_is_passed_over() -> None:
     assert "from.the.future" not in by_name(describe_topic(CONFIGS, {"from.the.future": "1"}, ALL))
 
 
-def test_our_own_config_of_a_topic_is_listed_when_the_topic_sets_it() -> None:
+def test_our_own_config_of_a_topic_says_where_it_comes_from() -> None:
+    config = by_name(describe_topic(CONFIGS, {}, ALL))["ottla.acks.all.sync"]
+    assert (config.value, config.config_source) == ("true", ConfigSource.DEFAULT)
     config = by_name(describe_topic(CONFIGS, {"ottla.acks.all.sync": "false"}, ALL))["ottla.acks.all.sync"]
     assert (config.value, config.config_source) == ("false", ConfigSource.TOPIC)
 
