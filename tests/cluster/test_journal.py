@@ -214,8 +214,7 @@ def test_each_node_of_a_cluster_has_a_partition_of_its_own(tmp_path: Path) -> No
                 break
             assert time.monotonic() < deadline, topic
             time.sleep(0.1)
-        nodes = sorted(tuple(partition.replicas) for partition in topic.partitions.values())
-        assert nodes == [(1,), (2,), (3,)]
+        assert sorted(partition.replicas[0] for partition in topic.partitions.values()) == [1, 2, 3]
         check_no_follower_is_taken_for_a_client(cluster)
 
 

@@ -10,14 +10,21 @@ from tests.support.quorum_node import START_MS, ManualClock
 from ottla.broker.deferred import Deferred
 from ottla.broker.journal import writing
 from ottla.broker.journal.journal import Journal
-from ottla.broker.journal.sampling import TOPIC
+from ottla.broker.journal.room import TOPIC
 from ottla.broker.journal.writing import JournalWriter
 from ottla.metadata.configs.load import load_node_config
 from ottla.records.batch import iter_batches
 from ottla.records.batch_records import iter_batch_records
 from ottla.storage.errors import LogDirectoryOffline
+from ottla.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest
 from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest
+from ottla.world.disk import Usage
+
+
+def live(*cordoned: str, fenced: bool = False) -> Any:
+    return SimpleNamespace(fenced=fenced, log_dirs=("d",), cordoned_log_dirs=cordoned)
 
 
 class World:
@@ -32,12 +39,16 @@ class World:
         self.topic: Any = None
         self.here: dict[int, Any] = {}
         self.is_offline = False
+        self.usage = Usage(1_000 << 20, 500 << 20)
+        self.brokers: dict[int, Any] = {2: live()}
         broker: Any = SimpleNamespace(
             node_id=2,
             journal=self.journal,
             clock=ManualClock(START_MS),
             config=load_node_config(b"", {}).configs.node,
-            image=SimpleNamespace(topics=SimpleNamespace(find=lambda _name: self.topic)),
+            image=SimpleNamespace(
+                topics=SimpleNamespace(find=lambda _name: self.topic), brokers=self.brokers
+            ),
             partitions=SimpleNamespace(find=lambda _name, number: self.here.get(number)),
             controller=SimpleNamespace(ask=self._ask),
         )
@@ -55,10 +66,16 @@ class World:
 
     def host(self, *replicas: tuple[int, ...], leads: int | None = None) -> None:
         self.topic = SimpleNamespace(
-            partitions={number: SimpleNamespace(replicas=some) for number, some in enumerate(replicas)}
+            partitions={
+                number: SimpleNamespace(replicas=some, isr=some, leader=some[0])
+                for number, some in enumerate(replicas)
+            }
         )
         if leads is not None:
-            self.here = {leads: SimpleNamespace(is_leader=True, append=self._append)}
+            disk = SimpleNamespace(usage=lambda _path: self.usage)
+            volume = SimpleNamespace(error=None, disk=disk, path="/data")
+            log = SimpleNamespace(volume=volume)
+            self.here = {leads: SimpleNamespace(is_leader=True, append=self._append, log=log)}
 
     def second(self, *subjects: str) -> None:
         for subject in subjects:
@@ -128,3 +145,66 @@ def test_a_disk_that_fails_is_told_once(caplog: pytest.LogCaptureFixture) -> Non
     for _ in range(3):
         world.second("topic/a")
     assert caplog.text.count("the journal cannot be written") == 1
+
+
+def test_where_there_are_more_nodes_two_of_them_copy_what_a_node_saw() -> None:
+    world = World()
+    world.brokers |= {1: live(), 3: live(fenced=True), 4: live(), 5: live("d"), 6: live()}
+    world.second("topic/a")
+    (ask,) = world.asked
+    assert [one.broker_ids for one in ask.topics[0].assignments] == [(2, 4, 6)]
+
+
+def test_a_partition_with_one_replica_gets_others_once_there_are_nodes_for_them() -> None:
+    world = World()
+    world.host((1,), (2,), leads=1)
+    world.second("topic/a")
+    assert not world.asked
+    world.brokers |= {1: live(), 3: live()}
+    for _ in range(writing._UPKEEP_SECONDS):
+        world.second("topic/a")
+    (ask,) = world.asked
+    assert isinstance(ask, AlterPartitionReassignmentsRequest)
+    (part,) = ask.topics[0].partitions
+    assert (part.partition_index, part.replicas) == (1, (2, 3, 1))
+    assert len(world.written) == 1 + writing._UPKEEP_SECONDS, "it is written meanwhile"
+
+
+def test_a_node_asks_for_its_partition_back_when_it_has_all_of_it() -> None:
+    world = World()
+    world.host((2, 3, 1), leads=0)
+    world.here[0].is_leader = False
+    world.topic.partitions[0].leader = 3
+    world.topic.partitions[0].isr = (3, 1)
+    world.second("topic/a")
+    assert not world.asked, "it is not in sync yet"
+    world.topic.partitions[0].isr = (3, 1, 2)
+    for _ in range(writing._UPKEEP_SECONDS):
+        world.second("topic/a")
+    (ask,) = world.asked
+    assert isinstance(ask, ElectLeadersRequest)
+    assert ask.election_type == 0
+    world.here[0].is_leader = True
+    world.second()
+    assert len(world.written[0]) == 2 + writing._UPKEEP_SECONDS, "what happened meanwhile was kept"
+
+
+def test_a_node_that_is_being_emptied_makes_no_partition() -> None:
+    world = World()
+    world.brokers[2] = live("d")
+    world.host((1,))
+    world.second("topic/a")
+    assert not world.asked
+
+
+def test_without_room_nothing_is_written_and_the_directory_stays(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.host((2,), leads=0)
+    world.usage = Usage(1_000 << 20, 99 << 20)
+    for _ in range(3):
+        world.second("topic/a")
+    assert not world.written
+    assert caplog.text.count("there is no room for it") == 1
+    world.usage = Usage(1_000 << 20, 101 << 20)
+    world.second("topic/b")
+    assert len(world.written) == 1

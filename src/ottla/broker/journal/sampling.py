@@ -15,6 +15,7 @@ It costs nothing while nothing happens, and with many partitions it looks at the
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.journal.journal import client_subject, is_follower
+from ottla.broker.journal.room import TOPIC
 from ottla.broker.slices import Slices
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from ottla.broker.serving.context import RequestContext
     from ottla.wire.messages.fetch import FetchPartition
 
-TOPIC: Final = "__ottla_journal"
 PARTITIONS_IN_RECORD_MAX: Final = 100
 _MANY_PARTITIONS: Final = 2_000
 _PRODUCERS_MAX: Final = 1_000

@@ -22,6 +22,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
+from ottla.broker.journal.room import TOPIC as JOURNAL
+from ottla.broker.journal.room import has_room
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.broker.replication.divergence import find_common_end
@@ -350,6 +352,9 @@ class Fetcher:
     def _take_records(self, followed: FollowedPartition, ask: FetchPartition, data: PartitionData) -> None:
         partition = followed.partition
         log, records = partition.log, data.records
+        if records and partition.topic == JOURNAL and not has_room(log.volume):
+            self._rest(followed)
+            return
         if records:
             self._append(followed, ask, records, Offset(data.high_watermark))
         followed.lag = max(0, data.high_watermark - log.log_end_offset)
